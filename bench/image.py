@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from kraftd.controller_node.effects import TakeTurn
+from kraftd.controller_node.effects import ScheduleSlice
 from kraftd.controller_node.replay import Replay
 from kraftd.host.checkpointing import CheckpointOrder, make_checkpoint
 from kraftd.log.disk import RealDisk
@@ -89,12 +89,12 @@ class Directory:
         snapshot = None if self.base is None else (self.base, self.reader().runs())
         replay = Replay(Image(), snapshot)
         if replay.start() is not None:
-            while type(replay.turn(0)) is TakeTurn:
+            while type(replay.run_slice(0)) is ScheduleSlice:
                 pass
         end = self.log.log_end
         while replay.more(end) is not None:
             replay.begin(replay.next_offset, self.log.read(replay.next_offset, READ_BYTES, end))
-            while type(replay.turn(0)) is TakeTurn:
+            while type(replay.run_slice(0)) is ScheduleSlice:
                 pass
         return replay.image
 

@@ -35,7 +35,7 @@ def read_input_file(path: str | os.PathLike[str], max_bytes: int, wait_s: float 
             try:
                 piece = os.read(descriptor, min(_PIECE_BYTES, max_bytes + 1 - len(found)))
             except BlockingIOError:
-                continue  # the writer has gone on, or another reader was faster
+                continue  # nothing to read after all: another reader was faster, or a writer is back
             if not piece:
                 return bytes(found)
             found += piece

@@ -10,7 +10,7 @@ from typing import NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
-Epoch = NewType("Epoch", int)  # of the quorum, and of nothing else
+Epoch = NewType("Epoch", int)  # of the quorum only
 Uuid = bytes  # 16 raw bytes
 
 ZERO_UUID: Uuid = bytes(16)

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Look, Reader, Standing
+from kraftd.fetch.source import Availability, Reader, Standing
 from kraftd.messages.fetch_response import EpochEndOffset, PartitionData
 from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
@@ -87,15 +87,15 @@ class SyntheticPartitions:
     def topic_name(self, topic_id: Uuid) -> str | None:
         return self.names.get(topic_id)
 
-    def look(self, slot: Slot, reader: Reader) -> Look:
+    def availability(self, slot: Slot, reader: Reader) -> Availability:
         self.looks += 1
         partition = self._partition(slot)
         if partition is None:
-            return Look(Standing.NOT_SERVED)
+            return Availability(Standing.NOT_SERVED)
         if self._error_of(partition, slot) or partition.diverges_from(slot):
-            return Look(Standing.FAILED, 0, partition.log_end_offset)
+            return Availability(Standing.FAILED, 0, partition.log_end_offset)
         available_bytes = partition.bytes_from(slot.fetch_offset, reader)
-        return Look(
+        return Availability(
             Standing.SERVED,
             min(available_bytes, max(1, slot.max_bytes)),
             partition.log_end_offset,

@@ -68,8 +68,8 @@ def load_with(environment: Mapping[str, str]) -> DaemonConfig:
     try:
         return load(environment.get("KRAFTD_CONFIG", DEFAULT_FILE), keys_of(environment))
     except ConfigError as error:
-        told = [problem.replace(f"({OVERRIDE})", "(environment)") for problem in error.problems]
-        raise ConfigError(told) from None
+        shown = [problem.replace(f"({OVERRIDE})", "(environment)") for problem in error.problems]
+        raise ConfigError(shown) from None
 
 
 def keys_of(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -105,9 +105,9 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
         return
     way = environment.get("KRAFTD_FORMAT", "")
     if way not in WAYS:
-        said = f"KRAFTD_FORMAT={way}: must be" if way else "KRAFTD_FORMAT is not set; set it to"
+        problem = f"KRAFTD_FORMAT={way}: must be" if way else "KRAFTD_FORMAT is not set; set it to"
         raise CommandFailure(
-            f"{config.metadata_log_dir} is not formatted. {said} one of {', '.join(WAYS)}, "
+            f"{config.metadata_log_dir} is not formatted. {problem} one of {', '.join(WAYS)}, "
             "or mount a directory that is formatted.",
             USAGE if way else DIRECTORY,
         )

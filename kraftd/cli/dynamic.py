@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DYNAMIC = 1  # the kraft.version whose voters are in the log
 SILENT_MS = 10_000
-NOT_YET = "INVALID_UPDATE_VERSION"  # how a leader refuses that does not know its voters' directories
-LOOK_S = 0.5  # between two looks at what passes by itself
+NOT_YET = "INVALID_UPDATE_VERSION"  # the error of a leader that does not know its voters' directories yet
+SURVEY_INTERVAL_S = 0.5  # between two surveys, while the obstacle passes by itself
 VOTERS, SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 
 
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
     quorum: Quorum
     kraft_version: int
     supports: frozenset[int]
-    asked: dict[int, str]  # voters that could not be asked, with the reason
+    unreachable: dict[int, str]  # voters that could not be asked, with the reason
     registered: frozenset[int]
     refusal: str | None
 
@@ -62,7 +62,7 @@ def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s:
     """
     from kraftd.cli.doctor.command import show
 
-    seen = run(look_until_ready(bootstrap, timeout_s))
+    seen = run(survey_until_ready(bootstrap, timeout_s))
     found = [*judge(seen), *(finding for file in files for finding in judge_file(file, seen))]
     show(found)
     if any(one.is_wrong and one.area == "quorum" for one in found):
@@ -83,8 +83,8 @@ def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s:
     return 0
 
 
-async def look_until_ready(bootstrap: str, timeout_s: float) -> Seen:
-    """Look again while nothing is in the way but what passes by itself. Raises CommandFailure, Unreachable.
+async def survey_until_ready(bootstrap: str, timeout_s: float) -> Seen:
+    """Repeat the survey while the only obstacle passes by itself. Raises CommandFailure, Unreachable.
 
     Each voter reports its directory to a new leader once a fetch timeout after the election.
     """
@@ -92,16 +92,16 @@ async def look_until_ready(bootstrap: str, timeout_s: float) -> Seen:
     import time
 
     deadline_s = time.monotonic() + timeout_s
-    seen, has_said = await look(bootstrap, timeout_s), False
-    while passes_by_itself(seen) and time.monotonic() + LOOK_S < deadline_s:
-        if not has_said:
+    seen, has_reported = await survey(bootstrap, timeout_s), False
+    while passes_by_itself(seen) and time.monotonic() + SURVEY_INTERVAL_S < deadline_s:
+        if not has_reported:
             click.echo(
                 f"Waiting until the voters have reported to the leader ({timeout_s:g} s at most).",
                 err=True,
             )
-            has_said = True
-        await asyncio.sleep(LOOK_S)
-        seen = await look(bootstrap, timeout_s)
+            has_reported = True
+        await asyncio.sleep(SURVEY_INTERVAL_S)
+        seen = await survey(bootstrap, timeout_s)
     return seen
 
 
@@ -126,7 +126,7 @@ def silent_voters(seen: Seen) -> set[int]:
     }
 
 
-async def look(bootstrap: str, timeout_s: float) -> Seen:
+async def survey(bootstrap: str, timeout_s: float) -> Seen:
     """Ask the leader and each voter. Raises CommandFailure, Unreachable."""
     from kraftd.cli.features import KRAFT_VERSION, UPGRADE, api_versions, feature_levels, update
     from kraftd.cli.registrations import registrations
@@ -168,9 +168,11 @@ def judge(seen: Seen) -> Iterator[Finding]:
     silent = silent_voters(seen)
     for voter in seen.quorum.partition.current_voters:
         subject, wrong = f"voter {voter.replica_id}", False
-        if voter.replica_id in seen.asked:
+        if voter.replica_id in seen.unreachable:
             wrong = True
-            yield problem("quorum", subject, f"cannot be asked: {seen.asked[voter.replica_id]}", "start it")
+            yield problem(
+                "quorum", subject, f"cannot be asked: {seen.unreachable[voter.replica_id]}", "start it"
+            )
         elif voter.replica_id in silent:
             wrong = True
             yield problem("quorum", subject, "does not fetch from the leader", "see the log of that node")

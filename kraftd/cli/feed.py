@@ -27,7 +27,7 @@ def lines_of(events: Iterable[Event]) -> Iterator[str]:
     """The lines of a batch's events: after ten partitions with the same kind of event, only their number."""
     kind, run, last = "", 0, None
     for event in events:
-        run = run + 1 if event.kind == kind and event.told.partition is not None else 1
+        run = run + 1 if event.kind == kind and event.meaning.partition is not None else 1
         if run == 1 and last is not None:
             yield last
         kind = event.kind
@@ -59,10 +59,10 @@ def wants(topic: str | None, partition: int | None, kinds: tuple[str, ...] = ())
     """Which events a person asked for."""
 
     def wanted(event: Event) -> bool:
-        told = event.told
+        meaning = event.meaning
         return (
-            (topic is None or told.topic == topic)
-            and (partition is None or told.partition in (None, partition))
+            (topic is None or meaning.topic == topic)
+            and (partition is None or meaning.partition in (None, partition))
             and (not kinds or not set(kinds).isdisjoint(event.kinds))
         )
 

@@ -61,7 +61,7 @@ async def history(
     from kraftd.history.story import Story
 
     wanted = wants(topic, partition)
-    told = 0
+    found_count = 0
     async with cluster as source:
         if since is not None:
             state = await replayed(source, since)
@@ -79,9 +79,9 @@ async def history(
                 for event in events_of(source.name, story, batch, state.next_offset, count)
                 if wanted(event)
             ]
-            told += len(events)
+            found_count += len(events)
             echo_events(events, as_json)
-    if topic is not None and not told and not known:
+    if topic is not None and not found_count and not known:
         raise CommandFailure(f"No topic was ever named {topic} as far back as the log reaches.", FAILED)
     return OK
 
@@ -99,7 +99,7 @@ def events_of(name: str, story: Story, batch: Batch, start: int, count: int) -> 
         if header.is_control:
             for record in control_records(batch)[:count]:
                 if record.message is not None and record.offset >= start:
-                    event = story.tell_control(
+                    event = story.describe_control(
                         record.message, record.offset, header.leader_epoch, header.base_timestamp_ms
                     )
                     if event is not None:
@@ -107,4 +107,4 @@ def events_of(name: str, story: Story, batch: Batch, start: int, count: int) -> 
             return
         first = max(header.base_offset, start)
         messages = messages_of(batch)[first - header.base_offset : count]
-        yield from story.tell(messages, first, header.leader_epoch, header.base_timestamp_ms)
+        yield from story.describe(messages, first, header.leader_epoch, header.base_timestamp_ms)

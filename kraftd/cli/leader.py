@@ -25,7 +25,7 @@ NO_LEADER_REMEDY = (
     "To elect, a majority of the voters must run and reach each other: start those that do not answer. "
     "kraftd doctor examines each node; where a majority is lost for good, see kraftd quorum recover."
 )
-TRIES = 4  # of the user's time one controller gets a part: another may lead once one is found to be frozen
+TRIES = 4  # one controller gets this part of the user's time: if it is frozen, another may lead
 
 
 class Quorum(NamedTuple):
@@ -103,7 +103,7 @@ async def _ask_once(addresses: list[tuple[str, int]], timeout_s: float) -> Quoru
     from kraftd.client.failures import NoAnswer, Unreachable
 
     failures: list[Exception] = []
-    said: list[str] = []
+    lines: list[str] = []
     reasons: list[str] = []
     for address in dict.fromkeys(addresses):
         name = address_text(address)
@@ -121,13 +121,13 @@ async def _ask_once(addresses: list[tuple[str, int]], timeout_s: float) -> Quoru
                 raise NoLeader(f"it answers, and names a leader that does not: {failure}") from None
         except Unreachable as failure:
             failures.append(failure)
-            said.append(str(failure))
+            lines.append(str(failure))
         except NoLeader as failure:
             failures.append(failure)
-            said.append(f"{name}: {failure}")
+            lines.append(f"{name}: {failure}")
     if any(isinstance(failure, NoLeader) for failure in failures):
-        raise NoLeader("\n".join(dict.fromkeys([NO_LEADER, *said, *reasons, NO_LEADER_REMEDY])))
-    text = "\n".join(dict.fromkeys(said))
+        raise NoLeader("\n".join(dict.fromkeys([NO_LEADER, *lines, *reasons, NO_LEADER_REMEDY])))
+    text = "\n".join(dict.fromkeys(lines))
     raise NoAnswer(text) if any(isinstance(one, NoAnswer) for one in failures) else Unreachable(text)
 
 

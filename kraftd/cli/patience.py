@@ -10,18 +10,18 @@ import click
 
 SILENT_S = 3.0
 
-_is_said = ContextVar("_is_said", default=False)  # an outer one says what the command waits for
+_is_reported = ContextVar("_is_reported", default=False)  # by an outer `waiting`
 
 
 @asynccontextmanager
 async def waiting(purpose: str) -> AsyncIterator[None]:
     """Report on standard error what the command waits for, after SILENT_S."""
-    if _is_said.get():
+    if _is_reported.get():
         yield
         return
     import asyncio
 
-    token = _is_said.set(True)
+    token = _is_reported.set(True)
     alarm = asyncio.get_running_loop().call_later(
         SILENT_S, lambda: click.echo(f"Waiting {purpose}.", err=True)
     )
@@ -29,4 +29,4 @@ async def waiting(purpose: str) -> AsyncIterator[None]:
         yield
     finally:
         alarm.cancel()
-        _is_said.reset(token)
+        _is_reported.reset(token)

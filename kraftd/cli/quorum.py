@@ -54,8 +54,8 @@ def describe(bootstrap: str, replication: bool, as_json: bool, timeout_s: float)
 
     found = run(ask_leader(bootstrap, timeout_s))
     if as_json:
-        told = {**dict(status(found)), "Replicas": rows(found.partition), "Refused": list(found.refused)}
-        click.echo(json.dumps(told))
+        described = {**dict(status(found)), "Replicas": rows(found.partition), "Refused": list(found.refused)}
+        click.echo(json.dumps(described))
         return
     if replication:
         show_replication(found.partition)

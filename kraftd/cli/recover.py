@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kraftd.types import Uuid
 
 
-PROBE_S = 2.0  # that another voter has to answer
+PROBE_S = 2.0  # for another voter to answer
 
 
 @click.command()

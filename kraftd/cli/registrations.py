@@ -30,7 +30,7 @@ class Registration(NamedTuple):
     controller_id: int
     endpoint: str
     role: str
-    heard_ms_ago: int | None
+    contact_ms_ago: int | None
 
 
 @click.command("list-controllers")
@@ -48,7 +48,7 @@ def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
         return
     click.echo(f"{'ID':<8}{'ROLE':<12}{'HEARD':<16}ENDPOINT")
     for one in found:
-        click.echo(f"{one.controller_id:<8}{one.role:<12}{heard(one):<16}{one.endpoint}")
+        click.echo(f"{one.controller_id:<8}{one.role:<12}{contact_text(one):<16}{one.endpoint}")
 
 
 @click.command("forget-controller")
@@ -99,20 +99,20 @@ def role_of(quorum: Quorum, controller_id: int) -> tuple[str, int | None]:
     return "gone", None
 
 
-def heard(registration: Registration) -> str:
-    silent_ms = registration.heard_ms_ago
+def contact_text(registration: Registration) -> str:
+    silent_ms = registration.contact_ms_ago
     return "never" if silent_ms is None else f"{silent_ms / 1000:.1f} s ago"
 
 
 async def forget(bootstrap: str, timeout_s: float, controller_id: int) -> None:
     """Register in the name of a controller that is gone. Raises CommandFailure, Unreachable."""
     quorum = await ask_leader(bootstrap, timeout_s)
-    role, heard_ms_ago = role_of(quorum, controller_id)
+    role, contact_ms_ago = role_of(quorum, controller_id)
     if role in ("leader", "voter"):
         text = f"Controller {controller_id} is a voter: remove it first (kraftd quorum remove-controller)."
         raise CommandFailure(text, FAILED)
-    if heard_ms_ago is not None and heard_ms_ago < LIVE_MS:
-        text = f"Controller {controller_id} was heard {heard_ms_ago} ms ago: it is not gone. Stop it first."
+    if contact_ms_ago is not None and contact_ms_ago < LIVE_MS:
+        text = f"Controller {controller_id} was heard {contact_ms_ago} ms ago: it is not gone. Stop it first."
         raise CommandFailure(text, FAILED)
     if all(one.controller_id != controller_id for one in await registrations(bootstrap, timeout_s)):
         raise CommandFailure(f"No controller {controller_id} is registered with an endpoint.", FAILED)

@@ -70,8 +70,8 @@ def _one(seed: int, short: bool, lost_majority: bool, trace: bool, shrink: bool)
     from kraftd.simulation.lost_majority import run_lost_majority
     from kraftd.simulation.run import run_seed
 
-    tell = click.echo if trace else None
-    outcome = run_lost_majority(seed, tell) if lost_majority else run_seed(seed, tell=tell, short=short)
+    echo = click.echo if trace else None
+    outcome = run_lost_majority(seed, echo) if lost_majority else run_seed(seed, echo=echo, short=short)
     click.echo(f"Seed {seed}: {outcome.world}")
     click.echo(
         f"Events: {outcome.events}, simulated: {outcome.simulated_us / 1e6:.1f} s, digest: {outcome.digest}"

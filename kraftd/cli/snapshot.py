@@ -13,7 +13,7 @@ from kraftd.cli.failures import FAILED, OK, UNREACHABLE, CommandFailure
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
 
-LOOK_S = 0.1
+POLL_S = 0.1
 ANSWER_S = 4.0  # for controllers that are asked why there is no leader
 
 
@@ -41,7 +41,7 @@ def snapshot(file: str, timeout_s: int) -> int:
     import time
 
     from kraftd.config import load
-    from kraftd.host.snapshot_request import ask, take_answer
+    from kraftd.host.snapshot_request import request_snapshot, take_answer
     from kraftd.log.disk import RealDisk
 
     config = load(file)
@@ -49,12 +49,12 @@ def snapshot(file: str, timeout_s: int) -> int:
     disk = RealDisk()
     check_running(disk, directory, file)
     name = f"{os.getpid()}-{time.time_ns()}"
-    ask(disk, directory, name)
+    request_snapshot(disk, directory, name)
     deadline_s = time.monotonic() + timeout_s
     while (answer := take_answer(disk, directory, name)) is None:
         if time.monotonic() > deadline_s:
             raise CommandFailure(f"no answer in {timeout_s} s: see the controller's log.", UNREACHABLE)
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     if answer.error:
         raise CommandFailure("\n".join([answer.error, *why_not(config)]), FAILED)
     click.echo(f"{answer.path} ({answer.size_bytes} bytes)")

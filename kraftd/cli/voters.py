@@ -146,9 +146,9 @@ async def change(
             votes = is_voter(found, request.voter_id, request.voter_directory_id)
             voted = votes if voted is None else voted
             if was_made(key, voted, votes):
-                return  # and the answer did not come, or came too early
+                return  # an earlier request made the change, although its answer was lost or came too early
             try:
-                await ask_once(found, left_s, key, request)
+                await request_change(found, left_s, key, request)
             except NotYet:
                 left_s = deadline_s - time.monotonic()
                 if left_s <= POLL_S:
@@ -171,8 +171,8 @@ class NotYet(CommandFailure):
     """The leader says that it cannot do it now, or it is not known whether it has."""
 
 
-async def ask_once(found: Quorum, timeout_s: float, key: ApiKey, request: Message) -> None:
-    """Ask the leader that was found. Raises NotYet where it may be asked again."""
+async def request_change(found: Quorum, timeout_s: float, key: ApiKey, request: Message) -> None:
+    """Send the request to the leader that was found. Raises NotYet if it may be sent again."""
     from kraftd.client.failures import Unreachable
     from kraftd.wire.api import response_class
     from kraftd.wire.error_code import ErrorCode, error_name

@@ -55,7 +55,7 @@ class Cluster:
         self._bootstrap = list(bootstrap)
         self._setup = setup
         self._connections: dict[Address, Connection] = {}
-        self._turn = 0
+        self._rotation = 0
         self.refused: deque[str] = deque(maxlen=MAX_REFUSED)  # the last stale answers, and why
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Cluster:
     async def any_node(self) -> Connection:
         """A connection to a node that answers. Raises Unreachable where none does."""
         failure = Unreachable("no broker is known")
-        for _, address in self._nodes_in_turn():
+        for _, address in self._nodes_rotated():
             try:
                 return await self.connection(address)
             except Unreachable as error:
@@ -131,12 +131,12 @@ class Cluster:
 
     async def _refresh(self, topics: Sequence[str] | None, enough: object) -> None:
         assert callable(enough)
-        asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(asked, allow_auto_topic_creation=False)
+        requested = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(requested, allow_auto_topic_creation=False)
         pause = Pause(time.monotonic() + self.timeout_s)
         failure: ClientFailure = Unreachable("no broker is known")
         while True:
-            for node_id, address in self._nodes_in_turn():
+            for node_id, address in self._nodes_rotated():
                 try:
                     connection = await self.connection(address)
                     answer = await connection.ask(request, MetadataResponse, timeout_s=self.timeout_s / 3)
@@ -160,14 +160,14 @@ class Cluster:
             if not await pause.wait():
                 raise failure
 
-    def _nodes_in_turn(self) -> list[tuple[int, Address]]:
+    def _nodes_rotated(self) -> list[tuple[int, Address]]:
         """All addresses, each time beginning with another, so that a retry asks another node."""
         known = list(self.cache.nodes.items())
         addresses = known + [
             (-1 - at, one) for at, one in enumerate(self._bootstrap) if one not in self.cache.nodes.values()
         ]
-        self._turn += 1
-        begin = self._turn % len(addresses) if known else 0
+        self._rotation += 1
+        begin = self._rotation % len(addresses) if known else 0
         return addresses[begin:] + addresses[:begin]
 
 

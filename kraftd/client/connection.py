@@ -195,7 +195,7 @@ class Connection:
         except ssl.SSLError as error:
             raise self._failure(f"TLS: {error.reason or error}") from None
         except OSError as error:
-            if context is not None and error.errno is None and not str(error):  # so asyncio has it
+            if context is not None and error.errno is None and not str(error):  # asyncio's error for it
                 raise self._failure(f"{CLOSED} in the TLS handshake; is its listener a TLS one?") from None
             raise self._failure(reason(error)) from None
         except (UnicodeError, ValueError, OverflowError):

@@ -63,11 +63,11 @@ class GroupOffsets:
             self.group, topics=[OffsetCommitRequestTopic(topic, partitions=[partition])]
         )
 
-        async def ask(connection: Connection) -> int:
+        async def attempt(connection: Connection) -> int:
             answer = await connection.ask(request, OffsetCommitResponse, max_version=BY_NAME)
             return answer.topics[0].partitions[0].error_code
 
-        await self._at_coordinator(ask)
+        await self._at_coordinator(attempt)
 
     async def fetch(self, topic: str, index: int) -> Committed | None:
         """The committed offset, None without one. From then on, metadata older than its epoch is refused."""
@@ -77,7 +77,7 @@ class GroupOffsets:
         )
         found: list[Committed] = []
 
-        async def ask(connection: Connection) -> int:
+        async def attempt(connection: Connection) -> int:
             answer = await connection.ask(request, OffsetFetchResponse, max_version=BY_NAME)
             group = answer.groups[0]
             if group.error_code:
@@ -87,20 +87,20 @@ class GroupOffsets:
                 found[:] = [Committed(partition.committed_offset, partition.committed_leader_epoch)]
             return partition.error_code
 
-        await self._at_coordinator(ask)
+        await self._at_coordinator(attempt)
         if not found or found[0].offset < 0:
             return None
         self._cluster.cache.saw_epoch(topic, index, found[0].epoch)
         return found[0]
 
-    async def _at_coordinator(self, ask: object) -> None:
-        assert callable(ask)
+    async def _at_coordinator(self, attempt: object) -> None:
+        assert callable(attempt)
         pause = Pause(time.monotonic() + self._cluster.timeout_s)
         while True:
             failure: Exception
             try:
                 connection = await self._cluster.connection(self._coordinator or await self._find())
-                code = await ask(connection)
+                code = await attempt(connection)
                 if code == ErrorCode.NONE:
                     return
                 failure = Refused(f"group {self.group}: {error_name(code)}", code)

@@ -76,9 +76,9 @@ class MetadataCache:
     def __repr__(self) -> str:
         return f"<MetadataCache of {len(self.topics)} topics, {len(self.nodes)} nodes>"
 
-    def take(self, answer: MetadataResponse, node_id: int, asked: Iterable[str] | None = None) -> Taken:
-        """Store a node's answer. asked are the requested names; None is all topics, so a topic missing in the
-        answer is gone.
+    def take(self, answer: MetadataResponse, node_id: int, requested: Iterable[str] | None = None) -> Taken:
+        """Store a node's answer. `requested` are the names in the request; None is all topics, so a topic
+        missing in the answer is gone.
         """
         self.nodes = {one.node_id: (one.host, one.port) for one in answer.brokers} or self.nodes
         self.cluster_id = answer.cluster_id or self.cluster_id
@@ -98,7 +98,7 @@ class MetadataCache:
                 continue
             self._keep(topic, name)
             accepted.append(name)
-        if asked is None:
+        if requested is None:
             for name in self.topics.keys() - seen:
                 self._drop(name)
         return Taken(tuple(accepted), tuple(refused))
@@ -137,12 +137,12 @@ class MetadataCache:
             return self._returns(topic, name, node_id)
         key: TopicKey = topic.topic_id if topic.topic_id != ZERO_UUID else name
         epochs = self._epochs.get(key, {})
-        told = {one.partition_index: one.leader_epoch for one in topic.partitions}
-        for index, epoch in told.items():
+        epochs_reported = {one.partition_index: one.leader_epoch for one in topic.partitions}
+        for index, epoch in epochs_reported.items():
             if 0 <= epoch < epochs.get(index, UNKNOWN_EPOCH):
                 return f"partition {index} has leader epoch {epoch}, {epochs[index]} was told before"
-        missing = epochs.keys() - told.keys()
-        if missing and told:
+        missing = epochs.keys() - epochs_reported.keys()
+        if missing and epochs_reported:
             return f"partition {min(missing)} is missing"
         if known is not None and missing:
             return "it has no partitions"

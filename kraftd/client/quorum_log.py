@@ -33,7 +33,7 @@ from kraftd.wire.message import Message
 
 MAX_FETCH_BYTES = 8 << 20
 WAIT_MS = 500
-NOBODY = -1  # the replica id of an anonymous observer
+ANONYMOUS_REPLICA = -1  # the replica id of an anonymous observer
 MAX_EPOCHS_TRIED = 10_000
 # From a controller to the leader that it names, and again if the epoch has changed meanwhile.
 MAX_REDIRECTS = 4
@@ -181,7 +181,7 @@ class QuorumLog:
     def _piece_request(self, snapshot_id: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
         partition = PartitionSnapshot(METADATA_PARTITION, self.epoch, SnapshotId(*snapshot_id), position)
         topic = TopicSnapshot(METADATA_TOPIC, [partition])
-        return FetchSnapshotRequest(replica_id=NOBODY, max_bytes=MAX_FETCH_BYTES, topics=[topic])
+        return FetchSnapshotRequest(replica_id=ANONYMOUS_REPLICA, max_bytes=MAX_FETCH_BYTES, topics=[topic])
 
     async def earliest_snapshot(self, bounds: LogBounds) -> OffsetAndEpoch:
         """The snapshot that the log begins with; bounds.latest must not be None.
@@ -205,7 +205,7 @@ class QuorumLog:
                 METADATA_PARTITION, self.epoch, offset, epoch, partition_max_bytes=MAX_FETCH_BYTES
             )
             return FetchRequest(
-                replica_state=ReplicaState(NOBODY),
+                replica_state=ReplicaState(ANONYMOUS_REPLICA),
                 max_wait_ms=wait_ms,
                 max_bytes=MAX_FETCH_BYTES,
                 topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
@@ -241,10 +241,10 @@ class QuorumLog:
                     if found.error_code not in _ELSEWHERE:
                         raise Refused(text, found.error_code)
                     failure = NoLeader(f"{text}; the quorum has no leader now, try again in a moment")
-                    told = (found.endpoints.get(found.leader_id, address), found.leader_epoch)
-                    if found.leader_epoch < 0 or told == (address, self.epoch):
+                    reported = (found.endpoints.get(found.leader_id, address), found.leader_epoch)
+                    if found.leader_epoch < 0 or reported == (address, self.epoch):
                         break
-                    address, self.epoch = told
+                    address, self.epoch = reported
             self.leader = None
             if not await pause.wait():
                 raise failure

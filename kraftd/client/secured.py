@@ -77,8 +77,8 @@ class Secured:
             request = SaslHandshakeRequest(exchange.mechanism)
             offered = await connection.ask_in(request, 1, SaslHandshakeResponse)
             if offered.error_code:
-                told = ", ".join(offered.mechanisms)
-                raise SaslFailed(f"it does not take {exchange.mechanism}, but {told}")
+                offers = ", ".join(offered.mechanisms)
+                raise SaslFailed(f"it does not take {exchange.mechanism}, but {offers}")
             token: bytes | None = exchange.first(0)
             while token is not None:
                 answer = await connection.ask(SaslAuthenticateRequest(token), SaslAuthenticateResponse)

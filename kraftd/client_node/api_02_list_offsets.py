@@ -60,19 +60,19 @@ def handle(node: ClientNode, call: Call) -> None:
     for topic in call.message.topics:
         allowed = node.boundary.allows(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name)
         answered = []
-        for asked in topic.partitions:
-            partition = topic.name, asked.partition_index
+        for requested in topic.partitions:
+            partition = topic.name, requested.partition_index
             if allowed and partition in repeated:
                 if partition not in refused:
                     refused.add(partition)
                     answered.append(
-                        ListOffsetsPartitionResponse(asked.partition_index, ErrorCode.INVALID_REQUEST)
+                        ListOffsetsPartitionResponse(requested.partition_index, ErrorCode.INVALID_REQUEST)
                     )
                 continue
-            one = answer_one(node, topic.name, asked, allowed, call.version)
+            one = answer_one(node, topic.name, requested, allowed, call.version)
             if one is None:
-                one = ListOffsetsPartitionResponse(asked.partition_index)
-                times_ms.append(None if asked.timestamp == MAX_TIMESTAMP else asked.timestamp)
+                one = ListOffsetsPartitionResponse(requested.partition_index)
+                times_ms.append(None if requested.timestamp == MAX_TIMESTAMP else requested.timestamp)
                 timed.append(one)
             answered.append(one)
         if answered:
@@ -107,30 +107,30 @@ def send(node: ClientNode, call: Call, response: ListOffsetsResponse) -> None:
 
 
 def answer_one(
-    node: ClientNode, topic: str, asked: ListOffsetsPartition, allowed: bool, version: int
+    node: ClientNode, topic: str, requested: ListOffsetsPartition, allowed: bool, version: int
 ) -> ListOffsetsPartitionResponse | None:
     """The offset or the error of one partition; None if the log must be searched."""
     view = node.view
     error: int = 0
     if not allowed:
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    elif asked.timestamp < 0 and version < FIRST_VERSIONS.get(asked.timestamp, NO_VERSION):
+    elif requested.timestamp < 0 and version < FIRST_VERSIONS.get(requested.timestamp, NO_VERSION):
         error = ErrorCode.UNSUPPORTED_VERSION
-    error = error or partition_error(view, topic, asked.partition_index)
-    error = error or epoch_error(view, asked.current_leader_epoch)
+    error = error or partition_error(view, topic, requested.partition_index)
+    error = error or epoch_error(view, requested.current_leader_epoch)
     if error:
-        return ListOffsetsPartitionResponse(asked.partition_index, error)
-    if asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return ListOffsetsPartitionResponse(requested.partition_index, error)
+    if requested.timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = view.log_start_offset
         epoch = _epoch(view.epoch_of(offset))
-        return ListOffsetsPartitionResponse(asked.partition_index, 0, -1, offset, epoch)
-    if asked.timestamp == LATEST:
+        return ListOffsetsPartitionResponse(requested.partition_index, 0, -1, offset, epoch)
+    if requested.timestamp == LATEST:
         offset = view.high_watermark
         return ListOffsetsPartitionResponse(
-            asked.partition_index, 0, -1, offset, _epoch(view.epoch_of(offset - 1))
+            requested.partition_index, 0, -1, offset, _epoch(view.epoch_of(offset - 1))
         )
-    if asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return ListOffsetsPartitionResponse(asked.partition_index)
+    if requested.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return ListOffsetsPartitionResponse(requested.partition_index)
     assert topic == METADATA_TOPIC
     return None
 

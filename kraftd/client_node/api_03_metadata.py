@@ -23,12 +23,12 @@ from kraftd.client_node.nodes import (
     controller_id,
     log_nodes,
     metadata_partition,
-    told_nodes,
+    reported_nodes,
 )
 from kraftd.client_node.operations import allowed_operations, decision_us, operations_us
 from kraftd.client_node.topics import TopicReader, name_error
 from kraftd.controller.decision import Refusal
-from kraftd.controller.turns import Pace
+from kraftd.controller.slices import Pace
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from kraftd.metadata.state import TopicState
 from kraftd.requests.answer_memo import CONNECTION_CLASSES
@@ -46,7 +46,7 @@ CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 def handle(node: ClientNode, call: Call) -> None:
     if node.knows_metadata(call):
-        node.answer_in_turns(call, describe(node, call))
+        node.answer_in_slices(call, describe(node, call))
 
 
 class Described(NamedTuple):
@@ -64,14 +64,14 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResp
     found, of_log = yield from (topics.all() if wants_all else topics.named())
     response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
     if of_log and of_log == len(found) and not wants_all:
-        told = log_nodes(node.view, node.settings, call.listener)
+        reported = log_nodes(node.view, node.settings, call.listener)
     else:
-        told = told_nodes(node.view, node.settings, call.listener, of_log > 0)
+        reported = reported_nodes(node.view, node.settings, call.listener, of_log > 0)
     response.brokers = [
         MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
-        for node_id, (endpoint, rack) in told.nodes.items()
+        for node_id, (endpoint, rack) in reported.nodes.items()
     ]
-    response.controller_id = controller_id(told.controller_ids, call.connection_id % CONNECTION_CLASSES)
+    response.controller_id = controller_id(reported.controller_ids, call.connection_id % CONNECTION_CLASSES)
     if request.include_cluster_authorized_operations and call.version in CLUSTER_OPERATIONS_VERSIONS:
         response.cluster_authorized_operations = allowed_operations(node, call, AclResourceType.CLUSTER)
     return response
@@ -89,10 +89,10 @@ class DescribedTopics:
         self._call = call
         self._listener = broker_listener(node.settings, call.listener)
         self._pace = Pace()
-        self._tells_operations = call.message.include_topic_authorized_operations and call.version >= 8
+        self._with_operations = call.message.include_topic_authorized_operations and call.version >= 8
         self._name_us = decision_us(node)
         self._topic_us = self._name_us
-        if self._tells_operations:
+        if self._with_operations:
             self._topic_us += operations_us(node, AclResourceType.TOPIC)
         self._read_image()
 
@@ -122,15 +122,15 @@ class DescribedTopics:
         """The topics that the request names, by name or by id; raises Refusal(INVALID_REQUEST)."""
         found, of_log = [], 0
         known: set[tuple[str | None, bytes]] = set()
-        for asked in self._call.message.topics:
-            if asked.topic_id != ZERO_UUID and self._call.version < 12:
+        for requested in self._call.message.topics:
+            if requested.topic_id != ZERO_UUID and self._call.version < 12:
                 raise Refusal(ErrorCode.INVALID_REQUEST)
-            if asked.name is None and asked.topic_id == ZERO_UUID:
+            if requested.name is None and requested.topic_id == ZERO_UUID:
                 raise Refusal(ErrorCode.INVALID_REQUEST)
-            if (asked.name, asked.topic_id) in known:
+            if (requested.name, requested.topic_id) in known:
                 continue  # described once, however often it is named
-            known.add((asked.name, asked.topic_id))
-            topic = yield from self._named(asked.name, asked.topic_id)
+            known.add((requested.name, requested.topic_id))
+            topic = yield from self._named(requested.name, requested.topic_id)
             found.append(topic)
             of_log += topic.name == METADATA_TOPIC and bool(topic.partitions)
             if self._pace.spent(self._topic_us + len(topic.partitions)):
@@ -170,13 +170,13 @@ class DescribedTopics:
                 self._read_image()
                 some = partitions[first : first + PARTITIONS_PER_CALLBACK]
                 described.partitions += [self._reader.partition(index, state) for index, state in some]
-        if self._tells_operations:
+        if self._with_operations:
             self._add_operations(described)
         return described
 
     def _metadata_topic(self, *, is_internal: bool) -> MetadataResponseTopic:
         described = metadata_topic.describe(of_call(self._node, self._call), is_internal=is_internal)
-        if self._tells_operations:
+        if self._with_operations:
             self._add_operations(described)
         return described
 

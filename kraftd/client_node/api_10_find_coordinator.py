@@ -34,16 +34,16 @@ def handle(node: ClientNode, call: Call) -> None:
     if not node.knows_metadata(call):
         return
     request = call.message
-    asks_for_many = call.version >= FIRST_VERSION_OF_MANY
-    keys = request.coordinator_keys if asks_for_many else (request.key,)
+    has_many_keys = call.version >= FIRST_VERSION_OF_MANY
+    keys = request.coordinator_keys if has_many_keys else (request.key,)
     denied = {key: error for key in keys if (error := denial(node, call, request.key_type, key))}
-    shape = all_of if asks_for_many else only_one
+    shape = all_of if has_many_keys else only_one
     allowed = tuple(key for key in keys if key not in denied)
     if keys and not allowed:
         node.boundary.answer(call, shape(with_denied(keys, denied, FindCoordinatorResponse())))
         return
-    asked = FindCoordinatorRequest(key_type=request.key_type, coordinator_keys=allowed)
-    to_broker.pass_on(node, call, asked, lambda answer: shape(with_denied(keys, denied, answer)))
+    allowed_request = FindCoordinatorRequest(key_type=request.key_type, coordinator_keys=allowed)
+    to_broker.pass_on(node, call, allowed_request, lambda answer: shape(with_denied(keys, denied, answer)))
 
 
 def denial(node: ClientNode, call: Call, key_type: int, key: str) -> ErrorCode | None:

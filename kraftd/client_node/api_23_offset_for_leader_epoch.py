@@ -69,14 +69,14 @@ def handle(node: ClientNode, call: Call) -> None:
             call, AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.topic
         )
         ends = []
-        for asked in topic.partitions:
-            error = partition_error(view, topic.topic, asked.partition)
-            error = error or epoch_error(view, asked.current_leader_epoch)
+        for requested in topic.partitions:
+            error = partition_error(view, topic.topic, requested.partition)
+            error = error or epoch_error(view, requested.current_leader_epoch)
             if not allowed:
                 error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             if error:
-                ends.append(EpochEndOffset(error, asked.partition))
+                ends.append(EpochEndOffset(error, requested.partition))
             else:
-                ends.append(end_of(view, is_named_leader, asked.partition, asked.leader_epoch))
+                ends.append(end_of(view, is_named_leader, requested.partition, requested.leader_epoch))
         topics.append(OffsetForLeaderTopicResult(topic.topic, ends))
     node.boundary.answer(call, OffsetForLeaderEpochResponse(topics=topics))

@@ -17,7 +17,7 @@ import msgspec
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.client_node.operations import decision_us
 from kraftd.controller.configs.description import describe_configs
-from kraftd.controller.turns import Pace, Turns
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
@@ -41,10 +41,10 @@ DENIED = "The client may not see the configs of this resource."
 
 def handle(node: ClientNode, call: Call) -> None:
     if node.knows_metadata(call):
-        node.answer_in_turns(call, describe(node, call))
+        node.answer_in_slices(call, describe(node, call))
 
 
-def describe(node: ClientNode, call: Call) -> Turns[DescribeConfigsResponse]:
+def describe(node: ClientNode, call: Call) -> Slices[DescribeConfigsResponse]:
     """The configs of each resource that the client may see; an admin client may name every topic."""
     request = call.message
     own: dict[int, DescribeConfigsResult] = {}
@@ -58,8 +58,8 @@ def describe(node: ClientNode, call: Call) -> Turns[DescribeConfigsResponse]:
         if pace.spent(cost_us):
             yield
     others = [resource for place, resource in enumerate(request.resources) if place not in own]
-    asked = msgspec.structs.replace(request, resources=others)
-    decision = yield from describe_configs.begin(node.view.context, asked)
+    remaining_request = msgspec.structs.replace(request, resources=others)
+    decision = yield from describe_configs.begin(node.view.context, remaining_request)
     rest = iter(decision.answer.results)
     results = [own[place] if place in own else next(rest) for place in range(len(request.resources))]
     return DescribeConfigsResponse(results=results)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def handle(node: ClientNode, call: Call) -> None:
     check_may_describe_configs(node, call)
     if node.knows_metadata(call):
-        node.answer_in_turns(call, describe(node, call))
+        node.answer_in_slices(call, describe(node, call))
 
 
 def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeClientQuotasResponse]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclResourceType
-from kraftd.client_node.nodes import broker_listener, controller_id, told_nodes
+from kraftd.client_node.nodes import broker_listener, controller_id, reported_nodes
 from kraftd.client_node.operations import allowed_operations
 from kraftd.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kraftd.wire.error_code import ErrorCode
@@ -45,17 +45,17 @@ def handle(node: ClientNode, call: Call) -> None:
             nodes.append(
                 DescribeClusterBroker(broker.id, endpoint.host, endpoint.port, broker.rack, broker.fenced)
             )
-    told = told_nodes(node.view, node.settings, call.listener, False)
+    reported = reported_nodes(node.view, node.settings, call.listener, False)
     listed = {one.broker_id for one in nodes}
     nodes += [
         DescribeClusterBroker(node_id, endpoint.host, endpoint.port, rack)
-        for node_id, (endpoint, rack) in told.nodes.items()
+        for node_id, (endpoint, rack) in reported.nodes.items()
         if node_id not in listed  # kraftd nodes, where no broker is alive
     ]
     response = DescribeClusterResponse(
         endpoint_type=BROKER_ENDPOINTS,
         cluster_id=node.view.cluster_id,
-        controller_id=controller_id(told.controller_ids, call.correlation_id),
+        controller_id=controller_id(reported.controller_ids, call.correlation_id),
         brokers=nodes,
     )
     if request.include_cluster_authorized_operations:

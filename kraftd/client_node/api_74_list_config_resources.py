@@ -32,17 +32,17 @@ RESOURCES_PER_CALLBACK = 5_000  # about 3 ms
 def handle(node: ClientNode, call: Call) -> None:
     check_may_describe_configs(node, call)
     if node.knows_metadata(call):
-        node.answer_in_turns(call, describe(node, call))
+        node.answer_in_slices(call, describe(node, call))
 
 
 def describe(node: ClientNode, call: Call) -> Generator[None, None, ListConfigResourcesResponse]:
     listed = LISTED if call.version else OF_V0
-    asked = set(call.message.resource_types or listed)
-    if not asked <= set(listed):
+    requested = set(call.message.resource_types or listed)
+    if not requested <= set(listed):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
     found = []
     for resource_type in listed:
-        if resource_type in asked:
+        if resource_type in requested:
             for number, name in enumerate(list(names(node, call, resource_type)), 1):
                 found.append(ConfigResource(name, resource_type))
                 if number % RESOURCES_PER_CALLBACK == 0:

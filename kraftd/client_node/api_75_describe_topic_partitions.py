@@ -20,7 +20,7 @@ from kraftd.client_node.nodes import broker_listener
 from kraftd.client_node.operations import allowed_operations, decision_us, operations_us
 from kraftd.client_node.topics import INTERNAL_TOPICS, TopicReader, name_error
 from kraftd.controller.decision import Refusal
-from kraftd.controller.turns import Pace
+from kraftd.controller.slices import Pace
 from kraftd.messages.describe_topic_partitions_response import (
     Cursor,
     DescribeTopicPartitionsResponse,
@@ -42,7 +42,7 @@ NAMES_PER_CALLBACK = 5_000  # sorted
 
 def handle(node: ClientNode, call: Call) -> None:
     if node.knows_metadata(call):
-        node.answer_in_turns(call, describe(node, call))
+        node.answer_in_slices(call, describe(node, call))
 
 
 def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopicPartitionsResponse]:

@@ -32,8 +32,8 @@ class AnswerFetch(Effect, frozen=True):
         return f"<AnswerFetch {self.call!r} [{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes>"
 
 
-class TakeClientTurn(Effect, frozen=True):
-    """The client node has more to do than one event loop callback allows: it is due TurnCame in the next."""
+class ScheduleClientSlice(Effect, frozen=True):
+    """The client node has more to do than one event loop callback allows: answer SliceDue in the next one."""
 
 
 class LookUpTimes(Effect, frozen=True):
@@ -54,25 +54,25 @@ class TimesLookedUp(Event, frozen=True):
     found: list[tuple[int, int] | None]
 
 
-class Ask(Effect, frozen=True):
+class SendToNode(Effect, frozen=True):
     """Ask another node; Answered comes back.
 
     `listener` is the brokers' listener that the destination is of, "" for the controller listener.
     """
 
-    ask_id: int
+    request_id: int
     destination: Destination
     message: Message
     listener: str = ""
 
     def __repr__(self) -> str:
-        return f"<Ask {self.ask_id} {type(self.message).__name__} of {self.destination}>"
+        return f"<SendToNode {self.request_id} {type(self.message).__name__} of {self.destination}>"
 
 
 class Answered(Event, frozen=True):
     """The answer to an Ask; None without one."""
 
-    ask_id: int
+    request_id: int
     message: Any
 
 

@@ -35,15 +35,15 @@ def is_large(request: FetchRequest) -> bool:
     )
 
 
-def in_turns(source: LogSource, call: Call, reader: Reader) -> Generator[None, None, FetchResponse]:
+def in_slices(source: LogSource, call: Call, reader: Reader) -> Generator[None, None, FetchResponse]:
     """The answer to a large fetch; no entry of a topic has more than PARTITIONS_PER_CALLBACK partitions."""
     response, done = FetchResponse(), 0
     for topic in call.message.topics:
         name = topic.topic if call.version < 13 else source.topic_name(topic.topic_id)
         for first in range(0, len(topic.partitions), PARTITIONS_PER_CALLBACK):
             some = topic.partitions[first : first + PARTITIONS_PER_CALLBACK]
-            told = [_answer(source, reader, name, topic, one) for one in some]
-            response.responses.append(FetchableTopicResponse(name or "", topic.topic_id, told))
+            answers = [_answer(source, reader, name, topic, one) for one in some]
+            response.responses.append(FetchableTopicResponse(name or "", topic.topic_id, answers))
             done += len(some)
             if done >= PARTITIONS_PER_CALLBACK:
                 done = 0
@@ -52,16 +52,16 @@ def in_turns(source: LogSource, call: Call, reader: Reader) -> Generator[None, N
 
 
 def _answer(
-    source: LogSource, reader: Reader, name: str | None, topic: FetchTopic, asked: FetchPartition
+    source: LogSource, reader: Reader, name: str | None, topic: FetchTopic, requested: FetchPartition
 ) -> PartitionData:
     if name is None:
-        return unknown_id(asked.partition)
+        return unknown_id(requested.partition)
     key: Uuid | str = topic.topic_id or name
-    slot = Slot(NOBODY, (key, asked.partition), name, topic.topic_id, asked, 0)
+    slot = Slot(NO_SUBSCRIPTION, (key, requested.partition), name, topic.topic_id, requested, 0)
     return source.read(slot, reader, 0, False)[0]
 
 
-class _Nobody:
+class _NoSubscription:
     """The subscriber of slots that watch nothing."""
 
     def __len__(self) -> int:
@@ -71,4 +71,4 @@ class _Nobody:
         return None
 
 
-NOBODY = _Nobody()
+NO_SUBSCRIPTION = _NoSubscription()

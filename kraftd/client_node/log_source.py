@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.view import ClusterView
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Look, Reader, Standing
+from kraftd.fetch.source import Availability, Reader, Standing
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.requests.boundary import Boundary
 from kraftd.security.principals import Principal
@@ -60,20 +60,20 @@ class LogSource:
         topic = self._view.image.topic(topic_id)
         return None if topic is None else topic.name
 
-    def look(self, slot: Slot, reader: Reader) -> Look:
+    def availability(self, slot: Slot, reader: Reader) -> Availability:
         if not self._may_read(self._boundary.allows_quietly, slot, reader):
-            return Look(Standing.NOT_SERVED)
+            return Availability(Standing.NOT_SERVED)
         if not is_metadata(slot):
             exists = self._exists(slot)
-            return Look(Standing.FAILED if exists else Standing.NOT_SERVED)
+            return Availability(Standing.FAILED if exists else Standing.NOT_SERVED)
         view = self._view
         if self._error(slot) or self._diverging(slot) is not None:
-            return Look(Standing.FAILED, 0, view.high_watermark)
+            return Availability(Standing.FAILED, 0, view.high_watermark)
         end_offset = view.high_watermark
         if slot.fetch_offset >= end_offset:
-            return Look(Standing.SERVED, 0, end_offset)
+            return Availability(Standing.SERVED, 0, end_offset)
         available_bytes = max(1, view.bytes_between(slot.fetch_offset, end_offset))
-        return Look(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)), end_offset)
+        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)), end_offset)
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool

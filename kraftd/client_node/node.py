@@ -17,12 +17,12 @@ from kraftd.client_node.effects import (
     Answered,
     AnswerFetch,
     MetadataMoved,
-    TakeClientTurn,
+    ScheduleClientSlice,
     TimesLookedUp,
 )
 from kraftd.client_node.large_fetches import (
     MAX_PARTITIONS,
-    in_turns,
+    in_slices,
     is_large,
 )
 from kraftd.client_node.log_source import METADATA_KEY, Identity, LogSource
@@ -41,7 +41,7 @@ from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesReceived, TurnCame
+from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesReceived, SliceDue
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.api import ApiKey
@@ -54,7 +54,7 @@ COMMITTED = "committed"
 # Their answers are made of the request, the image, its leader and constants alone.
 KEPT_APIS = (ApiKey.METADATA,)
 
-Turns = Iterator[None]
+Slices = Iterator[None]
 
 
 class ClientNode:
@@ -82,14 +82,14 @@ class ClientNode:
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
         self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
         self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
-        self.last_broker_id = -1  # which last answered what was passed on
+        self.last_broker_id = -1  # the last to answer a request that was passed on
         self.now_ms = 0
         self._by_commit: Purgatory[tuple[Call, Callable[[], None]]] = Purgatory()  # by the high watermark
         self._epoch = view.epoch  # in which those were made
         self._fetch_calls: dict[int, set[Call]] = {}  # parked, by connection
         self._unloaded: list[Call] = []  # asked before the metadata was known
-        self._turns: deque[tuple[Call | None, Turns]] = deque()
-        self._turn_asked = False
+        self._slices: deque[tuple[Call | None, Slices]] = deque()
+        self._slice_scheduled = False
         self._handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,
             ConnectionClosed: self._on_connection_closed,
@@ -97,7 +97,7 @@ class ClientNode:
             Answered: lambda event: self.passing_on.answered(event, self.now_ms),
             TimesLookedUp: self._on_times_looked_up,
             AnswerNotWritten: self._on_answer_not_written,
-            TurnCame: self._on_turn,
+            SliceDue: self._on_slice,
             DeadlineReached: self._on_deadline,
         }
         self._looked_up: dict[Call, Callable[[list[tuple[int, int] | None]], None]] = {}
@@ -137,15 +137,15 @@ class ClientNode:
         """Answer with what the image holds now, once that is committed."""
         self.when_committed(call, lambda: self.boundary.answer(call, response))
 
-    def answer_in_turns(self, call: Call, making: Generator[None, None, Message]) -> None:
-        """Answer with what is made, and encoded, in as many event loop callbacks as that takes."""
+    def answer_in_slices(self, call: Call, making: Generator[None, None, Message]) -> None:
+        """Make and encode the answer, in as many event loop callbacks as that takes."""
         call.settled = True
         self._go_on(call, self._make(call, making))
 
-    def _make(self, call: Call, making: Generator[None, None, Message]) -> Turns:
+    def _make(self, call: Call, making: Generator[None, None, Message]) -> Slices:
         response = yield from making
-        errors = yield from self.boundary.count_in_turns(call, response)
-        parts = yield from call.frame_in_turns(response)
+        errors = yield from self.boundary.count_in_slices(call, response)
+        parts = yield from call.frame_in_slices(response)
         self.when_committed(call, lambda: self._send_made(call, parts, bool(errors)))
 
     def _send_made(self, call: Call, parts: list[Buffer], has_errors: bool) -> None:
@@ -159,7 +159,7 @@ class ClientNode:
         """Answer a fetch, or park it."""
         reader = Identity(call.key, call.principal, call.host, call.client_id)
         if is_large(call.message):
-            self._fetch_in_turns(call, reader)
+            self._fetch_in_slices(call, reader)
             return
         self._fetch_calls.setdefault(call.connection_id, set()).add(call)
         try:
@@ -169,11 +169,11 @@ class ClientNode:
             raise
         self._complete(done)
 
-    def _fetch_in_turns(self, call: Call, identity: Identity) -> None:
+    def _fetch_in_slices(self, call: Call, identity: Identity) -> None:
         """Answer a fetch of very many partitions, which closes the session that it names."""
         self._complete(self.fetches.close_session(call.message.session_id, self.now_ms))
         reader = Reader(isolation_level=call.message.isolation_level, identity=identity)
-        self.answer_in_turns(call, in_turns(self.source, call, reader))
+        self.answer_in_slices(call, in_slices(self.source, call, reader))
 
     def _complete(self, done: list[Completed]) -> None:
         for fetch_id, response in done:
@@ -256,7 +256,7 @@ class ClientNode:
             return False
         return True
 
-    def _wake(self, slots: list[Slot]) -> Turns:
+    def _wake(self, slots: list[Slot]) -> Slices:
         left = PARTITIONS_PER_CALLBACK
         for slot in slots:
             if left <= 0:
@@ -265,19 +265,19 @@ class ClientNode:
             left -= FETCH_COST + len(slot.subscriber)
             self._complete(self.fetches.notify((slot,), self.now_ms))
 
-    def _on_turn(self, _: TurnCame) -> None:
-        self._turn_asked = False
-        if self._turns:
-            self._go_on(*self._turns.popleft())
-        if self._turns:
-            self._ask_turn()
+    def _on_slice(self, _: SliceDue) -> None:
+        self._slice_scheduled = False
+        if self._slices:
+            self._go_on(*self._slices.popleft())
+        if self._slices:
+            self._schedule_slice()
 
-    def _go_on(self, call: Call | None, turns: Turns) -> None:
+    def _go_on(self, call: Call | None, slices: Slices) -> None:
         """Do the work of one callback, and keep the rest for the next."""
-        left = [turns]
+        left = [slices]
 
         def work() -> None:
-            if next(turns, _DONE) is _DONE:
+            if next(slices, _DONE) is _DONE:
                 left.clear()
 
         if call is None:
@@ -285,13 +285,13 @@ class ClientNode:
         elif not self._guarded(call, work):
             return
         if left:
-            self._turns.append((call, turns))
-            self._ask_turn()
+            self._slices.append((call, slices))
+            self._schedule_slice()
 
-    def _ask_turn(self) -> None:
-        if not self._turn_asked:
-            self._turn_asked = True
-            self.outbox.emit(TakeClientTurn())
+    def _schedule_slice(self) -> None:
+        if not self._slice_scheduled:
+            self._slice_scheduled = True
+            self.outbox.emit(ScheduleClientSlice())
 
     def _on_deadline(self, _: DeadlineReached) -> None:
         left = PARTITIONS_PER_CALLBACK

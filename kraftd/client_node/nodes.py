@@ -54,16 +54,16 @@ def metadata_partition(view: ClusterView, settings: ClientSettings, listener: st
     return MetadataPartition(leader, view.epoch, dict(sorted(replicas.items())))
 
 
-class ToldNodes(NamedTuple):
+class ReportedNodes(NamedTuple):
     """The nodes of an answer: brokers with their racks, and kraftd nodes without."""
 
     nodes: dict[int, tuple[Endpoint, str | None]]
     controller_ids: list[int]  # of which clients take one for the controller
 
 
-def told_nodes(
+def reported_nodes(
     view: ClusterView, settings: ClientSettings, listener: str, with_metadata_log: bool
-) -> ToldNodes:
+) -> ReportedNodes:
     """The brokers; and the replicas of the metadata log if the answer includes it.
 
     If no broker can be named, the answer names those replicas in any case, and this node forwards requests
@@ -76,13 +76,13 @@ def told_nodes(
     if with_metadata_log:
         replicas = log_nodes(view, settings, listener).nodes
         known |= {one: replica for one, replica in replicas.items() if one not in known}
-    return ToldNodes(known, controller_ids)
+    return ReportedNodes(known, controller_ids)
 
 
-def log_nodes(view: ClusterView, settings: ClientSettings, listener: str) -> ToldNodes:
-    """The replicas of the metadata log, and this node as the controller, which passes on what it is asked."""
+def log_nodes(view: ClusterView, settings: ClientSettings, listener: str) -> ReportedNodes:
+    """The replicas of the metadata log, and this node as the controller, which forwards requests."""
     replicas = metadata_partition(view, settings, listener).replicas
-    return ToldNodes({one: (endpoint, None) for one, endpoint in replicas.items()}, [view.node_id])
+    return ReportedNodes({one: (endpoint, None) for one, endpoint in replicas.items()}, [view.node_id])
 
 
 def controller_id(broker_ids: list[int], number: int) -> int:

@@ -20,7 +20,7 @@ RETRY_MS = 50
 class Progress(Enum):
     """The progress of a request to another node."""
 
-    ASKED = "asked"
+    SENT = "sent"
     LATER = "later"  # there is no node to ask yet
     NO_OTHER = "no other"  # every node has been asked
     SETTLED = "settled"  # the call needs nothing more
@@ -35,10 +35,10 @@ class PassedOn:
 
     call: Call
     until_ms: int
-    ask: Callable[[int], Progress]
+    send: Callable[[int], Progress]
     on_answer: Callable[[Answered], bool]
     patience_ms: int | None
-    ask_at_ms: int | None = None
+    send_at_ms: int | None = None
     under_way: set[int] = field(default_factory=set)
 
 
@@ -48,7 +48,7 @@ class PassingOn:
     def __init__(self, boundary: Boundary, timeout_ms: int) -> None:
         self._boundary = boundary
         self._timeout_ms = timeout_ms
-        self._waiting: dict[PassedOn, None] = {}  # in the order of their coming
+        self._waiting: dict[PassedOn, None] = {}  # in order of arrival
         self._under_way: dict[int, PassedOn] = {}
         self._last_id = 0
 
@@ -66,7 +66,7 @@ class PassingOn:
         self,
         call: Call,
         now_ms: int,
-        ask: Callable[[int], Progress],
+        send: Callable[[int], Progress],
         on_answer: Callable[[Answered], bool],
         patience_ms: int | None = None,
     ) -> None:
@@ -75,28 +75,28 @@ class PassingOn:
         COORDINATOR_NOT_AVAILABLE if every node was asked and none has answered.
         """
         call.settled = True
-        passed = PassedOn(call, now_ms + self._timeout_ms, ask, on_answer, patience_ms)
+        passed = PassedOn(call, now_ms + self._timeout_ms, send, on_answer, patience_ms)
         self._waiting[passed] = None
         self._send(passed, now_ms)
 
     def _send(self, passed: PassedOn, now_ms: int) -> None:
         self._last_id += 1
-        passed.ask_at_ms = None
+        passed.send_at_ms = None
         try:
-            progress = passed.ask(self._last_id)
+            progress = passed.send(self._last_id)
         except Exception as error:
             self._forget(passed)
             passed.call.settled = False
             self._boundary.guard(passed.call, error)
             return
         match progress:
-            case Progress.ASKED:
+            case Progress.SENT:
                 passed.under_way.add(self._last_id)
                 self._under_way[self._last_id] = passed
                 if passed.patience_ms is not None:
-                    passed.ask_at_ms = now_ms + passed.patience_ms
+                    passed.send_at_ms = now_ms + passed.patience_ms
             case Progress.LATER:
-                passed.ask_at_ms = now_ms + RETRY_MS
+                passed.send_at_ms = now_ms + RETRY_MS
             case Progress.NO_OTHER:
                 if not passed.under_way:
                     self._forget(passed)
@@ -106,19 +106,19 @@ class PassingOn:
 
     def _forget(self, passed: PassedOn) -> None:
         del self._waiting[passed]
-        for ask_id in passed.under_way:
-            del self._under_way[ask_id]
+        for request_id in passed.under_way:
+            del self._under_way[request_id]
 
     def answered(self, event: Answered, now_ms: int) -> None:
-        """The other node has answered, or cannot be reached: then it, or the next, is asked again."""
-        passed = self._under_way.pop(event.ask_id, None)
+        """Handle the other node's answer, or its absence: then that node, or the next, is asked again."""
+        passed = self._under_way.pop(event.request_id, None)
         if passed is None:
             return
-        passed.under_way.discard(event.ask_id)
+        passed.under_way.discard(event.request_id)
         if event.message is not None and self._is_done(passed, event):
             self._forget(passed)
         else:
-            passed.ask_at_ms = now_ms + RETRY_MS
+            passed.send_at_ms = now_ms + RETRY_MS
 
     def _is_done(self, passed: PassedOn, event: Answered) -> bool:
         """Return whether the answer settles the call; an unusable one does."""
@@ -145,4 +145,4 @@ class PassingOn:
 
 
 def _due_ms(passed: PassedOn) -> int:
-    return passed.until_ms if passed.ask_at_ms is None else min(passed.ask_at_ms, passed.until_ms)
+    return passed.until_ms if passed.send_at_ms is None else min(passed.send_at_ms, passed.until_ms)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kraftd.client_node.effects import Answered, Ask
+from kraftd.client_node.effects import Answered, SendToNode
 from kraftd.client_node.nodes import broker_listener, brokers
 from kraftd.client_node.passing_on import Progress
 from kraftd.raft.effects import Destination
@@ -34,22 +34,24 @@ def pass_on(
     COORDINATOR_NOT_AVAILABLE if no broker answers.
     """
     listener = broker_listener(node.settings, call.listener)
-    asked: dict[int, int] = {}  # brokers by the id of the Ask
+    tried: dict[int, int] = {}  # brokers by the id of the SendToNode
 
-    def ask(ask_id: int) -> Progress:
+    def send(request_id: int) -> Progress:
         known = brokers(node.view, listener)
-        left = sorted(known.keys() - asked.values())
+        left = sorted(known.keys() - tried.values())
         if not left:
             return Progress.NO_OTHER
         broker_id = node.last_broker_id if node.last_broker_id in left else left[0]
-        asked[ask_id] = broker_id
+        tried[request_id] = broker_id
         endpoint = known[broker_id][0]
-        node.outbox.emit(Ask(ask_id, Destination(broker_id, endpoint.host, endpoint.port), message, listener))
-        return Progress.ASKED
+        node.outbox.emit(
+            SendToNode(request_id, Destination(broker_id, endpoint.host, endpoint.port), message, listener)
+        )
+        return Progress.SENT
 
     def done(answered: Answered) -> bool:
-        node.last_broker_id = asked[answered.ask_id]
+        node.last_broker_id = tried[answered.request_id]
         node.boundary.answer(call, on_answer(answered.message))
         return True
 
-    node.passing_on.begin(call, node.now_ms, ask, done, PATIENCE_MS)
+    node.passing_on.begin(call, node.now_ms, send, done, PATIENCE_MS)

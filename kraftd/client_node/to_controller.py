@@ -10,7 +10,7 @@ import ipaddress
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from kraftd.client_node.effects import Answered, Ask, HandToController
+from kraftd.client_node.effects import Answered, HandToController, SendToNode
 from kraftd.client_node.passing_on import Progress
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.envelope_request import EnvelopeRequest
@@ -42,7 +42,7 @@ def handle(node: ClientNode, call: Call) -> None:
         node.boundary.refuse(call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         return
 
-    def ask(ask_id: int) -> Progress:
+    def send(request_id: int) -> Progress:
         if view.is_active:
             call.settled = False  # the controller answers it, or refuses it after a fault
             node.outbox.emit(HandToController(call))
@@ -50,8 +50,8 @@ def handle(node: ClientNode, call: Call) -> None:
         destination = view.controller_destination()
         if destination is None or view.leader_id == view.node_id:  # elected, and not active yet
             return Progress.LATER
-        node.outbox.emit(Ask(ask_id, destination, envelope_of(call)))
-        return Progress.ASKED
+        node.outbox.emit(SendToNode(request_id, destination, envelope_of(call)))
+        return Progress.SENT
 
     def on_answer(answered: Answered) -> bool:
         message: EnvelopeResponse = answered.message
@@ -64,7 +64,7 @@ def handle(node: ClientNode, call: Call) -> None:
             node.boundary.send(call, [_SIZE.pack(len(data)) + data])
         return True
 
-    node.passing_on.begin(call, node.now_ms, ask, on_answer)
+    node.passing_on.begin(call, node.now_ms, send, on_answer)
 
 
 def is_known_by_more_than_a_token(node: ClientNode, call: Call) -> bool:

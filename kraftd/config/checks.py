@@ -147,13 +147,13 @@ def broker_logins(
     there is only a warning.
     """
     key = "kraftd.client.broker.listener.name"
-    given = config.client_broker_listener_name.upper()
-    if given and given not in protocols:
-        why = f"it is not in listener.security.protocol.map; add {given}:PLAINTEXT, or what the brokers have"
+    named = config.client_broker_listener_name.upper()
+    if named and named not in protocols:
+        why = f"it is not in listener.security.protocol.map; add {named}:PLAINTEXT, or what the brokers have"
         findings.refuse(key, why)
         return {}
-    if given:
-        return {given: read_broker_login(settings, given, PROTOCOLS[protocols[given]], findings)}
+    if named:
+        return {named: read_broker_login(settings, named, PROTOCOLS[protocols[named]], findings)}
     logins = {}
     for name in map(str.upper, config.client_listener_names):
         if name in protocols:
@@ -176,10 +176,8 @@ def check_client_names(config: DaemonConfig, listeners: tuple[Endpoint, ...], fi
     key = "kraftd.client.listener.names"
     for name in map(str.upper, config.client_listener_names):
         if name not in bound:
-            why = (
-                f"there is no listener named {name} in {findings.said('listeners')}; add {name}://:9092 there"
-            )
-            findings.refuse(key, why)
+            shown = findings.shown("listeners")
+            findings.refuse(key, f"there is no listener named {name} in {shown}; add {name}://:9092 there")
         elif name in controllers:
             why = f"{name} is a controller listener, and ordinary clients need another; remove it from one"
             findings.refuse(key, why)
@@ -198,7 +196,7 @@ def check_controller_names(
     bound = {endpoint.listener for endpoint in listeners}
     for name in names:
         if name not in bound:
-            why = f"there is no listener named {name} in {findings.said('listeners')}"
+            why = f"there is no listener named {name} in {findings.shown('listeners')}"
             if name.upper() in bound:
                 why += f"; write {name.upper()}"
             findings.refuse("controller.listener.names", why)

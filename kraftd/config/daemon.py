@@ -137,12 +137,12 @@ class QuorumKeys:
 class MetadataLogKeys:
     """The metadata log"""
 
-    log_dirs_given = strings(
+    log_dirs_configured = strings(
         "log.dirs", "the data directories; the first holds the metadata log unless metadata.log.dir is set"
     )
-    log_dir_given = strings("log.dir", "the data directory, when log.dirs is not set")
-    metadata_log_dir_given = string("metadata.log.dir", "the directory of the metadata log")
-    metadata_log_segment_bytes_given = integer(
+    log_dir_configured = strings("log.dir", "the data directory, when log.dirs is not set")
+    metadata_log_dir_configured = string("metadata.log.dir", "the directory of the metadata log")
+    metadata_log_segment_bytes_configured = integer(
         "metadata.log.segment.bytes", "size at which a new segment is begun"
     )
     metadata_log_segment_bytes_of_tests = Row(
@@ -390,15 +390,15 @@ class DaemonConfig(
 
     @cached_property
     def log_dirs(self) -> tuple[str, ...]:
-        return self.log_dirs_given or self.log_dir_given
+        return self.log_dirs_configured or self.log_dir_configured
 
     @cached_property
     def metadata_log_dir(self) -> str:
-        return self.metadata_log_dir_given or self.log_dirs[0]
+        return self.metadata_log_dir_configured or self.log_dirs[0]
 
     @cached_property
     def metadata_log_segment_bytes(self) -> int:
-        return self.metadata_log_segment_bytes_of_tests or self.metadata_log_segment_bytes_given
+        return self.metadata_log_segment_bytes_of_tests or self.metadata_log_segment_bytes_configured
 
     @property
     def is_static_quorum(self) -> bool:

@@ -38,7 +38,7 @@ class Findings:
         setting = self._settings.get(key)
         return setting.text if setting else ""
 
-    def said(self, key: str) -> str:
+    def shown(self, key: str) -> str:
         """A key as set, or its default."""
         setting = self._settings.get(key)
         return setting.shown() if setting else f"{key} (not set)"
@@ -53,7 +53,7 @@ class Findings:
     def refuse(self, key: str, why: str) -> None:
         """Add a problem with a key: the reason and the remedy."""
         setting = self._settings.get(key)
-        self.problems.append(f"{self.said(key)}: {why}" + (f" ({setting.where})" if setting else ""))
+        self.problems.append(f"{self.shown(key)}: {why}" + (f" ({setting.where})" if setting else ""))
 
     def require(self, holds: bool, key: str, why: str) -> None:
         if not holds:

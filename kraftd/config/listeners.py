@@ -144,14 +144,14 @@ def advertise(
     """
     announced = []
     for position, name in enumerate(controller_names):
-        given = next((endpoint for endpoint in advertised if endpoint.listener == name.upper()), None)
+        published = next((endpoint for endpoint in advertised if endpoint.listener == name.upper()), None)
         own = next((endpoint for endpoint in listeners if endpoint.listener == name.upper()), None)
-        if given is None and own is not None:
+        if published is None and own is not None:
             everywhere = own.host in ("", WILDCARD)
             if everywhere and position == 0 and voter_address is not None:
-                given = own._replace(host=voter_address[0], port=voter_address[1])
+                published = own._replace(host=voter_address[0], port=voter_address[1])
             else:
-                given = own._replace(host="") if everywhere else own
-        if given is not None:
-            announced.append(given)
+                published = own._replace(host="") if everywhere else own
+        if published is not None:
+            announced.append(published)
     return tuple(announced)

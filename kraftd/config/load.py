@@ -54,7 +54,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
     values = {**parse_all(OWN, settings, problems), **parse_all(broker_def(), settings, problems)}
     share_node_id(settings, values)
     for wanted in meant - settings.keys():
-        values.pop(wanted or "", None)  # not its default: it was to be set
+        values.pop(wanted or "", None)  # not its default: a misspelt key was meant to set it
     targets = parse_rows(values, settings, problems)
     problems += [
         missing(definition, Path(path).name)

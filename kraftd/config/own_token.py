@@ -15,7 +15,7 @@ from kraftd.security.client_credentials import RefreshRules, TokenGrant
 from kraftd.security.sasl import OAUTHBEARER
 from kraftd.security.tls_settings import TlsSettings
 
-DEFAULT_TIMEOUT_MS = 10_000  # where Kafka waits without an end
+DEFAULT_TIMEOUT_MS = 10_000  # Kafka waits without a limit
 _URL = "sasl.oauthbearer.token.endpoint.url"
 _RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
 _URL_ENCODES = "sasl.oauthbearer.header.urlencode"

@@ -112,7 +112,7 @@ def read_security(
     if endpoints and endpoints[0].security_protocol:
         client = _own_logins(endpoints[0], settings, findings)
     super_users = plain_text(settings, "super.users")
-    everyone = plain_text(settings, "allow.everyone.if.no.acl.found").strip().lower()
+    allows_all = plain_text(settings, "allow.everyone.if.no.acl.found").strip().lower()
     class_name = plain.text("authorizer.class.name") or ""
     if class_name and class_name != CLASS_NAME and not class_name.startswith(f"{PYTHON_AUTHORIZERS}:"):
         why = (
@@ -120,7 +120,7 @@ def read_security(
             f"entry point of the group {PYTHON_AUTHORIZERS}"
         )
         plain.refuse("authorizer.class.name", why)
-    if everyone not in ("", "true", "false"):
+    if allows_all not in ("", "true", "false"):
         plain.refuse("allow.everyone.if.no.acl.found", "must be true or false")
     return SecurityConfig(
         listeners=listeners,
@@ -129,7 +129,7 @@ def read_security(
         authorizer_class=class_name,
         authorizer=AuthorizerSettings(
             super_users=plain.tried("super.users", lambda: parse_super_users(super_users)) or frozenset(),
-            allow_if_no_acl=everyone == "true",
+            allow_if_no_acl=allows_all == "true",
         ),
     )
 
@@ -140,7 +140,7 @@ def _listener(endpoint: Endpoint, settings: Settings, findings: Findings) -> Lis
     if (keys.text("principal.builder.class") or _PRINCIPAL_BUILDER) != _PRINCIPAL_BUILDER:
         keys.refuse("principal.builder.class", "kraftd runs no Java classes; remove the key")
     tls = tls_settings(keys) if protocol in (SSL, SASL_SSL) else None
-    if tls is not None and not tls.keystore.given:
+    if tls is not None and not tls.keystore.is_configured:
         keys.refuse("ssl.keystore.location", f"{endpoint.listener} is TLS and needs a key store")
     rules = str(keys.value("ssl.principal.mapping.rules"))
     keys.tried("ssl.principal.mapping.rules", lambda: PrincipalMapper(rules))

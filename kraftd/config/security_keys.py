@@ -57,7 +57,7 @@ class Keys:
 
     def warn(self, key: str, problem: str) -> None:
         """Note a key whose value does not have its effect in Kafka."""
-        text = f"{self._findings.said(self.found(key) or key)}: {problem}"
+        text = f"{self._findings.shown(self.found(key) or key)}: {problem}"
         if text not in self._findings.warnings:  # the keys of a listener are those of its clients, too
             self._findings.warnings.append(text)
 

@@ -10,9 +10,9 @@ from kraftd.controller_node.decisions import Decisions
 from kraftd.controller_node.effects import ControllerActivated
 from kraftd.controller_node.following import Following
 from kraftd.controller_node.identity import Identity
+from kraftd.controller_node.pending_events import PendingEvents
 from kraftd.controller_node.periodic import Periodic
 from kraftd.controller_node.registration import Registration
-from kraftd.controller_node.sayings import Sayings
 from kraftd.controller_node.standing import Standing
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import LeadershipChanged
@@ -36,7 +36,7 @@ class Leadership:
         decisions: Decisions,
         periodic: Periodic,
         registration: Registration,
-        sayings: Sayings,
+        pending_events: PendingEvents,
         outbox: Outbox,
         bootstrap: Sequence[VersionedRecord],
     ) -> None:
@@ -51,7 +51,7 @@ class Leadership:
         self._decisions = decisions
         self._periodic = periodic
         self._registration = registration
-        self._sayings = sayings
+        self._pending_events = pending_events
         self._outbox = outbox
         self._bootstrap = bootstrap  # written by the first leader of an empty log
 
@@ -70,7 +70,7 @@ class Leadership:
         else:
             self._claimed_epoch = None
             known = effect.leader_id is not None
-            self._outbox.say(
+            self._outbox.log(
                 "info",
                 "leader is known" if known else "no leader",
                 leader=str(effect.leader_id) if known else "nobody",
@@ -81,7 +81,7 @@ class Leadership:
     def caught_up(self) -> None:
         """Handle that the image holds everything known to be committed. Raises ActivationError."""
         self._claim()
-        self._registration.look_for_a_twin()
+        self._registration.check_for_twin()
         self._registration.attempt()
 
     def _claim(self) -> None:
@@ -97,7 +97,7 @@ class Leadership:
         standing.active_epoch = epoch
         context.kraft_version = self._core.kraft_version
         context.image.mark()
-        self._outbox.say(
+        self._outbox.log(
             "info",
             "active controller",
             epoch=epoch,
@@ -121,7 +121,7 @@ class Leadership:
         decisions, standing = self._decisions, self._standing
         applied_end = decisions.long.abandon()
         committed_end = max(self._core.high_watermark, 0)
-        self._outbox.say(
+        self._outbox.log(
             "warning",
             "no longer the active controller",
             epoch=standing.active_epoch,
@@ -132,7 +132,7 @@ class Leadership:
         decisions.appends.forget()
         self._following.undo_to(committed_end, applied_end)
         self._periodic.deactivate()
-        self._sayings.forget()
+        self._pending_events.forget()
         decisions.parked.abandon()
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.tokens.change import FIRST_VERSION_WITH_REQUESTER, create_delegation_token
-from kraftd.controller_node.token_requests import NO_TIME_MS, may_ask_for_tokens
+from kraftd.controller_node.token_requests import NO_TIME_MS, may_change_tokens
 from kraftd.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kraftd.wire.error_code import ErrorCode
 
@@ -28,7 +28,7 @@ def handle(node: Node, call: Call) -> None:
     if request.owner_principal_name:
         owner = (request.owner_principal_type or "", request.owner_principal_name)
     name = ":".join(owner)
-    if not may_ask_for_tokens(node, call):
+    if not may_change_tokens(node, call):
         refuse(node, call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, owner)
     elif owner != requester and not node.boundary.allows(
         call, AclOperation.CREATE_TOKENS, AclResourceType.USER, name
@@ -36,7 +36,7 @@ def handle(node: Node, call: Call) -> None:
         refuse(node, call, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, owner)
     else:
         node.decisions.decide(
-            call, lambda ctx, asked, version: create_delegation_token(ctx, asked, version, requester)
+            call, lambda ctx, request, version: create_delegation_token(ctx, request, version, requester)
         )
 
 

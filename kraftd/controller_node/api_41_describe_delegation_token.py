@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
 from kraftd.controller.tokens.describe import describe_delegation_tokens
-from kraftd.controller_node.token_requests import may_ask_for_tokens
+from kraftd.controller_node.token_requests import may_change_tokens
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, call: Call) -> None:
-    if not may_ask_for_tokens(node, call):
+    if not may_change_tokens(node, call):
         raise Refusal(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     if not node.following.knows_metadata(call):
         return
@@ -35,8 +35,8 @@ def handle(node: Node, call: Call) -> None:
 
     node.decisions.decide(
         call,
-        lambda ctx, asked, version: describe_delegation_tokens.begin(
-            ctx, asked, version, requester, may_describe
+        lambda ctx, request, version: describe_delegation_tokens.begin(
+            ctx, request, version, requester, may_describe
         ),
         on_standby=True,
     )

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.controller.brokers.states import begin_heartbeat, hear_heartbeat, unchanged
+from kraftd.controller.brokers.states import begin_heartbeat, renew_session, unchanged
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
-from kraftd.controller.turns import Turns
+from kraftd.controller.slices import Slices
 from kraftd.controller_node.periodic import LEAVE
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 def handle(node: Node, call: Call) -> None:
     if node.active:
-        hear_heartbeat(node.context, call.message)
-        node.core_answers.hear_heartbeat(call)
+        renew_session(node.context, call.message)
+        node.core_answers.note_heartbeat(call)
     if not node.decisions.answer_unchanged(call, unchanged):
         node.decisions.decide(call, _beat)
     if node.context.heartbeats.departures:
@@ -35,5 +35,5 @@ def handle(node: Node, call: Call) -> None:
 
 def _beat(
     ctx: Context, request: BrokerHeartbeatRequest, _version: int
-) -> Decision[BrokerHeartbeatResponse] | Turns[Decision[BrokerHeartbeatResponse]]:
+) -> Decision[BrokerHeartbeatResponse] | Slices[Decision[BrokerHeartbeatResponse]]:
     return begin_heartbeat(ctx, request)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Refusal
 from kraftd.controller_node.core_driver import CoreDriver
-from kraftd.controller_node.effects import EndTurn
+from kraftd.controller_node.effects import ScheduleFlush
 from kraftd.controller_node.faults import HalfChanged
 from kraftd.controller_node.following import Following
 from kraftd.controller_node.parked import ParkedAnswers
-from kraftd.controller_node.sayings import Sayings
+from kraftd.controller_node.pending_events import PendingEvents
 from kraftd.controller_node.standing import Standing
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -40,7 +40,7 @@ class Appends:
         standing: Standing,
         following: Following,
         parked: ParkedAnswers,
-        sayings: Sayings,
+        pending_events: PendingEvents,
         outbox: Outbox,
     ) -> None:
         self.decided_end = 0
@@ -50,7 +50,7 @@ class Appends:
         self._context = context
         self._standing = standing
         self._following = following
-        self._sayings = sayings
+        self._pending_events = pending_events
         self._outbox = outbox
         self._values: list[bytes] = []
         self._size_bytes = 0
@@ -92,13 +92,13 @@ class Appends:
                 self._parked.extend(end_offset)
             else:
                 self._parked.expect(self._new_id(), end_offset)
-                self._outbox.emit(EndTurn())
+                self._outbox.emit(ScheduleFlush())
             self._values += values
             self._size_bytes += size_bytes
         self.decided_end = end_offset
         image = self._context.image
         try:
-            self._sayings.note(image, end_offset, records, call)
+            self._pending_events.note(image, end_offset, records, call)
             image.apply_all([record.message for record in records], base_offset, epoch)
             self._following.applied(records, end_offset)
         except Exception as error:
@@ -123,11 +123,11 @@ class Appends:
             raise HalfChanged(f"records were applied and not appended: {error!r}") from error
         self._driver.perform(effects)
 
-    def tell_core(self, event: raft_events.Event) -> None:
+    def step_core(self, event: raft_events.Event) -> None:
         """Step the core with an event after flushing the gathered records, and perform the effects."""
         if self._values:
             self.flush()
-        self._driver.tell(event)
+        self._driver.deliver(event)
 
     def forget(self) -> None:
         """Drop the gathered records: the leadership is lost, and they are undone with all that is not

@@ -241,7 +241,7 @@ def _config(found: _Summary, _: Image, record: ConfigRecord) -> None:
 def _broker(found: _Summary, image: Image, record: RegisterBrokerRecord) -> None:
     before = image.brokers.get(record.broker_id)
     if before is not None and (before.epoch, before.fenced) == (record.broker_epoch, record.fenced):
-        return  # rewritten in another form
+        return  # the same metadata, written in another form
     listeners = ", ".join(f"{end.name}://{end.host}:{end.port}" for end in record.end_points)
     fields = {
         "broker": record.broker_id,

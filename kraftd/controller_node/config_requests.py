@@ -12,7 +12,7 @@ from kraftd.controller.decision import Decision
 from kraftd.controller_node.permissions import no_config_left, refused_configs, with_refusals
 
 if TYPE_CHECKING:
-    from kraftd.controller.turns import InTurns
+    from kraftd.controller.slices import Sliced
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def decide_change(
     node: Node,
     call: Call,
-    change: InTurns[..., Decision[Any]],
+    change: Sliced[..., Decision[Any]],
     response: type[Any],
     *,
     loggers: bool,

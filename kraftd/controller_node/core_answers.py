@@ -41,14 +41,14 @@ class CoreAnswers:
         self._boundary = boundary
         self._outbox = outbox
         self._empty_fetches = FrameMemo()
-        self._no_news: Any = None  # the last answer of its kind, which many fetches share
+        self._unchanged_answer: Any = None  # the last answer without news, which many fetches share
         self._ahead = ReplicasAhead(outbox)
         self._fetching = FetchingReplicas(outbox)
         driver.takers[raft_effects.Respond] = self._on_respond
         driver.takers[raft_effects.RespondRecords] = self._on_respond_records
         driver.takers[raft_effects.RespondSnapshot] = self._on_respond_snapshot
 
-    def ask(self, call: Call) -> None:
+    def pass_to_core(self, call: Call) -> None:
         """Pass a call to the consensus core, which answers now or later."""
         self._appends.flush()
         event = raft_events.RequestReceived(call, call.message, call.version, call.listener)
@@ -76,17 +76,17 @@ class CoreAnswers:
         found = {**self._fetching.lines(now_ms), **twins(core.replicas(now_ms), now_ms)}
         return [found[node_id] for node_id in sorted(found)]
 
-    def hear_heartbeat(self, call: Call) -> None:
-        """Look at which offset a broker has applied; only a leader knows whether it exists."""
+    def note_heartbeat(self, call: Call) -> None:
+        """Check whether a broker has applied more than the log holds; only a leader knows its end."""
         core = self._driver.core
         log_end = core.log_end_offset
-        if call.message.current_metadata_offset >= log_end and core.is_leader:  # nearly none is ahead
-            self._ahead.hear(call, log_end)
+        if call.message.current_metadata_offset >= log_end and core.is_leader:  # nearly no broker is ahead
+            self._ahead.note_heartbeat(call, log_end)
 
     def abandon(self, connection_id: int) -> None:
         """Make the core forget the calls of a lost connection."""
         for call in self.waiting.pop(connection_id, ()):
-            self._appends.tell_core(raft_events.RequestAbandoned(call))
+            self._appends.step_core(raft_events.RequestAbandoned(call))
 
     def _on_respond(self, effect: raft_effects.Respond) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]
@@ -126,7 +126,7 @@ class CoreAnswers:
     def _respond(self, call: Call, message: Any) -> None:
         boundary = self._boundary
         if call.key == FETCH:
-            if message is self._no_news:  # as nearly always
+            if message is self._unchanged_answer:  # as nearly always
                 self._note_follower(call)
             else:
                 self._note_fetch(call, message)
@@ -154,7 +154,7 @@ class CoreAnswers:
             self._ahead.note(call, partition.snapshot_id.end_offset)
         else:
             self._ahead.follows(call)
-            self._no_news = message
+            self._unchanged_answer = message
         self._fetching.note(call, self._driver.now_ms)
 
     def _add_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:

@@ -35,7 +35,7 @@ class CoreDriver:
         """Step the core with an event; the caller must `perform` the effects."""
         return self.core.step(event, self._context.now_ms)
 
-    def tell(self, event: Event) -> None:
+    def deliver(self, event: Event) -> None:
         """Step the core with an event, and perform the effects."""
         self.perform(self.core.step(event, self._context.now_ms))
 

@@ -9,9 +9,9 @@ from typing import Any
 from kraftd.controller.brokers.states import Unchanged
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.turns import Deciding
+from kraftd.controller.slices import Deciding
 from kraftd.controller_node.appending import Appends
-from kraftd.controller_node.long_decisions import MAX_INLINE_RECORDS, LongDecisions, first_turn
+from kraftd.controller_node.long_decisions import MAX_INLINE_RECORDS, LongDecisions, first_slice
 from kraftd.controller_node.parked import ParkedAnswers
 from kraftd.controller_node.standing import Standing
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
@@ -75,7 +75,7 @@ class Decisions:
         context.next_offset = self.appends.next_offset
         try:
             made = decide(context, call.message, call.version)
-            decision = first_turn(made) if isinstance(made, GeneratorType) else made
+            decision = first_slice(made) if isinstance(made, GeneratorType) else made
         except Refusal as refusal:
             self.timed_out += refusal.code == ErrorCode.REQUEST_TIMED_OUT
             raise

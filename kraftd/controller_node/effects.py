@@ -14,8 +14,8 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer as Answer
 from kraftd.requests.effects import AnswerRecords as AnswerRecords
 from kraftd.requests.effects import CloseConnection as CloseConnection
-from kraftd.requests.effects import Say as Say
-from kraftd.requests.effects import TakeTurn as TakeTurn
+from kraftd.requests.effects import LogLine as LogLine
+from kraftd.requests.effects import ScheduleSlice as ScheduleSlice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.primitives import Buffer
 
@@ -49,8 +49,8 @@ class OpenSnapshot(Effect, frozen=True, gc=False):
     snapshot_id: OffsetAndEpoch
 
 
-class EndTurn(Effect, frozen=True):
-    """Answer TurnEnded once the event loop has handled all that is ready now."""
+class ScheduleFlush(Effect, frozen=True):
+    """Answer FlushDue once the event loop has handled all that is ready now."""
 
 
 class ControllerActivated(Effect, frozen=True):

@@ -10,7 +10,7 @@ from kraftd.raft.events import Event
 from kraftd.requests.events import AnswerNotWritten as AnswerNotWritten
 from kraftd.requests.events import ConnectionClosed as ConnectionClosed
 from kraftd.requests.events import FramesReceived as FramesReceived
-from kraftd.requests.events import TurnCame as TurnCame
+from kraftd.requests.events import SliceDue as SliceDue
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.message import Message
 
@@ -42,5 +42,5 @@ class DiskHasRoom(Event, frozen=True):
     """The records that did not fit on the disk are written now."""
 
 
-class TurnEnded(Event, frozen=True):
-    """Everything that was ready at the time of EndTurn has been handled. Answers EndTurn."""
+class FlushDue(Event, frozen=True):
+    """Everything that was ready at the time of ScheduleFlush has been handled. Answers ScheduleFlush."""

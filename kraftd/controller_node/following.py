@@ -11,12 +11,12 @@ from typing import Protocol
 
 from kraftd.controller.context import Context
 from kraftd.controller_node.acl_publisher import AclPublisher
-from kraftd.controller_node.effects import ControllerLoaded, TakeTurn
+from kraftd.controller_node.effects import ControllerLoaded, ScheduleSlice
 from kraftd.controller_node.events import CommittedRead, SnapshotOpened
 from kraftd.controller_node.finalized import FinalizedFeatures
 from kraftd.controller_node.loading import Loading
+from kraftd.controller_node.next_slice import NextSlice
 from kraftd.controller_node.replay import Replay, Snapshot
-from kraftd.controller_node.turns import Turns
 from kraftd.metadata.image import Image
 from kraftd.raft.core import RaftCore
 from kraftd.requests.boundary import Boundary
@@ -44,7 +44,7 @@ class Following:
         context: Context,
         core: RaftCore,
         boundary: Boundary,
-        turns: Turns,
+        next_slice: NextSlice,
         outbox: Outbox,
         snapshot: Snapshot | None,
         authorizer: Authorizer | None,
@@ -57,7 +57,7 @@ class Following:
         self._context = context
         self._core = core
         self._boundary = boundary
-        self._turns = turns
+        self._next_slice = next_slice
         self._outbox = outbox
         self._postponed: list[Call] = []  # arrived before the metadata was known
 
@@ -67,7 +67,7 @@ class Following:
         """Load the snapshot found at the start, if there is one."""
         if self.replay.start() is not None:
             self.loading.begin_snapshot(self._context.now_ms)
-            self._turns.ask()
+            self._next_slice.schedule()
 
     def start_anew(self) -> None:
         """Begin a new image: the log was replaced by a leader's snapshot, which is read once it is opened."""
@@ -95,12 +95,12 @@ class Following:
         """Apply a part of what has been read."""
         replay = self.replay
         next_offset = replay.next_offset
-        follow_up = replay.turn(self._core.high_watermark or 0)
+        follow_up = replay.run_slice(self._core.high_watermark or 0)
         self._acls.gather(replay.image, replay.image.offset + 1)
         if next_offset < replay.snapshot_end <= replay.next_offset:
             self.loading.end_snapshot(self._context.now_ms)
-        if isinstance(follow_up, TakeTurn):
-            self._turns.ask()
+        if isinstance(follow_up, ScheduleSlice):
+            self._next_slice.schedule()
         elif follow_up is not None:
             self._outbox.emit(follow_up)
         elif replay.complete:
@@ -133,7 +133,7 @@ class Following:
         """Forget a part of what committed records have replaced; return whether there is more."""
         more = self._context.image.forget_some()
         if more:
-            self._turns.ask()
+            self._next_slice.schedule()
         return more
 
     # -- publishing to clients

@@ -16,15 +16,14 @@ from typing import Any, TypeVar
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.turns import Deciding
-from kraftd.controller.turns import Turns as InTurns
+from kraftd.controller.slices import Deciding, Slices
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.following import Following
+from kraftd.controller_node.next_slice import NextSlice
 from kraftd.controller_node.parked import ParkedAnswers
-from kraftd.controller_node.sayings import Sayings
+from kraftd.controller_node.pending_events import PendingEvents
 from kraftd.controller_node.standing import Standing
-from kraftd.controller_node.turns import Turns
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
@@ -43,7 +42,7 @@ MAX_RUN_RECORDS = 2_000  # per append; an atomic decision's records are one run
 APPLY_BUDGET_US = 2_500
 COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 2}
 OTHER_COST, REMOVAL_COST = 4, 10
-WAITING_CALLS_PER_CALLBACK = 8  # that have waited
+WAITING_CALLS_PER_CALLBACK = 8  # of calls that have waited
 
 
 class LongDecisions:
@@ -61,8 +60,8 @@ class LongDecisions:
         appends: Appends,
         parked: ParkedAnswers,
         driver: CoreDriver,
-        sayings: Sayings,
-        turns: Turns,
+        pending_events: PendingEvents,
+        next_slice: NextSlice,
     ) -> None:
         self.failures = 0
         self._boundary = boundary
@@ -72,8 +71,8 @@ class LongDecisions:
         self._appends = appends
         self._parked = parked
         self._driver = driver
-        self._sayings = sayings
-        self._turns = turns
+        self._pending_events = pending_events
+        self._next_slice = next_slice
         self._call: Call | None = None
         self._steps: Iterator[Sequence[Any]] | None = None  # each step yields effects of the core
         self._appended = False
@@ -104,7 +103,7 @@ class LongDecisions:
     def begin(self, call: Call, rest: Deciding | Decision[Any]) -> None:
         """Continue, from the next turn on, a decision that is not made yet or has very many records."""
         self._call, self._steps, self._appended = call, self._run(call, rest), False
-        self._turns.ask()
+        self._next_slice.schedule()
 
     def go_on(self) -> None:
         """Do one turn."""
@@ -114,7 +113,7 @@ class LongDecisions:
         self._appends.flush()
         steps, call = self._steps, self._call
         if steps is None or call is None:
-            return  # that ended the leadership
+            return  # the step ended the leadership
         effects: Sequence[Any] | None = None
         try:
             effects = next(steps, None)
@@ -168,9 +167,9 @@ class LongDecisions:
             decision = rest
         else:
             decision = yield from _quiet(rest)
-        yield from _quiet(self._boundary.count_in_turns(call, decision.answer))
+        yield from _quiet(self._boundary.count_in_slices(call, decision.answer))
         yield ()
-        answer = yield from _quiet(call.frame_in_turns(decision.answer))
+        answer = yield from _quiet(call.frame_in_slices(decision.answer))
         end_offset = self._appends.next_offset
         has_records = bool(decision.records)
         if decision.records:
@@ -207,7 +206,7 @@ class LongDecisions:
         effects = self._appends.request(values, epoch, atomic)
         self._appended, self._applied_end = True, base_offset
         self._answer, self._end_offset = answer, end_offset
-        self._sayings.note(image, end_offset, records, self._call)
+        self._pending_events.note(image, end_offset, records, self._call)
         yield effects
         while records:
             some = next_records(image, records)
@@ -231,8 +230,8 @@ def take_time_off(call: Call, waited_ms: int) -> None:
         call.message.timeout_ms = timeout_ms - waited_ms
 
 
-def first_turn(deciding: Deciding) -> Deciding | Decision[Any]:
-    """The decision, if one turn is enough for it; otherwise the rest of the work."""
+def first_slice(deciding: Deciding) -> Deciding | Decision[Any]:
+    """The decision, if one slice is enough for it; otherwise the rest of the work."""
     try:
         next(deciding)
     except StopIteration as end:
@@ -260,11 +259,11 @@ def next_records(image: Image, records: list[VersionedRecord]) -> list[Versioned
     return some
 
 
-def _quiet(turns: InTurns[R]) -> Generator[Sequence[Any], None, R]:
-    """Turns without effects."""
+def _quiet(slices: Slices[R]) -> Generator[Sequence[Any], None, R]:
+    """Run slices that have no effects."""
     while True:
         try:
-            next(turns)
+            next(slices)
         except StopIteration as end:
             result: R = end.value
             return result

@@ -18,23 +18,23 @@ from kraftd.controller_node.events import (
     ConnectionClosed,
     DiskFilled,
     DiskHasRoom,
+    FlushDue,
     FramesReceived,
+    SliceDue,
     SnapshotOpened,
-    TurnCame,
-    TurnEnded,
 )
 from kraftd.controller_node.faults import FATAL
 from kraftd.controller_node.following import Following
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.long_decisions import LongDecisions
+from kraftd.controller_node.next_slice import NextSlice
 from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.controller_node.pending_events import PendingEvents
 from kraftd.controller_node.periodic import Periodic
 from kraftd.controller_node.registration import ControllerAnswered, Registration
 from kraftd.controller_node.replay import Snapshot
 from kraftd.controller_node.routes import controller_registry
-from kraftd.controller_node.sayings import Sayings
 from kraftd.controller_node.standing import Standing
-from kraftd.controller_node.turns import Turns
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -68,19 +68,23 @@ class Node:
         self.core = core
         self.context = context
         self.outbox = outbox = Outbox()
-        registry = controller_registry(self, lambda: self.core_answers.ask)
+        registry = controller_registry(self, lambda: self.core_answers.pass_to_core)
         self.boundary = boundary = Boundary(registry, outbox, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.own_id, boundary.refusals.leads = identity.node_id, lambda: core.is_leader
         boundary.refusals.own_directory = core.key.directory_id or b""
         self.standing = standing = Standing(core)
         driver = CoreDriver(core, context, outbox)
-        self._turns = turns = Turns(outbox)
-        self._sayings = sayings = Sayings(outbox)
-        self.following = following = Following(context, core, boundary, turns, outbox, snapshot, authorizer)
+        self._next_slice = next_slice = NextSlice(outbox)
+        self._pending_events = pending = PendingEvents(outbox)
+        self.following = following = Following(
+            context, core, boundary, next_slice, outbox, snapshot, authorizer
+        )
         parked = ParkedAnswers(driver, standing, boundary)
-        self._appends = appends = Appends(driver, context, standing, following, parked, sayings, outbox)
+        self._appends = appends = Appends(driver, context, standing, following, parked, pending, outbox)
         self.core_answers = CoreAnswers(driver, appends, boundary, outbox)
-        long = LongDecisions(boundary, context, standing, following, appends, parked, driver, sayings, turns)
+        long = LongDecisions(
+            boundary, context, standing, following, appends, parked, driver, pending, next_slice
+        )
         self.decisions = decisions = Decisions(boundary, context, standing, appends, parked, long)
         self.periodic = periodic = Periodic(context, standing, decisions, outbox)
         self.registration = registration = Registration(identity, context, core, standing, decisions, outbox)
@@ -93,7 +97,7 @@ class Node:
             decisions,
             periodic,
             registration,
-            sayings,
+            pending,
             outbox,
             bootstrap,
         )
@@ -103,8 +107,8 @@ class Node:
             ConnectionClosed: self._on_connection_closed,
             AnswerNotWritten: lambda event: boundary.fail(event.call, event.error),
             CommittedRead: self._on_committed_read,
-            TurnCame: self._on_turn_came,
-            TurnEnded: lambda _: appends.flush(),
+            SliceDue: self._on_slice_due,
+            FlushDue: lambda _: appends.flush(),
             DiskFilled: self._on_disk_filled,
             DiskHasRoom: self._on_disk_has_room,
             SnapshotOpened: self._on_snapshot_opened,
@@ -114,7 +118,7 @@ class Node:
             raft_events.DeadlineReached: self._on_deadline,
         }
         driver.takers |= {
-            raft_effects.AppendAccepted: _nothing,  # the caller of the append looks for these two
+            raft_effects.AppendAccepted: _nothing,  # the caller of the append handles these two
             raft_effects.AppendRefused: _nothing,
             raft_effects.HighWatermarkMoved: self._on_high_watermark,
             raft_effects.LeadershipChanged: self.leadership.changed,
@@ -131,7 +135,7 @@ class Node:
         if handler is not None:
             handler(event)
         else:
-            self._appends.tell_core(event)
+            self._appends.step_core(event)
         outbox = self.outbox  # as its `take` does
         made, outbox.effects = outbox.effects, []
         return made
@@ -168,10 +172,10 @@ class Node:
 
     def _on_started(self, event: raft_events.Started) -> None:
         self.following.start()
-        self._appends.tell_core(event)
+        self._appends.step_core(event)
 
     def _on_shutdown_requested(self, event: raft_events.ShutdownRequested) -> None:
-        self._appends.tell_core(event)
+        self._appends.step_core(event)
         self.standing.ending = True
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
@@ -182,7 +186,7 @@ class Node:
         now_ms = self.context.now_ms
         core_deadline_ms = self.core.deadline_ms()
         if core_deadline_ms is not None and core_deadline_ms <= now_ms:
-            self._appends.tell_core(event)
+            self._appends.step_core(event)
         self.periodic.run_due()
         if self.registration.deadline_ms is not None and self.registration.deadline_ms <= now_ms:
             self.registration.attempt()
@@ -193,35 +197,35 @@ class Node:
         Appended records stay, and are written as soon as possible. No answer has confirmed them.
         """
         self.standing.disk_full = True
-        self.outbox.say("error", "the disk is full: no writes until there is room", error=event.text)
+        self.outbox.log("error", "the disk is full: no writes until there is room", error=event.text)
         if self.core.is_leader and len(self.core.voters) > 1:
-            self._appends.tell_core(raft_events.ResignRequested(self.core.epoch))
+            self._appends.step_core(raft_events.ResignRequested(self.core.epoch))
 
     def _on_disk_has_room(self, _: DiskHasRoom) -> None:
         self.standing.disk_full = False
-        self.outbox.say("info", "the disk has room again: writes go on")
+        self.outbox.log("info", "the disk has room again: writes go on")
 
     # -- turns
 
-    def _on_turn_came(self, _: TurnCame) -> None:
+    def _on_slice_due(self, _: SliceDue) -> None:
         """Forget what committed decisions have replaced; else continue a long decision; else, on a standby,
         read on. An active controller applies its own decisions itself.
         """
-        self._turns.came()
+        self._next_slice.started()
         if self.active and self.following.forget_some():
             return
         long = self.decisions.long
         if long.busy:
             long.go_on()
             if self.decisions.long.busy or self.following.replay.busy:
-                self._turns.ask()
+                self._next_slice.schedule()
         elif not self.active:
             self._replay_some()
 
     def _replay_some(self) -> None:
         """Replay a part, but not during a long decision, for which the image must not change."""
         if self.decisions.long.busy:
-            self._turns.ask()
+            self._next_slice.schedule()
         else:
             self.following.replay_some(self.leadership.caught_up)
 
@@ -242,7 +246,7 @@ class Node:
         high_watermark = effect.high_watermark
         self.context.image.commit(high_watermark - 1)
         self.following.forget_some()
-        self._sayings.release(high_watermark)
+        self._pending_events.release(high_watermark)
         self.following.publish(high_watermark)
         self.registration.attempt()
 

@@ -88,7 +88,7 @@ class Periodic:
                 decision = self._decisions.decide_alone(task)
             except Exception as error:  # a fault ends the task, not the controller
                 self.failures += 1
-                self._outbox.say(
+                self._outbox.log(
                     "error", "a periodic task failed", task=name, error=repr(error), exc_info=error
                 )
                 self._due[name] = now_ms + AFTER_ERROR_MS

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.controller.decision import Decision
+from kraftd.controller.slices import Deciding
 from kraftd.controller.topics.names import NameFilter, everything
-from kraftd.controller.turns import Deciding
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
@@ -65,12 +65,12 @@ def refused_configs(
     """
     if not node.boundary.has_authorizer:
         return {}
-    asked = [(one.resource_type, one.resource_name) for one in resources]
-    counts = Counter(asked)
-    if not altering and any(type not in _OWNERS for type, _ in asked):
+    requested = [(one.resource_type, one.resource_name) for one in resources]
+    counts = Counter(requested)
+    if not altering and any(type not in _OWNERS for type, _ in requested):
         return {}
     refused = {}
-    for at, (type, name) in enumerate(asked):
+    for at, (type, name) in enumerate(requested):
         is_logger = type == ResourceType.BROKER_LOGGER
         if type not in _OWNERS or (is_logger and not loggers):
             continue
@@ -115,13 +115,13 @@ def with_refusals(
     if not refusals:
         return made
     if isinstance(made, GeneratorType):
-        return _in_turns(made, field, refusals)
+        return _in_slices(made, field, refusals)
     assert isinstance(made, Decision)
     getattr(made.answer, field).extend(refusals)
     return made
 
 
-def _in_turns(deciding: Deciding, field: str, refusals: list[Any]) -> Deciding:
+def _in_slices(deciding: Deciding, field: str, refusals: list[Any]) -> Deciding:
     decision = yield from deciding
     getattr(decision.answer, field).extend(refusals)
     return decision

@@ -35,23 +35,23 @@ LONGEST_BACKOFF_MS = 60_000
 UNTIL_SEEN_MS = 5_000  # an accepted registration is sent again if its record does not arrive within this time
 
 
-class AskController(Effect, frozen=True, gc=False):
+class SendToController(Effect, frozen=True, gc=False):
     """Send a request to the active controller, as this node rather than as its raft client;
     ControllerAnswered comes back.
     """
 
-    ask_id: int
+    request_id: int
     destination: Destination
     message: Message
 
     def __repr__(self) -> str:
-        return f"<AskController {self.ask_id} {type(self.message).__name__} to {self.destination}>"
+        return f"<SendToController {self.request_id} {type(self.message).__name__} to {self.destination}>"
 
 
 class ControllerAnswered(Event, frozen=True, gc=False):
     """The answer to an AskController; None without one."""
 
-    ask_id: int
+    request_id: int
     message: Message | None
 
 
@@ -76,9 +76,9 @@ class Registration:
         self._standing = standing
         self._decisions = decisions
         self._outbox = outbox
-        self._ask_id = 0
+        self._request_id = 0
         self._in_flight = False
-        self._asked: tuple[int, int | None] = (-1, None)  # epoch and leader
+        self._sent_to: tuple[int, int | None] = (-1, None)  # epoch and leader
         self._failures = 0
         self._not_before_ms = 0
         self._repeats = Repeats()
@@ -123,16 +123,16 @@ class Registration:
         self.deadline_ms = None
         core, standing = self._core, self._standing
         now = (core.epoch, core.leader_id)
-        if now != self._asked:  # another leader: the last one's answer no longer counts
-            self._asked = now
+        if now != self._sent_to:  # another leader: the previous one's answer no longer counts
+            self._sent_to = now
             self._in_flight = False
             self._failures = self._not_before_ms = 0
-            self._ask_id += 1
+            self._request_id += 1
         if standing.stopping or self._in_flight or not self.is_due:
             return
         if standing.active:
             if not self._decisions.long.is_under_way:  # the end of a long decision attempts this again
-                self._write_once_a_while()
+                self._write_rarely()
             return
         endpoint = core.leader_endpoint(self._identity.quorum_listener)
         if core.leader_id in (None, self._identity.node_id) or endpoint is None:
@@ -143,9 +143,9 @@ class Registration:
         assert core.leader_id is not None
         self._in_flight = True
         destination = Destination(core.leader_id, endpoint.host, endpoint.port)
-        self._outbox.emit(AskController(self._ask_id, destination, self.request()))
+        self._outbox.emit(SendToController(self._request_id, destination, self.request()))
 
-    def look_for_a_twin(self) -> None:
+    def check_for_twin(self) -> None:
         """Note that another process has registered under this node's id since this one did.
 
         On a standby whose image is complete: what it shows is committed. `forget-controller` registers
@@ -162,7 +162,7 @@ class Registration:
             self._twin_ms, self._twin_at = self._context.now_ms, _where(known.listeners)
             count = self._repeats.due(identity.node_id, self._context.now_ms * 1_000_000)
             if count:
-                self._outbox.say(
+                self._outbox.log(
                     "error",
                     "another process runs under this node's id",
                     its_listeners=self._twin_at,
@@ -179,7 +179,7 @@ class Registration:
         )
         return [f"{text}; {REMEDY}"]
 
-    def _write_once_a_while(self) -> None:
+    def _write_rarely(self) -> None:
         """Write the record, but rarely: two processes with this node's id must not fill the log by
         alternating.
         """
@@ -195,18 +195,18 @@ class Registration:
 
     def on_answer(self, event: ControllerAnswered) -> None:
         """Handle the active controller's answer, or its absence."""
-        if event.ask_id != self._ask_id or not self._in_flight:
+        if event.request_id != self._request_id or not self._in_flight:
             return
         self._in_flight = False
         answer, now_ms = event.message, self._context.now_ms
         if isinstance(answer, ControllerRegistrationResponse) and answer.error_code == ErrorCode.NONE:
             self._not_before_ms = now_ms + UNTIL_SEEN_MS
-            self._outbox.say("info", "registered", controller=self._asked[1])
+            self._outbox.log("info", "registered", controller=self._sent_to[1])
         else:
             backoff_ms = FIRST_BACKOFF_MS << min(self._failures, 16)
             self._failures += 1
             self._not_before_ms = now_ms + min(backoff_ms, LONGEST_BACKOFF_MS)
-        self._ask_id += 1
+        self._request_id += 1
         self.attempt()
 
     def __repr__(self) -> str:

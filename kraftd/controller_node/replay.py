@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftd.controller_node.effects import Effect, ReadCommitted, TakeTurn
+from kraftd.controller_node.effects import Effect, ReadCommitted, ScheduleSlice
 from kraftd.controller_node.loading import Loading
 from kraftd.metadata.image import Image
 from kraftd.types import OffsetAndEpoch
@@ -29,14 +29,14 @@ class Replay:
         self.loading = Loading() if loading is None else loading
         self.next_offset = 0
         self.complete = False  # everything known to be committed has been applied
-        self.snapshot_end = 0 if snapshot is None else snapshot[0].offset  # of the one that comes first
+        self.snapshot_end = 0 if snapshot is None else snapshot[0].offset  # of the first one to load
         self._slices = None if snapshot is None else self._load(*snapshot)
         self._reading = False
         self._awaits_snapshot = False
 
     def start(self) -> Effect | None:
         """The first effect, if there is a snapshot to load."""
-        return None if self._slices is None else TakeTurn()
+        return None if self._slices is None else ScheduleSlice()
 
     def await_snapshot(self) -> None:
         """Stop reading the log until a snapshot is loaded."""
@@ -66,11 +66,11 @@ class Replay:
         self._reading = False
         self._slices = self._apply(data)
 
-    def turn(self, high_watermark: int) -> Effect | None:
+    def run_slice(self, high_watermark: int) -> Effect | None:
         """Apply one slice; returns the next effect, if there is more."""
         if self._slices is not None:
             if next(self._slices, self) is None:
-                return TakeTurn()
+                return ScheduleSlice()
             self._slices = None
         return self.more(high_watermark)
 

@@ -40,19 +40,19 @@ class ReplicasAhead:
         on, or earlier.
         """
         message: Any = call.message
-        asked = message.topics[0].partitions[0]
+        partition = message.topics[0].partitions[0]
         if (
             call.version < FIRST_FETCH_VERSION_WITH_HIGH_WATERMARK
-            or not parted_at < asked.high_watermark < UNKNOWN
+            or not parted_at < partition.high_watermark < UNKNOWN
         ):
             return
-        self._tell(call, parted_at, asked.high_watermark, asked.fetch_offset)
+        self._warn(call, parted_at, partition.high_watermark, partition.fetch_offset)
 
-    def hear(self, call: Call, log_end: int) -> None:
+    def note_heartbeat(self, call: Call, log_end: int) -> None:
         """Note a BrokerHeartbeat of a broker that has applied records behind the leader's log end."""
-        self._tell(call, log_end, call.message.current_metadata_offset + 1, None)
+        self._warn(call, log_end, call.message.current_metadata_offset + 1, None)
 
-    def _tell(self, call: Call, parted_at: int, applied_end: int, log_end: int | None) -> None:
+    def _warn(self, call: Call, parted_at: int, applied_end: int, log_end: int | None) -> None:
         node_id = node_id_of(call)
         self._name(
             node_id,
@@ -73,7 +73,7 @@ class ReplicasAhead:
             "remedy": REMEDY,
             "seen": count,
         }
-        self._outbox.say("warning", "a replica is ahead of this quorum", **fields)
+        self._outbox.log("warning", "a replica is ahead of this quorum", **fields)
         self._outbox.emit(AuditLine("replica ahead", -1, fields))
 
     def follows(self, call: Call) -> None:

@@ -92,7 +92,7 @@ ROWS: tuple[Row, ...] = (
     (ApiKey.UPDATE_FEATURES, AclOperation.ALTER, _CLUSTER, "api_57_update_features"),
     (ApiKey.ENVELOPE, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_58_envelope"),
     (ApiKey.FETCH_SNAPSHOT, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
-    (ApiKey.DESCRIBE_CLUSTER, None, None, "api_60_describe_cluster"),  # authorized behind a refusal
+    (ApiKey.DESCRIBE_CLUSTER, None, None, "api_60_describe_cluster"),  # its handler authorizes it
     (ApiKey.BROKER_REGISTRATION, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_62_broker_registration"),
     (ApiKey.BROKER_HEARTBEAT, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_63_broker_heartbeat"),
     (ApiKey.UNREGISTER_BROKER, AclOperation.ALTER, _CLUSTER, "api_64_unregister_broker"),
@@ -105,7 +105,7 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def controller_registry(node: Any, ask_core: Callable[[], Handle]) -> Registry:
+def controller_registry(node: Any, pass_to_core: Callable[[], Handle]) -> Registry:
     """The registry of a controller listener, with handlers bound to that node.
 
     `ask_core` returns the handler of requests to the consensus core, when the first of them arrives.
@@ -116,7 +116,7 @@ def controller_registry(node: Any, ask_core: Callable[[], Handle]) -> Registry:
         return MethodType(module.handle, node)  # called faster than a partial
 
     routes = (
-        Route(key, operation, type, partial(load, file) if file is not None else ask_core)
+        Route(key, operation, type, partial(load, file) if file is not None else pass_to_core)
         for key, operation, type, file in ROWS
     )
     return Registry(ListenerKind.CONTROLLER, routes)

@@ -19,7 +19,7 @@ SSL: Final = 1
 NO_TIME_MS: Final = -1  # in the answer to a request that is denied
 
 
-def may_ask_for_tokens(node: Node, call: Call) -> bool:
+def may_change_tokens(node: Node, call: Call) -> bool:
     """Return whether the sender is authenticated by something other than a token.
 
     A request in an Envelope arrived at a broker, which has checked its own listener: the controllers' may be
@@ -40,9 +40,9 @@ def change_expiry(
     response: type[Any],
 ) -> None:
     """Decide by `change` for the call's principal, or refuse with `response` if it may not."""
-    if not may_ask_for_tokens(node, call):
+    if not may_change_tokens(node, call):
         refused = response(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIME_MS)
         node.boundary.answer(call, refused)
         return
     requester = str(call.principal)
-    node.decisions.decide(call, lambda ctx, asked, version: change(ctx, asked, version, requester))
+    node.decisions.decide(call, lambda ctx, request, version: change(ctx, request, version, requester))

@@ -119,7 +119,7 @@ class FetchingReplicas:
     def _log(self, call: Call, node_id: int, fetcher: _Fetcher, now_ms: int) -> None:
         count = self._repeats.due(node_id, call.arrived_ns)
         if count:
-            self._outbox.say(
+            self._outbox.log(
                 "warning",
                 "a node runs more than once",
                 from_node=node_id,

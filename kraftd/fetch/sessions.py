@@ -24,7 +24,7 @@ from kraftd.fetch.session_cache import (
 )
 from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
 from kraftd.fetch.source import PartitionSource, Reader
-from kraftd.fetch.subscription import Asked, Subscription, Told
+from kraftd.fetch.subscription import RequestedPartition, SlotAnswer, Subscription
 from kraftd.fetch.watchers import Watchers
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse
@@ -124,7 +124,7 @@ class FetchSessions:
         context = FetchContext(kind, subscription, request, uses_topic_ids)
         if former is not None:
             context.displaced += self._close(former)
-        subscription.fetch(self._asked(request, uses_topic_ids), (), now_ms)
+        subscription.fetch(self._requested(request, uses_topic_ids), (), now_ms)
         return context
 
     def _begin_incremental(
@@ -133,19 +133,19 @@ class FetchSessions:
         subscription = session.subscription
         context = FetchContext(Kind.INCREMENTAL, subscription, request, session.uses_topic_ids, session)
         is_small = named_partitions(request) <= self.cache.largest_session
-        asked = list(self._asked(request, session.uses_topic_ids)) if is_small else []
-        if not is_small or not self._may_grow(subscription, asked):
+        requested = list(self._requested(request, session.uses_topic_ids)) if is_small else []
+        if not is_small or not self._may_grow(subscription, requested):
             refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             refused.displaced += self._close(session)
             return refused
         if subscription.is_parked:
             context.displaced.append(subscription)  # its fetch is now of a former epoch
         subscription.read_as(reader)
-        subscription.fetch(asked, _forgotten(request, session.uses_topic_ids), now_ms)
+        subscription.fetch(requested, _forgotten(request, session.uses_topic_ids), now_ms)
         if not subscription.slots:
             self.cache.remove(session)
             alone = Subscription(self.source, self.watchers, reader)
-            alone.fetch(asked, (), now_ms)
+            alone.fetch(requested, (), now_ms)
             emptied = FetchContext(Kind.SESSIONLESS, alone, request, session.uses_topic_ids)
             emptied.displaced = context.displaced
             return emptied
@@ -166,8 +166,8 @@ class FetchSessions:
         session.subscription.unwatch_all()
         return []
 
-    def _may_grow(self, subscription: Subscription, asked: list[Asked]) -> bool:
-        added = {one.key for one in asked if one.key not in subscription.slots}
+    def _may_grow(self, subscription: Subscription, requested: list[RequestedPartition]) -> bool:
+        added = {one.key for one in requested if one.key not in subscription.slots}
         if not added:
             return True
         size = len(subscription) + len(added)
@@ -179,13 +179,13 @@ class FetchSessions:
         nothing = Subscription(self.source, self.watchers, reader)
         return FetchContext(Kind.REFUSED, nothing, request, False, None, error_code)
 
-    def _asked(self, request: FetchRequest, uses_topic_ids: bool) -> Iterator[Asked]:
+    def _requested(self, request: FetchRequest, uses_topic_ids: bool) -> Iterator[RequestedPartition]:
         for topic in request.topics:
             topic_id: Uuid = topic.topic_id
             name = self.source.topic_name(topic_id) if uses_topic_ids else topic.topic
             key: Uuid | str = topic_id if uses_topic_ids else topic.topic
             for partition in topic.partitions:
-                yield Asked((key, partition.partition), name, topic_id, partition)
+                yield RequestedPartition((key, partition.partition), name, topic_id, partition)
 
     def answer(self, context: FetchContext, now_ms: int) -> FetchResponse:
         """The answer, with a session if the request wants one and the cache has space."""
@@ -195,15 +195,15 @@ class FetchSessions:
         if session is not None:
             if session.epoch != context.epoch_after:
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
-            news = subscription.answer_news(context.max_bytes)
+            changes = subscription.answer_changes(context.max_bytes)
             if self.cache.get(session.id) is not session:
                 subscription.unwatch_all()
-            return FetchResponse(session_id=session.id, responses=_by_topic(news))
-        told = subscription.answer_all(context.max_bytes)
+            return FetchResponse(session_id=session.id, responses=_by_topic(changes))
+        answers = subscription.answer_all(context.max_bytes)
         session_id = self._keep(context, now_ms) if context.kind is Kind.FULL else NO_SESSION_ID
         if session_id == NO_SESSION_ID:
             subscription.unwatch_all()
-        return FetchResponse(session_id=session_id, responses=_by_topic(told))
+        return FetchResponse(session_id=session_id, responses=_by_topic(answers))
 
     def _keep(self, context: FetchContext, now_ms: int) -> int:
         """Make a session of a full fetch; returns its id, or 0 if the cache has no space for it."""
@@ -224,8 +224,8 @@ def named_partitions(request: FetchRequest) -> int:
     """How many partitions a request names, to fetch or to forget; a topic without partitions
     counts as one.
     """
-    asked = sum(len(one.partitions) or 1 for one in request.topics)
-    return asked + sum(len(one.partitions) or 1 for one in request.forgotten_topics_data)
+    requested = sum(len(one.partitions) or 1 for one in request.topics)
+    return requested + sum(len(one.partitions) or 1 for one in request.forgotten_topics_data)
 
 
 def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey]:
@@ -235,7 +235,7 @@ def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey]
             yield key, index
 
 
-def _by_topic(answers: list[Told]) -> list[FetchableTopicResponse]:
+def _by_topic(answers: list[SlotAnswer]) -> list[FetchableTopicResponse]:
     """The partitions in their order; neighbours of one topic share its entry."""
     topics: list[FetchableTopicResponse] = []
     last: Uuid | str | None = None

@@ -52,11 +52,11 @@ class Slot:
         "level",
         "log_end_offset",
         "log_start_offset",
-        "looked_end_offset",
         "max_bytes",
         "next_watching",
         "order",
         "previous_watching",
+        "seen_end_offset",
         "subscriber",
         "topic",
         "topic_id",
@@ -69,7 +69,7 @@ class Slot:
         key: SlotKey,
         topic: str | None,
         topic_id: Uuid,
-        asked: FetchPartition,
+        requested: FetchPartition,
         order: int,
     ) -> None:
         self.subscriber = subscriber
@@ -84,46 +84,46 @@ class Slot:
         self.level = False
         self.caught_up_ms = -1
         self.log_end_offset = UNKNOWN_OFFSET
-        self.looked_end_offset = UNKNOWN_OFFSET
+        self.seen_end_offset = UNKNOWN_OFFSET
         self.watching: Hashable | None = None
         self.next_watching: Member | None = None
         self.previous_watching: Member | None = None
-        self.ask(asked)
+        self.update(requested)
 
     @property
     def index(self) -> int:
         return self.key[1]
 
-    def ask(self, asked: FetchPartition) -> None:
+    def update(self, requested: FetchPartition) -> None:
         """Store a request's values for the partition."""
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.fetch_offset = requested.fetch_offset
+        self.max_bytes = requested.partition_max_bytes
+        self.current_leader_epoch = requested.current_leader_epoch
+        self.last_fetched_epoch = requested.last_fetched_epoch
 
     def watch_key(self) -> Hashable:
         """This slot's key for `changed`: (name, index), or the id until its name is known."""
         return self.topic_id if self.topic is None else (self.topic, self.key[1])
 
-    def tell(self, data: PartitionData, records_bytes: int) -> bool:
+    def note_answer(self, data: PartitionData, records_bytes: int) -> bool:
         """Note what an answer would say; returns whether any of it is new to the reader.
 
         An error makes the high watermark unknown, so that the partition is reported again after the error.
         """
-        news = records_bytes > 0 or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0
+        is_new = records_bytes > 0 or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0
         if self.high_watermark != data.high_watermark:
             self.high_watermark = data.high_watermark
-            news = True
+            is_new = True
         if self.log_start_offset != data.log_start_offset:
             self.log_start_offset = data.log_start_offset
-            news = True
+            is_new = True
         if data.error_code:
             self.high_watermark = UNKNOWN_OFFSET
-            news = True
-        return news
+            is_new = True
+        return is_new
 
     def __repr__(self) -> str:
         return (
             f"<Slot {self.topic or self.topic_id.hex()}-{self.key[1]} at {self.fetch_offset}, "
-            f"{self.available_bytes} bytes available, told {self.high_watermark}>"
+            f"{self.available_bytes} bytes available, reported {self.high_watermark}>"
         )

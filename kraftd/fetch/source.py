@@ -41,8 +41,8 @@ class Standing(IntEnum):
     FAILED = 2  # an error, a diverging epoch or a preferred replica: the fetch is answered at once
 
 
-class Look(NamedTuple):
-    """A partition seen from a slot: `available_bytes` can be read from its fetch offset on.
+class Availability(NamedTuple):
+    """What a slot can read of its partition: `available_bytes` from the slot's fetch offset on.
 
     They are at most `slot.max_bytes`, at least 1 if there is anything, and 0 unless the slot is served.
     """
@@ -58,7 +58,7 @@ class PartitionSource(Protocol):
     def topic_name(self, topic_id: Uuid) -> str | None:
         """The topic of that id; None while unknown."""
 
-    def look(self, slot: Slot, reader: Reader) -> Look:
+    def availability(self, slot: Slot, reader: Reader) -> Availability:
         """The partition's state, without reading it."""
 
     def read(

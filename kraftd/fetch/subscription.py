@@ -24,10 +24,10 @@ SMALLEST_BATCH_BYTES = 61  # a version 2 batch's header: the smallest batch
 MAX_MISSES_PER_FETCH = 100  # ready slots whose first batch does not fit, before an answer counts as full
 EVERYTHING_BYTES = 1 << 62
 
-Told = tuple[Slot, PartitionData]
+SlotAnswer = tuple[Slot, PartitionData]
 
 
-class Asked(NamedTuple):
+class RequestedPartition(NamedTuple):
     """One partition of a request, in the request's order."""
 
     key: SlotKey
@@ -85,9 +85,11 @@ class Subscription:
 
     # -- requests of the reader
 
-    def fetch(self, asked: Iterable[Asked], forgotten: Iterable[SlotKey], now_ms: int) -> None:
+    def fetch(
+        self, requested: Iterable[RequestedPartition], forgotten: Iterable[SlotKey], now_ms: int
+    ) -> None:
         """Store a request's partitions, and examine them and those that changed."""
-        for one in asked:
+        for one in requested:
             self.dirty[self._name(one)] = None
         for key in forgotten:
             self._forget(key)
@@ -108,14 +110,16 @@ class Subscription:
             self.reader = reader
             self.dirty = dict.fromkeys(self.slots.values())
 
-    def _name(self, asked: Asked) -> Slot:
-        slot = self.slots.get(asked.key)
+    def _name(self, requested: RequestedPartition) -> Slot:
+        slot = self.slots.get(requested.key)
         if slot is not None:
-            slot.ask(asked.partition)
+            slot.update(requested.partition)
             return slot
-        slot = Slot(self, asked.key, asked.topic, asked.topic_id, asked.partition, self._take_order())
-        self.slots[asked.key] = slot
-        self.size_bytes += slot_bytes(asked.key)
+        slot = Slot(
+            self, requested.key, requested.topic, requested.topic_id, requested.partition, self._take_order()
+        )
+        self.slots[requested.key] = slot
+        self.size_bytes += slot_bytes(requested.key)
         return slot
 
     def _forget(self, key: SlotKey) -> None:
@@ -148,7 +152,7 @@ class Subscription:
             slot.caught_up_ms = self.last_fetch_ms
         self.dirty[slot] = None
         if not self.is_parked:
-            self._watchers.unwatch(slot)  # dirty once is enough until the next fetch
+            self._watchers.unwatch(slot)  # it is dirty already until the next fetch
             return None
         self._examine(slot)
         return self.progress_bytes
@@ -163,19 +167,19 @@ class Subscription:
         if slot.topic is None:
             standing, available_bytes, end_offset = Standing.NOT_SERVED, 0, UNKNOWN_OFFSET
         else:
-            standing, available_bytes, end_offset = self._source.look(slot, self.reader)
+            standing, available_bytes, end_offset = self._source.availability(slot, self.reader)
         self.available_bytes += available_bytes - slot.available_bytes
         slot.available_bytes = available_bytes
         _keep(self._failed, slot, standing is Standing.FAILED)
         _keep(self._not_served, slot, standing is Standing.NOT_SERVED)
         if available_bytes > 0 and not slot.is_heaped:
             self._heap(slot)
-        slot.looked_end_offset = end_offset
+        slot.seen_end_offset = end_offset
         self._watchers.watch(slot)
 
     def _note_level(self, slot: Slot) -> None:
         """At a fetch, note whether the follower has reached the log's end (Kafka's last caught-up time)."""
-        end_offset = slot.looked_end_offset
+        end_offset = slot.seen_end_offset
         if not self.reader.is_follower or end_offset < 0:
             return
         if slot.fetch_offset >= end_offset:
@@ -207,10 +211,10 @@ class Subscription:
 
     # -- answering
 
-    def answer_all(self, max_bytes: int) -> list[Told]:
+    def answer_all(self, max_bytes: int) -> list[SlotAnswer]:
         """Every partition, as in a full fetch; those that cannot be served come last."""
         self._settle()
-        told, refused = [], []
+        answers, refused = [], []
         left, taken_bytes = max_bytes, 0
         for slot in self.slots.values():
             if slot in self._not_served:
@@ -220,35 +224,35 @@ class Subscription:
             data, size = self._source.read(slot, self.reader, _limit(slot, left), not taken_bytes)
             taken_bytes += size
             left = max(0, left - size)
-            told.append((slot, data))
-        told += refused
-        for slot, data in told:
-            slot.tell(data, 0)
+            answers.append((slot, data))
+        answers += refused
+        for slot, data in answers:
+            slot.note_answer(data, 0)
         self._unsettled.clear()
-        return told
+        return answers
 
-    def answer_news(self, max_bytes: int) -> list[Told]:
+    def answer_changes(self, max_bytes: int) -> list[SlotAnswer]:
         """The partitions with something new, in their order; those that cannot be served come last."""
         self._settle()
         read = self._read_ready(max_bytes)
         for slot in (*self._unsettled, *self._failed):
             if slot not in read and slot not in self._not_served:
                 read[slot] = self._source.read(slot, self.reader, 0, False)
-        told = []
+        answers = []
         for slot in sorted(read, key=_order):
             data, size = read[slot]
-            if slot.tell(data, size):
-                told.append((slot, data))
+            if slot.note_answer(data, size):
+                answers.append((slot, data))
             if size:
                 slot.order = self._take_order()  # a slot that returned records is read last from now on
             if slot.available_bytes and not slot.is_heaped:
                 self._heap(slot)
         for slot in sorted(self._not_served, key=_order):
             data = self._refusal_of(slot)
-            slot.tell(data, 0)
-            told.append((slot, data))
+            slot.note_answer(data, 0)
+            answers.append((slot, data))
         self._unsettled.clear()
-        return told
+        return answers
 
     def _settle(self) -> None:
         """Examine what changed since the fetch arrived.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.history.event import Told
+from kraftd.history.event import Meaning
 from kraftd.history.names import (
     ACL_RESOURCE_TYPES,
     OPERATIONS,
@@ -33,7 +33,7 @@ def config_owner(kind: int, name: str) -> str:
     return f"{resource_type(kind).lower().replace('_', ' ')} {name}".rstrip()
 
 
-def config_changed(image: Image, record: ConfigRecord) -> Told:
+def config_changed(image: Image, record: ConfigRecord) -> Meaning:
     kind, name, key = record.resource_type, record.resource_name, record.name
     before = shown(kind, key, image.config(kind, name).get(key))
     after = shown(kind, key, record.value)
@@ -46,7 +46,7 @@ def config_changed(image: Image, record: ConfigRecord) -> Told:
         event = "config-changed"
     topic = name if kind == TOPIC_RESOURCE else None
     details = {"resource": resource_type(kind), "key": key, "value": after, "before": before}
-    return Told(event, text, "config", name, topic, None, details)
+    return Meaning(event, text, "config", name, topic, None, details)
 
 
 def quota_entity(entity: QuotaEntity) -> str:
@@ -54,7 +54,7 @@ def quota_entity(entity: QuotaEntity) -> str:
     return ", ".join(f"the default {kind}" if name is None else f"{kind} {name}" for kind, name in entity)
 
 
-def quota_changed(image: Image, record: ClientQuotaRecord) -> Told:
+def quota_changed(image: Image, record: ClientQuotaRecord) -> Meaning:
     entity: QuotaEntity = tuple(sorted({one.entity_type: one.entity_name for one in record.entity}.items()))
     before = image.quotas.get(entity, {}).get(record.key)
     was = "" if before is None else f" (was {before:g})"
@@ -62,7 +62,7 @@ def quota_changed(image: Image, record: ClientQuotaRecord) -> Told:
     text = f"quota {record.key} of {quota_entity(entity)} {act}{was}"
     details = {"key": record.key, "value": None if record.remove else record.value, "before": before}
     kind = "quota-removed" if record.remove else "quota-changed"
-    return Told(kind, text, "quota", quota_entity(entity), details=details)
+    return Meaning(kind, text, "quota", quota_entity(entity), details=details)
 
 
 def acl_words(acl: AclState | AccessControlEntryRecord) -> str:
@@ -76,39 +76,41 @@ def acl_words(acl: AclState | AccessControlEntryRecord) -> str:
     )
 
 
-def acl_added(image: Image, record: AccessControlEntryRecord) -> Told:
-    return Told("acl-added", f"ACL added: {acl_words(record)}", "acl", uuid_text(record.id))
+def acl_added(image: Image, record: AccessControlEntryRecord) -> Meaning:
+    return Meaning("acl-added", f"ACL added: {acl_words(record)}", "acl", uuid_text(record.id))
 
 
-def acl_removed(image: Image, record: RemoveAccessControlEntryRecord) -> Told:
+def acl_removed(image: Image, record: RemoveAccessControlEntryRecord) -> Meaning:
     acl, name = image.acls.get(record.id), uuid_text(record.id)
-    return Told("acl-removed", f"ACL removed: {name if acl is None else acl_words(acl)}", "acl", name)
+    return Meaning("acl-removed", f"ACL removed: {name if acl is None else acl_words(acl)}", "acl", name)
 
 
-def credential_set(image: Image, record: UserScramCredentialRecord) -> Told:
+def credential_set(image: Image, record: UserScramCredentialRecord) -> Meaning:
     mechanism = SCRAM_MECHANISMS.get(record.mechanism, str(record.mechanism))
     changed = "changed" if (record.mechanism, record.name) in image.scram else "added"
     text = f"{mechanism} credential of user {record.name} {changed}"
-    return Told(f"credential-{changed}", text, "user", record.name, details={"iterations": record.iterations})
+    return Meaning(
+        f"credential-{changed}", text, "user", record.name, details={"iterations": record.iterations}
+    )
 
 
-def credential_removed(image: Image, record: RemoveUserScramCredentialRecord) -> Told:
+def credential_removed(image: Image, record: RemoveUserScramCredentialRecord) -> Meaning:
     mechanism = SCRAM_MECHANISMS.get(record.mechanism, str(record.mechanism))
-    return Told(
+    return Meaning(
         "credential-removed", f"{mechanism} credential of user {record.name} removed", "user", record.name
     )
 
 
-def token_changed(image: Image, record: DelegationTokenRecord) -> Told:
+def token_changed(image: Image, record: DelegationTokenRecord) -> Meaning:
     known = record.token_id in image.delegation_tokens
     verb, kind = ("renewed", "token-renewed") if known else ("created", "token-created")
     details = {"expires_ms": record.expiration_timestamp}
-    return Told(kind, f"delegation token of {record.owner} {verb}", "token", record.owner, details=details)
+    return Meaning(kind, f"delegation token of {record.owner} {verb}", "token", record.owner, details=details)
 
 
-def token_removed(image: Image, record: RemoveDelegationTokenRecord) -> Told:
+def token_removed(image: Image, record: RemoveDelegationTokenRecord) -> Meaning:
     token = image.delegation_tokens.get(record.token_id)
     owner = "" if token is None else f" of {token.owner}"
-    return Told(
+    return Meaning(
         "token-removed", f"delegation token{owner} removed", "token", "" if token is None else token.owner
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kraftd.history.event import Told
+from kraftd.history.event import Meaning
 from kraftd.history.names import count, feature_level
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
@@ -23,8 +23,8 @@ from kraftd.metadata.image import Image
 from kraftd.types import uuid_text
 
 
-def _broker(kind: str, broker_id: int, text: str, **details: Any) -> Told:
-    return Told(kind, f"broker {broker_id} {text}", "broker", str(broker_id), details=details)
+def _broker(kind: str, broker_id: int, text: str, **details: Any) -> Meaning:
+    return Meaning(kind, f"broker {broker_id} {text}", "broker", str(broker_id), details=details)
 
 
 def _listeners(endpoints: Sequence[Any]) -> list[str]:
@@ -34,7 +34,7 @@ def _listeners(endpoints: Sequence[Any]) -> list[str]:
     ]
 
 
-def broker_registered(image: Image, record: RegisterBrokerRecord) -> Told:
+def broker_registered(image: Image, record: RegisterBrokerRecord) -> Meaning:
     broker_id, listeners = record.broker_id, _listeners(record.end_points)
     before = image.brokers.get(broker_id)
     again = before is not None
@@ -57,19 +57,19 @@ def broker_registered(image: Image, record: RegisterBrokerRecord) -> Told:
     )
 
 
-def broker_unregistered(image: Image, record: UnregisterBrokerRecord) -> Told:
+def broker_unregistered(image: Image, record: UnregisterBrokerRecord) -> Meaning:
     return _broker("broker-unregistered", record.broker_id, "unregistered", broker_epoch=record.broker_epoch)
 
 
-def broker_fenced(image: Image, record: FenceBrokerRecord) -> Told:
+def broker_fenced(image: Image, record: FenceBrokerRecord) -> Meaning:
     return _broker("broker-fenced", record.id, "fenced", broker_epoch=record.epoch)
 
 
-def broker_unfenced(image: Image, record: UnfenceBrokerRecord) -> Told:
+def broker_unfenced(image: Image, record: UnfenceBrokerRecord) -> Meaning:
     return _broker("broker-unfenced", record.id, "unfenced", broker_epoch=record.epoch)
 
 
-def broker_changed(image: Image, record: BrokerRegistrationChangeRecord) -> Told:
+def broker_changed(image: Image, record: BrokerRegistrationChangeRecord) -> Meaning:
     """A broker's change: fenced, unfenced, shutting down, other directories; the first is the kind."""
     broker_id = record.broker_id
     clauses: list[tuple[str, str]] = []
@@ -92,49 +92,49 @@ def broker_changed(image: Image, record: BrokerRegistrationChangeRecord) -> Told
     return _broker(kind, broker_id, text, broker_epoch=record.broker_epoch, kinds=[one for one, _ in clauses])
 
 
-def controller_registered(image: Image, record: RegisterControllerRecord) -> Told:
+def controller_registered(image: Image, record: RegisterControllerRecord) -> Meaning:
     listeners = _listeners(record.end_points)
     again = " again" if record.controller_id in image.controllers else ""
     text = f"controller {record.controller_id} registered{again} at {', '.join(listeners)}"
     details = {"listeners": listeners, "incarnation_id": uuid_text(record.incarnation_id)}
-    return Told("controller-registered", text, "controller", str(record.controller_id), details=details)
+    return Meaning("controller-registered", text, "controller", str(record.controller_id), details=details)
 
 
-def feature_changed(image: Image, record: FeatureLevelRecord) -> Told:
+def feature_changed(image: Image, record: FeatureLevelRecord) -> Meaning:
     name, level = record.name, record.feature_level
     before = image.features.get(name)
     details = {"level": level, "before": before}
     if level == 0 and before:
         text = f"feature {name} removed (was {feature_level(name, before)})"
-        return Told("feature-changed", text, "feature", name, details=details)
+        return Meaning("feature-changed", text, "feature", name, details=details)
     was = "" if before in (None, level) else f" (was {feature_level(name, before or 0)})"
     text = f"feature {name} set to {feature_level(name, level)}{was}"
-    return Told("feature-changed", text, "feature", name, details=details)
+    return Meaning("feature-changed", text, "feature", name, details=details)
 
 
-def producer_ids_given(image: Image, record: ProducerIdsRecord) -> Told:
+def producer_ids_allocated(image: Image, record: ProducerIdsRecord) -> Meaning:
     to = f" given to broker {record.broker_id}" if record.broker_id >= 0 else " are taken"
     text = f"producer ids below {record.next_producer_id:,}{to}"
     details = {"next_producer_id": record.next_producer_id, "broker_id": record.broker_id}
-    return Told("producer-ids-given", text, "cluster", details=details)
+    return Meaning("producer-ids-given", text, "cluster", details=details)
 
 
-def transaction_begun(image: Image, record: BeginTransactionRecord) -> Told:
+def transaction_begun(image: Image, record: BeginTransactionRecord) -> Meaning:
     name = f": {record.name}" if record.name else ""
-    return Told("transaction-begun", f"metadata transaction began{name}", "cluster")
+    return Meaning("transaction-begun", f"metadata transaction began{name}", "cluster")
 
 
-def transaction_ended(image: Image, record: EndTransactionRecord) -> Told:
-    return Told("transaction-ended", "metadata transaction ended: all of it holds", "cluster")
+def transaction_ended(image: Image, record: EndTransactionRecord) -> Meaning:
+    return Meaning("transaction-ended", "metadata transaction ended: all of it holds", "cluster")
 
 
-def transaction_aborted(image: Image, record: AbortTransactionRecord) -> Told:
+def transaction_aborted(image: Image, record: AbortTransactionRecord) -> Meaning:
     since = image.transaction_offset
     back = "" if since is None else f": everything since offset {since} is taken back"
     why = f" ({record.reason})" if record.reason else ""
-    return Told("transaction-aborted", f"metadata transaction aborted{back}{why}", "cluster")
+    return Meaning("transaction-aborted", f"metadata transaction aborted{back}{why}", "cluster")
 
 
-def zk_migration(image: Image, record: ZkMigrationStateRecord) -> Told:
+def zk_migration(image: Image, record: ZkMigrationStateRecord) -> Meaning:
     text = f"state of the ZooKeeper migration set to {record.zk_migration_state}"
-    return Told("zk-migration-state", text, "cluster")
+    return Meaning("zk-migration-state", text, "cluster")

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class Told(Struct, frozen=True):
+class Meaning(Struct, frozen=True):
     """The meaning of one record, without its offset.
 
     kind is a short name for scripts ("leader-moved"); subject is the kind of thing: "topic", "broker",
@@ -29,12 +29,12 @@ class Event(Struct, frozen=True):
     offset: int
     epoch: int
     timestamp_ms: int
-    told: Told
+    meaning: Meaning
 
     @property
     def text(self) -> str:
         """The sentence on one line: control characters in names and values are escaped."""
-        text = self.told.text
+        text = self.meaning.text
         if text.isprintable():
             return text
         return "".join(
@@ -43,26 +43,26 @@ class Event(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        return self.told.kind
+        return self.meaning.kind
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """All kinds of the event: one change of a partition may move its leader and shrink its ISR."""
-        return tuple(self.told.details.get("kinds", (self.told.kind,)))
+        return tuple(self.meaning.details.get("kinds", (self.meaning.kind,)))
 
     def row(self) -> dict[str, Any]:
         """The event as one JSON object; keys without a value are left out."""
-        told = self.told
+        meaning = self.meaning
         row: dict[str, Any] = {
             "offset": self.offset,
             "epoch": self.epoch,
             "timestamp_ms": self.timestamp_ms,
-            "kind": told.kind,
-            "subject": told.subject,
+            "kind": meaning.kind,
+            "subject": meaning.subject,
         }
-        about = {"name": told.name or None, "topic": told.topic, "partition": told.partition}
+        about = {"name": meaning.name or None, "topic": meaning.topic, "partition": meaning.partition}
         row |= {name: value for name, value in about.items() if value is not None}
-        return {**row, "text": self.text, **({"details": told.details} if told.details else {})}
+        return {**row, "text": self.text, **({"details": meaning.details} if meaning.details else {})}
 
     def __repr__(self) -> str:
         return f"<Event {self.offset}@{self.epoch} {self.kind}: {self.text}>"

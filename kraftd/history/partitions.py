@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.history.event import Told
+from kraftd.history.event import Meaning
 from kraftd.history.names import brokers, ids
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
@@ -27,22 +27,22 @@ def topic_name(image: Image, topic_id: bytes) -> str:
     return uuid_text(topic_id) if topic is None else topic.name
 
 
-def partition_added(image: Image, record: PartitionRecord) -> Told:
+def partition_added(image: Image, record: PartitionRecord) -> Meaning:
     topic, index = topic_name(image, record.topic_id), record.partition_id
     led = f"leader {record.leader}" if record.leader >= 0 else "no leader"
     replaced = image.partition(record.topic_id, index) is not None
     kind, verb = ("partition-replaced", "replaced") if replaced else ("partition-added", "added")
     text = f"{topic}-{index}: {verb} on {brokers(record.replicas)}, {led}, ISR {ids(record.isr)}"
-    return Told(kind, text, "partition", f"{topic}-{index}", topic, index, fields(record))
+    return Meaning(kind, text, "partition", f"{topic}-{index}", topic, index, fields(record))
 
 
-def partition_changed(image: Image, record: PartitionChangeRecord) -> Told:
+def partition_changed(image: Image, record: PartitionChangeRecord) -> Meaning:
     """The event of a change; its first clause determines the kind."""
     topic, index = topic_name(image, record.topic_id), record.partition_id
     name = f"{topic}-{index}"
     before = image.partition(record.topic_id, index)
     if before is None:
-        return Told(
+        return Meaning(
             "partition-changed", f"{name}: changed, and not known here", "partition", name, topic, index
         )
     after = before.merged(record)
@@ -55,7 +55,7 @@ def partition_changed(image: Image, record: PartitionChangeRecord) -> Told:
     ] or [("partition-changed", f"partition epoch raised to {after.partition_epoch}")]
     text = f"{name}: {'; '.join(clause for _, clause in clauses)}"
     details = {**fields(after), "kinds": [kind for kind, _ in clauses], "before": fields(before)}
-    return Told(clauses[0][0], text, "partition", name, topic, index, details)
+    return Meaning(clauses[0][0], text, "partition", name, topic, index, details)
 
 
 def fields(state: PartitionState | PartitionRecord) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.history.event import Told
+from kraftd.history.event import Meaning
 from kraftd.history.names import ids
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.leader_change_message import LeaderChangeMessage
@@ -11,7 +11,7 @@ from kraftd.types import uuid_text
 from kraftd.wire.message import Message
 
 
-def tell_control(message: Message, epoch: int, voters_before: frozenset[int] | None) -> Told | None:
+def describe_control(message: Message, epoch: int, voters_before: frozenset[int] | None) -> Meaning | None:
     """The sentence of a control record; None for a snapshot's header and footer. voters_before are the
     previous voters' ids, if known.
     """
@@ -19,12 +19,14 @@ def tell_control(message: Message, epoch: int, voters_before: frozenset[int] | N
         voters = sorted(voter.voter_id for voter in message.voters)
         text = f"controller {message.leader_id} leads the quorum in epoch {epoch} (voters {ids(voters)})"
         details = {"leader": message.leader_id, "epoch": epoch, "voters": voters}
-        return Told("quorum-leader", text, "quorum", str(message.leader_id), details=details)
+        return Meaning("quorum-leader", text, "quorum", str(message.leader_id), details=details)
     if isinstance(message, VotersRecord):
         return _voters(message, voters_before)
     if isinstance(message, KRaftVersionRecord):
         version = message.kraft_version
-        return Told("kraft-version", f"kraft.version set to {version}", "quorum", details={"level": version})
+        return Meaning(
+            "kraft-version", f"kraft.version set to {version}", "quorum", details={"level": version}
+        )
     return None
 
 
@@ -35,7 +37,7 @@ def voter_ids(message: Message) -> frozenset[int] | None:
     return None
 
 
-def _voters(message: VotersRecord, before: frozenset[int] | None) -> Told:
+def _voters(message: VotersRecord, before: frozenset[int] | None) -> Meaning:
     now = sorted(voter.voter_id for voter in message.voters)
     changes = []
     if before is not None:
@@ -51,4 +53,4 @@ def _voters(message: VotersRecord, before: frozenset[int] | None) -> Told:
             for voter in message.voters
         ]
     }
-    return Told("quorum-voters", text, "quorum", details=details)
+    return Meaning("quorum-voters", text, "quorum", details=details)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kraftd.history import access, cluster, partitions, topics
-from kraftd.history.event import Event, Told
-from kraftd.history.quorum import tell_control, voter_ids
+from kraftd.history.event import Event, Meaning
+from kraftd.history.quorum import describe_control, voter_ids
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
@@ -39,7 +39,7 @@ from kraftd.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraftd.metadata.image import Image
 from kraftd.wire.message import Message
 
-SENTENCES: dict[type, Callable[[Image, Any], Told]] = {
+SENTENCES: dict[type, Callable[[Image, Any], Meaning]] = {
     RegisterBrokerRecord: cluster.broker_registered,
     UnregisterBrokerRecord: cluster.broker_unregistered,
     FenceBrokerRecord: cluster.broker_fenced,
@@ -47,7 +47,7 @@ SENTENCES: dict[type, Callable[[Image, Any], Told]] = {
     BrokerRegistrationChangeRecord: cluster.broker_changed,
     RegisterControllerRecord: cluster.controller_registered,
     FeatureLevelRecord: cluster.feature_changed,
-    ProducerIdsRecord: cluster.producer_ids_given,
+    ProducerIdsRecord: cluster.producer_ids_allocated,
     ZkMigrationStateRecord: cluster.zk_migration,
     BeginTransactionRecord: cluster.transaction_begun,
     EndTransactionRecord: cluster.transaction_ended,
@@ -67,7 +67,7 @@ SENTENCES: dict[type, Callable[[Image, Any], Told]] = {
 }
 
 
-def sentence(image: Image, message: Message) -> Told | None:
+def sentence(image: Image, message: Message) -> Meaning | None:
     """The meaning of a record for an image without it; None for a NoOp.
 
     A topic's creation is described without its partitions: `Story.tell` adds the records that follow.
@@ -89,7 +89,7 @@ class Story:
     def __repr__(self) -> str:
         return f"<Story of {self.image!r}>"
 
-    def tell(
+    def describe(
         self, messages: Sequence[Message], offset: int, epoch: int, timestamp_ms: int
     ) -> Iterator[Event]:
         """The events of records with consecutive offsets from offset on, such as those of a batch.
@@ -102,16 +102,16 @@ class Story:
             length = 1
             if isinstance(message, TopicRecord):
                 length = topics.creation_length(messages, at)
-                told: Told | None = topics.topic_created(messages[at : at + length])
+                meaning: Meaning | None = topics.topic_created(messages[at : at + length])
             else:
-                told = sentence(self.image, message)
-            if told is not None:
-                yield Event(offset + at, epoch, timestamp_ms, told)
+                meaning = sentence(self.image, message)
+            if meaning is not None:
+                yield Event(offset + at, epoch, timestamp_ms, meaning)
             self.image.apply_all(messages[at : at + length], offset + at, epoch)
             at += length
 
-    def tell_control(self, message: Message, offset: int, epoch: int, timestamp_ms: int) -> Event | None:
+    def describe_control(self, message: Message, offset: int, epoch: int, timestamp_ms: int) -> Event | None:
         """The event of one control record; None for a snapshot's header and footer."""
-        told = tell_control(message, epoch, self._voters)
+        meaning = describe_control(message, epoch, self._voters)
         self._voters = voter_ids(message) or self._voters
-        return None if told is None else Event(offset, epoch, timestamp_ms, told)
+        return None if meaning is None else Event(offset, epoch, timestamp_ms, meaning)

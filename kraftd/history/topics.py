@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftd.history.event import Told
+from kraftd.history.event import Meaning
 from kraftd.history.names import count
 from kraftd.history.partitions import topic_name
 from kraftd.messages.clear_elr_record import ClearElrRecord
@@ -37,7 +37,7 @@ def creation_length(messages: Sequence[object], at: int) -> int:
     return end - at
 
 
-def topic_created(messages: Sequence[object]) -> Told:
+def topic_created(messages: Sequence[object]) -> Meaning:
     """One sentence for a topic's record with the partitions and configs that follow it."""
     topic = messages[0]
     assert isinstance(topic, TopicRecord)
@@ -56,18 +56,18 @@ def topic_created(messages: Sequence[object]) -> Told:
         "replication_factor": factors[-1] if factors else 0,
         **({"configs": configs} if configs else {}),
     }
-    return Told("topic-created", text, "topic", topic.name, topic.name, None, details)
+    return Meaning("topic-created", text, "topic", topic.name, topic.name, None, details)
 
 
-def topic_deleted(image: Image, record: RemoveTopicRecord) -> Told:
+def topic_deleted(image: Image, record: RemoveTopicRecord) -> Meaning:
     name, topic = topic_name(image, record.topic_id), image.topics.get(record.topic_id)
     partitions = len(topic.partitions) if topic is not None else 0
     text = f"topic {name} deleted ({count(partitions, 'partition')})"
     details = {"topic_id": uuid_text(record.topic_id), "partitions": partitions}
-    return Told("topic-deleted", text, "topic", name, name, None, details)
+    return Meaning("topic-deleted", text, "topic", name, name, None, details)
 
 
-def elr_cleared(image: Image, record: ClearElrRecord) -> Told:
+def elr_cleared(image: Image, record: ClearElrRecord) -> Meaning:
     name = record.topic_name
     text = f"eligible leader replicas of {f'topic {name}' if name else 'all topics'} cleared"
-    return Told("elr-cleared", text, "topic" if name else "cluster", name, name or None)
+    return Meaning("elr-cleared", text, "topic" if name else "cluster", name, name or None)

@@ -99,12 +99,12 @@ class AddressCheck:
     def lines(self) -> list[str]:
         """A line for each address that does not lead to its node: the fault, and what to do."""
         return [
-            f"{self._who(one)} advertises {one.at}, and {state.text}; {CORRECT}"
+            f"{self._node_text(one)} advertises {one.at}, and {state.text}; {CORRECT}"
             for one, state in self._states.items()
             if state.failures > 1
         ]
 
-    def _who(self, target: Target) -> str:
+    def _node_text(self, target: Target) -> str:
         return f"node {target.key.id}" + (" (this node)" if target.key.id == self._own_id else "")
 
     def report(self, now_ms: int) -> list[Report]:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from kraftd.controller_node.effects import TakeTurn
+from kraftd.controller_node.effects import ScheduleSlice
 from kraftd.controller_node.replay import Replay, Snapshot
 from kraftd.log.disk import Disk
 from kraftd.log.reader import read_batches
@@ -134,8 +134,8 @@ def _open_base(disk: Disk, order: CheckpointOrder, history: ControlRecordHistory
 
 
 def _load(replay: Replay) -> None:
-    """Load the base, in all its turns."""
-    while type(replay.turn(0)) is TakeTurn:
+    """Load the base, in all its slices."""
+    while type(replay.run_slice(0)) is ScheduleSlice:
         pass
 
 

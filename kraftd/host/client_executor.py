@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftd.client_node.effects import LookUpTimes, MetadataMoved, TakeClientTurn, TimesLookedUp
+from kraftd.client_node.effects import LookUpTimes, MetadataMoved, ScheduleClientSlice, TimesLookedUp
 from kraftd.client_node.node import ClientNode
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.ports import Effects, Handle, Timer
@@ -17,7 +17,7 @@ from kraftd.log.partition_log import PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.call import Call
-from kraftd.requests.events import AnswerNotWritten, TurnCame
+from kraftd.requests.events import AnswerNotWritten, SliceDue
 
 
 class ClientExecutor:
@@ -36,7 +36,7 @@ class ClientExecutor:
         """The performers of effects that the host performs itself, by type."""
         return {
             LookUpTimes: self._look_up_times,
-            TakeClientTurn: lambda _: self._timer.call_soon(self.step, TurnCame()),
+            ScheduleClientSlice: lambda _: self._timer.call_soon(self.step, SliceDue()),
         }
 
     def step(self, event: Event) -> None:

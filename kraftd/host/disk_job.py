@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 RETRY_MS = 500  # between attempts on a full disk
 
-Tell = Callable[..., object]
+Notify = Callable[..., object]
 
 
 class DiskJob(Generic[T]):
@@ -46,7 +46,7 @@ class DiskJob(Generic[T]):
         """Return whether an attempt has found the disk full."""
         return self._is_waiting
 
-    def attempt(self, tell: Tell) -> bool:
+    def attempt(self, notify: Notify) -> bool:
         """Do the work; return whether it is done, False while the disk is full.
 
         `tell` calls functions on the event loop, in order. Raises what the work raises.
@@ -56,11 +56,11 @@ class DiskJob(Generic[T]):
         except DiskFull as error:
             if not self._is_waiting:
                 self._is_waiting = True
-                tell(self._filled, error)
+                notify(self._filled, error)
             return False
         if self._is_waiting:
-            tell(self._has_room)
-        tell(self._done, result)
+            notify(self._has_room)
+        notify(self._done, result)
         return True
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ class Downloads:
         self._log = log
         self._max_waiting_bytes = max_waiting_bytes
         self.under_way: OffsetAndEpoch | None = None
-        self.bytes = 0  # received since the start, for metrics, as are the next two
+        self.bytes = 0  # received since the start, for metrics, like the next two
         self.finished = 0
         self.refused = 0
         self._waiting_bytes = 0  # not written yet

@@ -49,12 +49,12 @@ class EffectExecutor:
         self.before_effect: Callable[[Any], None] | None = None
         self.after_step: Callable[[], None] | None = None
         self.shutdown_completed = False
-        self.delays = Histogram()  # how late timers ran: everything else waits as long for the loop
+        self.delays = Histogram()  # how late timers ran, and thus how long any callback waits
         self.downloads = Downloads(
             download, ports.download_thread, self.snapshot_event, ports.log, max_waiting_bytes
         )
         self.snapshot_reads = SnapshotReads(
-            storage, ports.beside, ports.timer.now_ms, self.piece_read, self.piece_unreadable
+            storage, ports.work_threads, ports.timer.now_ms, self.piece_read, self.piece_unreadable
         )
         self._machine_step = machine_step
         self._machine_deadline_ms = machine_deadline_ms
@@ -63,7 +63,7 @@ class EffectExecutor:
         self._dead = False
         self._held: list[Any] | None = None  # effects that wait for space on the disk
         self._waits_for_room = False
-        self._waiting_events: list[Any] = []  # behind them
+        self._waiting_events: list[Any] = []  # events that wait behind them
         self._alarm: Handle | None = None
         self._alarm_ms = 0
         self._due_ms = 0
@@ -206,8 +206,8 @@ class EffectExecutor:
             self.step(DeadlineReached())
 
     def _put_off(self, event: Any) -> None:
-        """Keep an event that must not be lost until there is space. Refuse one that asks for something."""
-        if type(event) is not DeadlineReached and not self._peers.turn_away(event):
+        """Keep an event that must not be lost until there is space; refuse a request."""
+        if type(event) is not DeadlineReached and not self._peers.refuse_request(event):
             self._waiting_events.append(event)
 
     @property
@@ -243,7 +243,7 @@ class EffectExecutor:
 
     def tidy(self) -> None:
         """Delete the files that the log no longer needs, even if no append follows soon."""
-        self.ports.beside.run(self._sync_if_there_is_room, lambda _: None, self.fail)
+        self.ports.work_threads.run(self._sync_if_there_is_room, lambda _: None, self.fail)
 
     def _sync_if_there_is_room(self) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraftd.controller_node import effects, events
 from kraftd.controller_node.node import Node
-from kraftd.controller_node.registration import AskController
+from kraftd.controller_node.registration import SendToController
 from kraftd.host.downloads import MAX_WAITING_BYTES
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import NodeWire, Ports
@@ -40,7 +40,7 @@ class NodeExecutor(EffectExecutor):
         self.node = node
         self.on_loaded: Callable[[], None] | None = None
         self._wire = wire
-        self._lines: list[effects.Say] = []
+        self._lines: list[effects.LogLine] = []
         self._perform |= {
             effects.Answer: wire.answer,
             effects.AnswerRecords: self._answer_records,
@@ -48,13 +48,13 @@ class NodeExecutor(EffectExecutor):
             effects.CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
             effects.ReadCommitted: lambda effect: ports.timer.call_soon(self._read_committed, effect),
             effects.OpenSnapshot: lambda effect: ports.timer.call_soon(self._open_snapshot, effect),
-            effects.TakeTurn: lambda _: ports.timer.call_soon(self.step, events.TurnCame()),
-            effects.EndTurn: lambda _: ports.timer.call_soon(self.step, events.TurnEnded()),
-            effects.Say: self._lines.append,
+            effects.ScheduleSlice: lambda _: ports.timer.call_soon(self.step, events.SliceDue()),
+            effects.ScheduleFlush: lambda _: ports.timer.call_soon(self.step, events.FlushDue()),
+            effects.LogLine: self._lines.append,
             AuditLine: self.audited,
             effects.ControllerActivated: self._loaded,
             effects.ControllerLoaded: self._loaded,
-            AskController: wire.ask_controller,
+            SendToController: wire.send_to_controller,
         }
 
     @property

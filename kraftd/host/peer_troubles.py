@@ -72,8 +72,8 @@ class Finding(NamedTuple):
     remedy: str
 
     def __str__(self) -> str:
-        who = f"node {self.node_id} at {self.at}" if self.node_id >= 0 else self.at
-        return f"{who}: {self.text}; {self.remedy}"
+        peer = f"node {self.node_id} at {self.at}" if self.node_id >= 0 else self.at
+        return f"{peer}: {self.text}; {self.remedy}"
 
 
 class PeerTroubles:
@@ -83,9 +83,9 @@ class PeerTroubles:
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.has_led_or_followed = False  # since the start: after that nothing is fatal
-        self._has_asked = False
-        self._led = False  # the last leader was this node: peers name it until they know of the next
-        self.was_leader: Callable[[], bool] = bool  # the same, also if it led between two polls
+        self._has_contacted = False
+        self._led = False  # this node was the last leader: peers name it until they learn of the next
+        self.was_leader: Callable[[], bool] = bool  # returns the same, also if it led between two polls
         self._findings: dict[str, Finding] = {}
         self._counts: dict[str, int] = {}
         self._well: set[str] = set()  # peers that answered as members of this cluster
@@ -96,14 +96,16 @@ class PeerTroubles:
     # -- outcomes
 
     def unreachable(self, node_id: int, at: str, reason: str) -> None:
-        """A connection was refused or lost; `reason` is what the system or the connection said."""
-        self._hears()
+        """Handle that a connection was refused or lost; `reason` is the error of the system or the
+        connection.
+        """
+        self._note_contact()
         text, remedy = _explain(reason)
         self._note(Finding(at, node_id, text, _REMEDIES[remedy]))
 
     def answered(self, node_id: int, at: str, message: Message, served: frozenset[int] | None) -> None:
-        """A peer answered; `served` are the APIs that it said it serves."""
-        self._hears()
+        """Handle a peer's answer; `served` are the APIs that it reports to serve."""
+        self._note_contact()
         if served is not None and ApiKey.VOTE not in served:
             self._note(Finding(at, node_id, "a broker answers there, not a controller", _REMEDIES["broker"]))
         elif getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
@@ -125,10 +127,10 @@ class PeerTroubles:
             if _voter_errors(message):
                 self._forget(f"{at} as {node_id}")
 
-    def _hears(self) -> None:
-        """A peer was asked: it answered, or failed."""
-        if not self._has_asked:
-            self._has_asked = True
+    def _note_contact(self) -> None:
+        """Note that a peer got a request: it answered, or failed."""
+        if not self._has_contacted:
+            self._has_contacted = True
             self._forget(SERVERS)
 
     def _note(self, finding: Finding, key: str | None = None) -> None:
@@ -145,7 +147,7 @@ class PeerTroubles:
 
     # -- findings
 
-    def poll(self, now_ms: int, *, leader_id: int | None, hears_leader: bool) -> None:
+    def poll(self, now_ms: int, *, leader_id: int | None, leader_answers: bool) -> None:
         """Note the known leader, and whether it answers: if so, nothing is wrong."""
         self._polled_ms = now_ms
         if leader_id is not None:
@@ -154,13 +156,13 @@ class PeerTroubles:
         if self._led:
             for key in [key for key, finding in self._findings.items() if finding.remedy == _REMEDIES["id"]]:
                 self._forget(key)
-        if hears_leader:
+        if leader_answers:
             self._without_leader_since_ms = self._reported_ms = None
             self._findings.clear()
             self._counts.clear()
         elif self._without_leader_since_ms is None:
             self._without_leader_since_ms = now_ms
-        elif not self._has_asked and now_ms - self._without_leader_since_ms >= ALONE_AFTER_MS:
+        elif not self._has_contacted and now_ms - self._without_leader_since_ms >= ALONE_AFTER_MS:
             text = "it names only this node, so there is no node to ask for the leader"
             self._note(Finding(SERVERS, -1, text, _REMEDIES["alone"]))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kraftd.controller_node.effects import Answer
-from kraftd.controller_node.registration import AskController
+from kraftd.controller_node.registration import SendToController
 from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder
 from kraftd.host.disk_job import DiskJob
 from kraftd.raft.effects import Send
@@ -46,8 +46,8 @@ class DiskThread(Protocol):
     def run(self, job: DiskJob[Any]) -> None: ...
 
 
-class Beside(Protocol):
-    """Threads for reads and removals, in no order."""
+class WorkThreads(Protocol):
+    """Threads for reads and removals, which run in any order."""
 
     def run(
         self, work: Callable[[], T], done: Callable[[T], object], failed: Callable[[Exception], object]
@@ -61,7 +61,7 @@ class Child(Protocol):
     @property
     def pid(self) -> int | None: ...
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """End it without waiting; `ended` is called afterwards."""
 
     def kill(self) -> None:
@@ -97,8 +97,8 @@ class PeerWire(Protocol):
 
     def send(self, effect: Send) -> None: ...
 
-    def turn_away(self, event: Any) -> bool:
-        """Return whether the event asks for something; if so, refuse it."""
+    def refuse_request(self, event: Any) -> bool:
+        """Refuse an event that is a request; return whether it is one."""
 
     def flush(self) -> None:
         """Send the answers of this step."""
@@ -114,7 +114,7 @@ class NodeWire(PeerWire, Protocol):
 
     def close(self, connection_id: int, reason: str) -> None: ...
 
-    def ask_controller(self, effect: AskController) -> None: ...
+    def send_to_controller(self, effect: SendToController) -> None: ...
 
 
 class Log(Protocol):
@@ -135,7 +135,7 @@ class Ports(NamedTuple):
     timer: Timer
     log_thread: DiskThread
     download_thread: DiskThread
-    beside: Beside
+    work_threads: WorkThreads
     log: Log
     failed: Callable[[BaseException], None]
 

@@ -98,7 +98,7 @@ class SnapshotKeeper:
         self._overdue = False  # the writer was ordered to end
         self._leftovers = Leftovers()
         self._repeats = Repeats()
-        self._asked: list[str] = []  # the requests that wait for the next snapshot
+        self._requested: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
         self._timestamps: dict[OffsetAndEpoch, int] = {}
         # For metrics: the times of those made, in nanoseconds; of the latest, size and when it was made
@@ -151,7 +151,7 @@ class SnapshotKeeper:
     def poll(self) -> None:
         """Start what is due."""
         now_ms = self._timer.now_ms()
-        self._asked += take_requests(self.storage.disk, self.storage.directory.path)
+        self._requested += take_requests(self.storage.disk, self.storage.directory.path)
         if self._writer is None:
             # In this order: if a snapshot is always due, nothing would ever be deleted otherwise.
             if now_ms >= self._next_clean_ms:
@@ -161,7 +161,7 @@ class SnapshotKeeper:
         elif not self._overdue and now_ms - self._started_ms >= self.settings.timeout_ms:
             self._overdue = True
             self.log.error("the process that makes a snapshot hangs: it is killed", pid=self._writer.pid)
-            self._writer.give_up()
+            self._writer.abandon()
         if self.settings.scrub_interval_ms and now_ms >= self._next_scrub_ms:
             self._next_scrub_ms = now_ms + self.settings.scrub_interval_ms
             self.scrub()
@@ -176,20 +176,20 @@ class SnapshotKeeper:
 
     def _make_if_due(self, now_ms: int) -> None:
         bytes_since = self._bytes_since
-        reason = "it was asked for" if self._asked else self.policy.reason(bytes_since, now_ms)
+        reason = "it was asked for" if self._requested else self.policy.reason(bytes_since, now_ms)
         if reason is None:
             return
         latest = self.storage.log.latest_snapshot
         if self._core.high_watermark <= (latest.offset if latest is not None else 0):
             self._answer_waiting(latest if latest is not None and latest.offset > 0 else None)
             return
-        by_bytes = not self._asked and self.policy.is_by_bytes(bytes_since)
+        by_bytes = not self._requested and self.policy.is_by_bytes(bytes_since)
         order = self.order(self.settings.min_changed_ratio if by_bytes else 0.0)
         if order is None:
             return  # still loading: retried at a later poll
         self._order = order
         self._started_ms, self._overdue = now_ms, False
-        self._answering, self._asked = self._asked, []
+        self._answering, self._requested = self._requested, []
         self.log.info("making a snapshot", snapshot=name_of(order.snapshot_id), because=reason)
         self._writer = self._processes.make_checkpoint(order, self._guarded(self._written))
 
@@ -233,7 +233,7 @@ class SnapshotKeeper:
             self._next_clean_ms = now_ms  # at the next poll
         elif made.outcome == TRANSACTION:
             self.policy.failed(now_ms, AFTER_TRANSACTION_MS)
-            self._asked, self._answering = self._answering + self._asked, []
+            self._requested, self._answering = self._answering + self._requested, []
         elif made.outcome == UNCHANGED:
             self.policy.put_off(self._bytes_since)
             ratio = round(made.changed_ratio, 4)
@@ -291,7 +291,7 @@ class SnapshotKeeper:
         self.log.error("a snapshot could not be made", snapshot=name_of(order.snapshot_id), error=why)
         # A killed writer could not remove its file.
         part = f"{order.directory}/{part_name(order.snapshot_id, download=False)}"
-        self._executor.ports.beside.run(
+        self._executor.ports.work_threads.run(
             lambda: self.storage.disk.remove(part),
             _nothing,
             lambda error: self.log.warning("an unfinished snapshot could not be removed", error=str(error)),
@@ -309,7 +309,7 @@ class SnapshotKeeper:
 
     def _answer_waiting(self, snapshot_id: OffsetAndEpoch | None) -> None:
         """Answer the waiting requests with the newest snapshot: there are no records for another."""
-        names, self._asked = self._asked, []
+        names, self._requested = self._requested, []
         for name in names:
             self._answer_request(name, snapshot_id, 0, "")
 
@@ -322,9 +322,9 @@ class SnapshotKeeper:
             size_bytes = size_bytes or self._core.log.snapshots.get(snapshot_id, 0)
         elif not error:
             error = "nothing is committed yet"
-        given = SnapshotAnswer(asked=name, path=path, size_bytes=size_bytes, error=error)
-        self._executor.ports.beside.run(
-            lambda: answer(self.storage.disk, self.storage.directory.path, given),
+        snapshot_answer = SnapshotAnswer(asked=name, path=path, size_bytes=size_bytes, error=error)
+        self._executor.ports.work_threads.run(
+            lambda: answer(self.storage.disk, self.storage.directory.path, snapshot_answer),
             _nothing,
             lambda error: self.log.error("a request for a snapshot cannot be answered", error=str(error)),
         )

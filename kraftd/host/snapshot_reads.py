@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from kraftd.types import OffsetAndEpoch
 
 if TYPE_CHECKING:
-    from kraftd.host.ports import Beside
+    from kraftd.host.ports import WorkThreads
     from kraftd.host.storage import Storage
 
 MAX_BYTES = 16 << 20  # in one answer
@@ -42,13 +42,13 @@ class SnapshotReads:
     def __init__(
         self,
         storage: Storage,
-        beside: Beside,
+        work_threads: WorkThreads,
         now_ms: Callable[[], int],
         done: Callable[[Any, bytes], object],
         failed: Callable[[Any, Exception], object],
     ) -> None:
         self._storage = storage
-        self._beside = beside
+        self._work_threads = work_threads
         self._now_ms = now_ms
         self._done = done
         self._failed = failed
@@ -60,7 +60,7 @@ class SnapshotReads:
         room = max(MIN_BYTES, MAX_TOTAL_BYTES - self.reading_bytes)
         size_bytes = min(effect.max_bytes, MAX_BYTES, room)
         self.reading_bytes += size_bytes
-        self._beside.run(
+        self._work_threads.run(
             partial(self._storage.read_snapshot, effect.snapshot_id, effect.position, size_bytes),
             partial(self._read, effect, size_bytes),
             partial(self._unreadable, effect, size_bytes),

@@ -31,7 +31,7 @@ class SnapshotAnswer(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def ask(disk: Disk, directory: str, name: str) -> None:
+def request_snapshot(disk: Disk, directory: str, name: str) -> None:
     """Request a snapshot from the daemon of a directory, under a unique name."""
     write_atomically(disk, f"{directory}/{REQUEST}{name}", b"")
 
@@ -74,11 +74,11 @@ def _may_be_left(name: str) -> bool:
     return name.startswith(ANSWER) or (name.startswith(REQUEST) and name.endswith(UNFINISHED))
 
 
-def answer(disk: Disk, directory: str, given: SnapshotAnswer) -> None:
-    """Write the answer; on a full disk an empty file, which needs no room. Raises StorageError, also then."""
-    path = f"{directory}/{ANSWER}{given.asked}"
+def answer(disk: Disk, directory: str, answered: SnapshotAnswer) -> None:
+    """Write the answer. On a full disk it is empty, which needs no space, and StorageError is raised."""
+    path = f"{directory}/{ANSWER}{answered.asked}"
     try:
-        write_atomically(disk, path, msgspec.json.encode(given))
+        write_atomically(disk, path, msgspec.json.encode(answered))
     except DiskFull:
         disk.open(path, create=True).close()
         raise
@@ -89,11 +89,11 @@ def take_answer(disk: Disk, directory: str, name: str) -> SnapshotAnswer | None:
     path = f"{directory}/{ANSWER}{name}"
     try:
         data = disk.read_bytes(path)
-        given = msgspec.json.decode(data or FULL, type=SnapshotAnswer)
+        answered = msgspec.json.decode(data or FULL, type=SnapshotAnswer)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
     disk.remove(path)
-    return given
+    return answered
 
 
 def name_of(snapshot_id: OffsetAndEpoch) -> str:

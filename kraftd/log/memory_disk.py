@@ -28,12 +28,12 @@ def everything_survives(outcomes: int) -> int:
 
 
 def names_survive_without_data() -> Choose:
-    """A machine crash with directories written back, but no file; good for one after_crash."""
-    asked = []
+    """A machine crash after directories, but no files, were written back; to be used for one after_crash."""
+    choices = []
 
     def choose(outcomes: int) -> int:
-        asked.append(outcomes)
-        return outcomes - 1 if len(asked) == 1 else 0  # the first question is about names
+        choices.append(outcomes)
+        return outcomes - 1 if len(choices) == 1 else 0  # the first choice is about names
 
     return choose
 
@@ -95,7 +95,7 @@ class MemoryFile:
     def sync(self) -> None:
         self._disk.step("sync", self.path)
         inode = self._inode
-        if inode.rotten:  # bits that flipped under unsynced bytes are in no change
+        if inode.rotten:  # flipped bits under unsynced bytes are in no change
             inode.durable[:] = inode.data
         else:  # long files grow by small changes: only those are copied
             for position, change in inode.unsynced:

@@ -161,7 +161,7 @@ class PartitionWalk:
     def __init__(self, partitions: PartitionSet) -> None:
         self._set = partitions
         self._topic_ids = list(partitions.masks)
-        self._topic_ids.reverse()  # the last is the next
+        self._topic_ids.reverse()  # the last one comes next
         self._next: list[TopicPartition] = []
 
     def next(self, limit: int) -> list[TopicPartition]:

@@ -74,8 +74,8 @@ class Tables:
         self._reassigning = PartitionSet()
         self._with_elr = PartitionSet()
         self._journal: j.Journal | None = None
-        self._marked = False  # a leader's records may be undone
-        self._ended_transactions: list[tuple[int, int]] = []  # began, ended: the end may still be undone
+        self._marked = False  # true on a leader, whose records may be undone
+        self._ended_transactions: list[tuple[int, int]] = []  # (began, ended): the end may still be undone
         self.sharing = Sharing()
         self.known_partitions = KnownPartitions()
         # By the id of a partition: itself, the ISR that it got, and the result, for equal ones.

@@ -105,17 +105,17 @@ def verify(disk: Disk, path: str) -> Iterator[Row]:
         yield from (row for row in reader(disk, path) if row["kind"] == "damage")
         return
     last_offset = -1
-    told = set()
+    reported = set()
     for row in _rows(disk, path, _unreadable_records, verify=True):
         if row["kind"] == "damage":
-            told.add(row["position"])
+            reported.add(row["position"])
             yield row
         elif row["kind"] == "batch":
             last_offset = row["last_offset"]
     if path.endswith(LOG_SUFFIX):
         yield from _verify_index(disk, path, last_offset)
     else:
-        yield from (row for row in _verify_checkpoint(disk, path) if row["position"] not in told)
+        yield from (row for row in _verify_checkpoint(disk, path) if row["position"] not in reported)
 
 
 def _verify_checkpoint(disk: Disk, path: str) -> Iterator[Row]:
@@ -148,7 +148,7 @@ def _verify_index(disk: Disk, path: str, last_offset: int) -> Iterator[Row]:
                 parts.append(disk.read_bytes(path_of_part))
             except FileNotFoundError:
                 parts.append(b"")
-                if not _is_last(disk, directory, base_offset):  # that one has none while it is written to
+                if not _is_last(disk, directory, base_offset):  # the last one is still written to
                     yield _damage(path_of_part, 0, None, "missing; the next start makes it anew")
         size_bytes = file.size_bytes()
         for path_of_part, of_offsets, of_times in ((index_path, parts[0], b""), (time_path, b"", parts[1])):
@@ -162,7 +162,7 @@ def _verify_index(disk: Disk, path: str, last_offset: int) -> Iterator[Row]:
             try:
                 at = next(scan(file, position, file.size_bytes(), verify=False), None)
             except CorruptBatch:
-                at = None  # the log itself is sound: the index is wrong
+                at = None  # the log is sound, so the index is wrong
             if at is None or at.header.last_offset != offset or offset > last_offset:
                 yield _damage(index_path, 0, offset, f"its last entry does not fit byte {position}")
     finally:

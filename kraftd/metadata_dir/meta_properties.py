@@ -87,8 +87,8 @@ def _identity(found: Mapping[str, str]) -> MetaProperties:
     return properties
 
 
-def check_told_once(data: bytes) -> None:
-    """Raise ValueError for a key with two values: Kafka takes the last, and which is right is unknown."""
+def check_keys_are_unique(data: bytes) -> None:
+    """Raise ValueError for a key with two values: Kafka takes the last one, but either may be right."""
     values: dict[str, str] = {}
     for entry in parse(data.decode("latin-1")):
         if values.setdefault(entry.key, entry.value) != entry.value:
@@ -186,7 +186,7 @@ def _integer(found: Mapping[str, str], name: str, default: int | None) -> int | 
     if text is None:
         return default
     if name == "version":
-        text = text.strip()  # as Kafka does, and of no other
+        text = text.strip()  # only this value is stripped, as in Kafka
     if not _NUMBER.fullmatch(text) or not -(1 << 31) <= int(text) < 1 << 31:
         raise ValueError(f"{name}={text} is no number of 32 bits")
     return int(text)

@@ -51,7 +51,7 @@ class Past:
                 start = first_offset(disk, path)
                 if start is None:
                     raise DirectoryProblem(f"{path} is neither a segment nor a checkpoint of a metadata log")
-                if start > 0 or not is_checkpoint(disk, path):  # a copied one may have any name
+                if start > 0 or not is_checkpoint(disk, path):  # a copied checkpoint may have any name
                     self._file, self.log_start = path, start
             return
         directory = path.rstrip("/") or "/"

@@ -98,10 +98,10 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
         control_batches = ()
     elif epochs.entries != opened.epochs_on_disk:
         if segments[-1].file is not None:
-            segments[-1].file.sync()  # epochs on the disk are a proof
+            segments[-1].file.sync()  # the epoch file proves that it is synced
         write_atomically(disk, f"{directory}/{EPOCHS_FILE_NAME}", encode_epochs(epochs.entries))
     if snapshots[-1:] != found[-1:]:
-        control_batches = _read_control_batches(log)  # a damaged one does not replace them
+        control_batches = _read_control_batches(log)  # the newest was damaged: an older one counts
     return OpenedLog(log, report, control_batches)
 
 

@@ -48,7 +48,7 @@ def rehearse(disk: Disk, path: str) -> Rehearsal:
     partition = f"{path}/{PARTITION_DIRECTORY}"
     try:
         check_file_kinds(disk, path)
-    except StorageError as error:  # nothing is opened then: a pipe would be waited for
+    except StorageError as error:  # nothing is opened then: opening a pipe would block
         return Rehearsal([Refusal(path, 0, None, str(error))], notes)
     try:
         for where, check in (

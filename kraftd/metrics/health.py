@@ -81,7 +81,7 @@ def _state(readings: Readings) -> str:
         return STOPPING
     if readings.disk_full:
         return DISK_FULL
-    has_leader = readings.raft.current_leader >= 0 and node.core.hears_leader
+    has_leader = readings.raft.current_leader >= 0 and node.core.leader_answers
     if node.following.finalized.epoch >= 0 and not node.following.replay.loads_snapshot:
         return SERVING if has_leader else NO_LEADER
     # Only records known to be committed are loaded, and only a leader knows which are.

@@ -75,8 +75,8 @@ def parse_head(head: bytes) -> Request:
         raise BadRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "no request has a body here")
     if method not in _METHODS:
         raise BadRequest(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are served")
-    asked = headers.get("connection", "").lower()
-    keep_alive = asked != "close" if version == "HTTP/1.1" else asked == "keep-alive"
+    connection = headers.get("connection", "").lower()
+    keep_alive = connection != "close" if version == "HTTP/1.1" else connection == "keep-alive"
     return Request(method, target.partition("?")[0], headers, keep_alive)
 
 

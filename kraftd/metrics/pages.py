@@ -57,7 +57,7 @@ class Pages:
             case "/metrics":
                 return await self._metrics(request.headers.get("accept", ""))
             case "/healthz":
-                return Response(HTTPStatus.OK, TEXT, b"ok\n")  # an answer at all shows that the loop runs
+                return Response(HTTPStatus.OK, TEXT, b"ok\n")  # any answer shows that the loop runs
             case "/readyz":
                 found = health(self._read())
                 status = HTTPStatus.OK if found.ready else HTTPStatus.SERVICE_UNAVAILABLE

@@ -23,10 +23,10 @@ def with_password(
     wanted = b"Basic " + b64encode(f"{user}:{password}".encode())
 
     async def guarded(request: Request) -> Response | Stream:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if hmac.compare_digest(f"{scheme.capitalize()} {given.strip()}".encode(), wanted):
+        scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
+        if hmac.compare_digest(f"{scheme.capitalize()} {credentials.strip()}".encode(), wanted):
             return await handle(request)
-        if given:
+        if credentials:
             refused()
             await asyncio.sleep(delay_s)
         return Response(HTTPStatus.UNAUTHORIZED, TEXT, b"a user and a password are needed\n", _CHALLENGE)

@@ -84,12 +84,12 @@ class Status(Struct, frozen=True):
 def status(readings: Readings, found: Survey | None) -> Status:
     """The page's data. `found` is the newest survey, None before the first."""
     node, raft, log = readings.node, readings.raft, readings.storage.log
-    told = health(readings)
+    state_of_health = health(readings)
     image, latest = node.image, log.latest_snapshot
     return Status(
         now_ms=readings.now_ms,
-        ready=told.ready,
-        state=told.state,
+        ready=state_of_health.ready,
+        state=state_of_health.state,
         node_id=node.identity.node_id,
         cluster_id=node.identity.cluster_id,
         directory_id=uuid_text(readings.storage.directory.directory_id),

@@ -133,13 +133,13 @@ class Connection:
             if (
                 not self._backlog
                 and not self._clogged
-                and len(frames) <= self._limits.frames_a_step
+                and len(frames) <= self._limits.frames_per_step
                 and self._assigned + len(frames) - self._sent <= self._limits.max_in_flight
             ):
                 self._hand_over(frames)
             else:
                 self._backlog.extend(frames)
-                self._turn()
+                self._pass_on_backlog()
         if bad is not None:
             self.close(bad)
             return
@@ -260,16 +260,16 @@ class Connection:
         """Return whether the peer has too many outstanding answers: unread, or queued behind a parked one."""
         return not self._writable or self._early_bytes > self._limits.max_early_bytes
 
-    def _turn(self) -> None:
+    def _pass_on_backlog(self) -> None:
         """Pass on as much of the backlog as one callback allows, then let other connections run."""
         self._scheduled = False
         backlog = self._backlog
         if self._transport is None or not backlog:
             return
         limits = self._limits
-        left = limits.frames_a_turn
+        left = limits.frames_per_callback
         while left > 0 and backlog and not self._clogged:
-            room = min(limits.frames_a_step, left, limits.max_in_flight - self.in_flight, len(backlog))
+            room = min(limits.frames_per_step, left, limits.max_in_flight - self.in_flight, len(backlog))
             if room <= 0:
                 break
             left -= room
@@ -281,7 +281,7 @@ class Connection:
     def _later(self) -> None:
         if not self._scheduled and self.in_flight < self._limits.max_in_flight:
             self._scheduled = True
-            self._schedule(self._turn)
+            self._schedule(self._pass_on_backlog)
 
     def _fed(self) -> None:
         self._starved = False

@@ -27,8 +27,8 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_early_bytes: int = 8_388_608  # answers of a connection that wait for one before them
     stall_ms: int = 10_000  # how long a holder of the budget may be silent while others wait
 
-    frames_a_turn: int = 64  # frames of one connection handled before other connections run
-    frames_a_step: int = 8  # and before a look at whether the peer reads its answers
+    frames_per_callback: int = 64  # frames of one connection handled before other connections run
+    frames_per_step: int = 8  # and before the check whether the peer reads its answers
 
     def max_connections_from(self, address: str) -> int:
         """The maximum of simultaneous connections from one address."""

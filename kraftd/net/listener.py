@@ -33,7 +33,7 @@ class Connections:
         self._shaking: Counter[str] = Counter()  # handshakes under way, by address
         self._next_id = 0
         self._seen_reads: dict[int, int] = {}
-        self._refusal_told = False
+        self._refusal_logged = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -76,7 +76,7 @@ class Connections:
     def sweep(self, now_ms: int) -> list[Connection]:
         """Close connections that were idle too long, or that block others; to be called every few seconds."""
         closed = []
-        self._refusal_told = False
+        self._refusal_logged = False
         blocking_id = self.budget.blocking_id
         for connection in list(self._open.values()):
             if self._seen_reads.get(connection.id) != connection.reads:
@@ -110,9 +110,9 @@ class Connections:
             self._by_ip[host] += 1
             return None
         self.refused += 1
-        if self._refusal_told:
+        if self._refusal_logged:
             return ""  # a flood of them must not flood the log
-        self._refusal_told = True
+        self._refusal_logged = True
         return f"{limit} (refused so far: {self.refused})"
 
     def _lost(self, connection: Connection) -> None:

@@ -96,7 +96,7 @@ class Times(NamedTuple):
     reconnect_backoff_max_ms: int = 500
 
 
-class _Asked(NamedTuple):
+class _Outgoing(NamedTuple):
     tag: Hashable
     message: Message
     deadline_ms: int
@@ -184,7 +184,7 @@ class Channel:
         self._login_again_ms: int | None = None
         self._outbound = outbound
         self._link: Link | None = None
-        self._waiting: deque[_Asked] = deque()  # for the connection and its ApiVersions
+        self._waiting: deque[_Outgoing] = deque()  # for the connection and its ApiVersions
         self._in_flight: deque[_InFlight] = deque()
         self._correlation_id = 0
         self._failures = 0  # attempts in a row without an answer
@@ -203,13 +203,13 @@ class Channel:
         if self._link is None and now_ms < self._not_before_ms:
             wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNREACHABLE)
             return
-        asked = _Asked(tag, message, now_ms + self._outbound.times.request_timeout_ms)
+        outgoing = _Outgoing(tag, message, now_ms + self._outbound.times.request_timeout_ms)
         if self._ready and self._login_again_ms is not None and now_ms >= self._login_again_ms:
             self._begin_login()
         if self._ready:
-            self._write(asked)
+            self._write(outgoing)
             return
-        self._waiting.append(asked)
+        self._waiting.append(outgoing)
         self._watch()
         if self._link is None:
             self._link = Link(self)
@@ -226,9 +226,9 @@ class Channel:
         if link is not None:
             link.close()
 
-    def _write(self, asked: _Asked) -> None:
+    def _write(self, outgoing: _Outgoing) -> None:
         assert self.versions is not None
-        key = table_of(type(asked.message)).key
+        key = table_of(type(outgoing.message)).key
         assert key is not None
         first, last = valid_versions(key)
         offered = self.versions.get(key, (0, -1))
@@ -236,13 +236,15 @@ class Channel:
         parts = None
         if version >= max(first, offered[0]):
             try:
-                parts = self._frame(key, version, asked.message)
+                parts = self._frame(key, version, outgoing.message)
             except EncodeError:  # the version cannot carry the request
                 pass
         if parts is None:
-            self._outbound.wiring.call_soon(self._outbound.handler.failed, asked.tag, Failure.UNSUPPORTED)
+            self._outbound.wiring.call_soon(self._outbound.handler.failed, outgoing.tag, Failure.UNSUPPORTED)
             return
-        self._in_flight.append(_InFlight(asked.tag, self._correlation_id, key, version, asked.deadline_ms))
+        self._in_flight.append(
+            _InFlight(outgoing.tag, self._correlation_id, key, version, outgoing.deadline_ms)
+        )
         self._watch()
         assert self._link is not None
         self._link.write(parts)
@@ -255,20 +257,20 @@ class Channel:
 
     def opened(self) -> None:
         """Begin a connection: ask for versions first."""
-        self._ask_versions(API_VERSIONS_VERSION)
+        self._request_versions(API_VERSIONS_VERSION)
 
     def frame_received(self, frame: memoryview) -> None:
         """Handle the next answer. Raises ProtocolError."""
         number = correlation_id(frame)
         if not self._in_flight or self._in_flight[0].correlation_id != number:
             raise ProtocolError("ResponseHeader", "correlation_id", 0, f"{number} is not the next")
-        asked = self._in_flight[0]
-        _, message = parse_response(asked.key, asked.version, frame)
+        outgoing = self._in_flight[0]
+        _, message = parse_response(outgoing.key, outgoing.version, frame)
         self._in_flight.popleft()
-        if asked.tag is not _SETUP:
-            self._outbound.handler.answered(asked.tag, message)
+        if outgoing.tag is not _SETUP:
+            self._outbound.handler.answered(outgoing.tag, message)
         elif isinstance(message, ApiVersionsResponse):
-            self._on_versions(asked.version, message)
+            self._on_versions(outgoing.version, message)
         else:
             self._on_login_answer(message)
 
@@ -278,11 +280,11 @@ class Channel:
 
     # -- answers
 
-    def _ask_versions(self, version: int) -> None:
+    def _request_versions(self, version: int) -> None:
         request = ApiVersionsRequest(*self._outbound.software) if version >= 3 else ApiVersionsRequest()
-        self._ask(ApiKey.API_VERSIONS, version, request)
+        self._request(ApiKey.API_VERSIONS, version, request)
 
-    def _ask(self, key: ApiKey, version: int, request: Message) -> None:
+    def _request(self, key: ApiKey, version: int, request: Message) -> None:
         """Send a request of the channel itself."""
         parts = self._frame(key, version, request)
         deadline_ms = self._outbound.wiring.now_ms() + self._outbound.times.request_timeout_ms
@@ -291,11 +293,11 @@ class Channel:
         assert self._link is not None
         self._link.write(parts)
 
-    def _on_versions(self, asked_version: int, response: ApiVersionsResponse) -> None:
+    def _on_versions(self, requested_version: int, response: ApiVersionsResponse) -> None:
         versions = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
-        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and asked_version > 0:
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and requested_version > 0:
             _, highest = versions.get(ApiKey.API_VERSIONS, (0, 0))
-            self._ask_versions(min(highest, asked_version - 1))
+            self._request_versions(min(highest, requested_version - 1))
             return
         if response.error_code:
             self._end(f"it answered ApiVersions with error {response.error_code}")
@@ -310,8 +312,8 @@ class Channel:
         self._ready = True
         self._failures = 0
         waiting, self._waiting = self._waiting, deque()
-        for asked in waiting:
-            self._write(asked)
+        for outgoing in waiting:
+            self._write(outgoing)
 
     # -- logging in
 
@@ -326,7 +328,7 @@ class Channel:
             self._end(f"login: {failure}")
             return
         request = SaslHandshakeRequest(self._exchange.mechanism)
-        self._ask(ApiKey.SASL_HANDSHAKE, SASL_HANDSHAKE_VERSION, request)
+        self._request(ApiKey.SASL_HANDSHAKE, SASL_HANDSHAKE_VERSION, request)
 
     def _on_login_answer(self, message: Message) -> None:
         exchange = self._exchange
@@ -358,7 +360,7 @@ class Channel:
         assert self.versions is not None
         last = valid_versions(ApiKey.SASL_AUTHENTICATE)[1]
         offered = self.versions.get(ApiKey.SASL_AUTHENTICATE, (0, 0))[1]
-        self._ask(ApiKey.SASL_AUTHENTICATE, min(last, offered), SaslAuthenticateRequest(token))
+        self._request(ApiKey.SASL_AUTHENTICATE, min(last, offered), SaslAuthenticateRequest(token))
 
     # -- ending
 

@@ -39,11 +39,11 @@ def post(grant: TokenGrant, tls: TlsSource | None) -> tuple[int, bytes]:
             return self.do_open(_two_timeouts(http.client.HTTPSConnection, read_s), request, context=context)
 
     headers, body = request(grant)
-    asked = urllib.request.Request(grant.url, body, headers, method="POST")
+    http_request = urllib.request.Request(grant.url, body, headers, method="POST")
     opener = urllib.request.build_opener(NoRedirect, Http, Https)
     try:
         try:
-            with opener.open(asked, timeout=grant.connect_timeout_ms / 1000) as answer:
+            with opener.open(http_request, timeout=grant.connect_timeout_ms / 1000) as answer:
                 return answer.status, read_answer_bytes(answer, read_s)
         except urllib.error.HTTPError as error:
             with error:

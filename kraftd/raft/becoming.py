@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.raft.checks import LARGEST_EPOCH, A_co, ElectionResponse, leader_told, only_partition
+from kraftd.raft.checks import LARGEST_EPOCH, A_co, ElectionResponse, only_partition, reported_leader
 from kraftd.raft.leader import become_leader, leave_leadership
 from kraftd.raft.quorum.majority import Votes
 from kraftd.raft.quorum.voters import Listeners
@@ -158,8 +158,8 @@ def partition_answered(replica: Replica, response: ElectionResponse[A_co]) -> A_
     partition = only_partition(response.topics)
     if partition is None:
         return False
-    told = leader_told(replica, partition.leader_id, response.node_endpoints)
-    handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *told)
+    reported = reported_leader(replica, partition.leader_id, response.node_endpoints)
+    handled = on_common_response(replica, partition.error_code, partition.leader_epoch, *reported)
     if handled is not None:
         return handled
     return False if partition.error_code else partition

@@ -107,7 +107,7 @@ def is_meant_for(replica: Replica, voter_id: int, directory_id: bytes) -> bool:
     return voter_id == replica.config.node_id and directory_id in (ZERO_UUID, replica.config.directory_id)
 
 
-def leader_told(
+def reported_leader(
     replica: Replica, leader_id: int, endpoints: Sequence[_NodeEndpoint]
 ) -> tuple[int | None, Listeners]:
     """The leader that a response names, and its endpoints: from the response, else from the voter set."""

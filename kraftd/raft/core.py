@@ -108,7 +108,7 @@ _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     LogStartMoved: snapshots.on_log_start_moved,
 }
 
-_QUIET_EVENTS = (AppendRequested, RecordsSynced)  # and fetches, on a leader that stays leader
+_QUIET_EVENTS = (AppendRequested, RecordsSynced)  # on a leader that stays leader; so are fetches
 
 _MAX_STEP_TRANSITIONS = 16  # more than a replica can need
 
@@ -155,7 +155,7 @@ class RaftCore:
         return isinstance(self._replica.role, Leader)
 
     @property
-    def hears_leader(self) -> bool:
+    def leader_answers(self) -> bool:
         """Return whether this replica leads, or the leader that it follows has answered it.
 
         One that asks for pre-votes still knows the leader of the epoch, which may be gone for good.
@@ -319,7 +319,7 @@ class RaftCore:
         replica = self._replica
         sent = replica.connections.answered(event.send_id)
         if sent is None:
-            return  # it was sent in another state, or given up
+            return  # its request was sent in another state, or given up
         replica.unreached.discard(sent.destination.node_id)
         handler = _ON_RESPONSE.get(type(event.message))
         if handler is None or not handler(replica, _source(sent), event.message):

@@ -19,11 +19,11 @@ from kraftd.raft.becoming import (
 )
 from kraftd.raft.effects import Destination, HighWatermarkMoved
 from kraftd.raft.events import RequestReceived
-from kraftd.raft.follower import fetch_from_anyone
+from kraftd.raft.follower import fetch_from_any_server
 from kraftd.raft.leader import become_leader
 from kraftd.raft.quorum.majority import Votes
 from kraftd.raft.quorum.voters import replica_key
-from kraftd.raft.replica import TURN_MS, ConsensusBroken, Replica
+from kraftd.raft.replica import STAGGER_MS, ConsensusBroken, Replica
 from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
@@ -43,24 +43,24 @@ def on_vote_request(replica: Replica, request: RequestReceived, message: VoteReq
     answers.respond(replica, request, answers.vote(replica, request, error, granted))
 
 
-def _judge(replica: Replica, voter_id: int, asked: PartitionData) -> tuple[ErrorCode, bool]:
+def _judge(replica: Replica, voter_id: int, vote: PartitionData) -> tuple[ErrorCode, bool]:
     """The error of a request that cannot be granted, and whether this replica votes for that candidate."""
-    last_epoch = asked.last_offset_epoch
-    impossible = last_epoch > asked.replica_epoch if asked.pre_vote else last_epoch >= asked.replica_epoch
-    if asked.last_offset < 0 or last_epoch < 0 or impossible:
+    last_epoch = vote.last_offset_epoch
+    impossible = last_epoch > vote.replica_epoch if vote.pre_vote else last_epoch >= vote.replica_epoch
+    if vote.last_offset < 0 or last_epoch < 0 or impossible:
         return ErrorCode.INVALID_REQUEST, False
-    error = checks.voter_only(replica, asked.replica_id, asked.replica_epoch)
+    error = checks.voter_only(replica, vote.replica_id, vote.replica_epoch)
     if error:
         return error, False
-    if asked.replica_epoch > replica.epoch:
-        become_unattached(replica, asked.replica_epoch)
-    if not checks.is_meant_for(replica, voter_id, asked.voter_directory_id):
+    if vote.replica_epoch > replica.epoch:
+        become_unattached(replica, vote.replica_epoch)
+    if not checks.is_meant_for(replica, voter_id, vote.voter_directory_id):
         return ErrorCode.INVALID_VOTER_KEY, False
-    candidate = replica_key(asked.replica_id, asked.replica_directory_id)
-    up_to_date = (last_epoch, asked.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
-    if asked.pre_vote:
+    candidate = replica_key(vote.replica_id, vote.replica_directory_id)
+    up_to_date = (last_epoch, vote.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
+    if vote.pre_vote:
         if isinstance(replica.role, Prospective) and not up_to_date:
-            replica.role.votes.ask_again(candidate)  # it has lost the leader too, so it may grant now
+            replica.role.votes.forget_refusal(candidate)  # it has lost the leader too, so it may grant now
         return ErrorCode.NONE, up_to_date and grants_pre_vote(replica)
     granted = grants_vote(replica, candidate, up_to_date)
     if granted and replica.voted is None:
@@ -106,8 +106,8 @@ def _vote_for(replica: Replica, candidate: ReplicaKey) -> None:
 # --- this replica asks --------------------------------------------------------------------------------
 
 
-def ask_for_votes(replica: Replica, role: Prospective | Candidate) -> None:
-    """Ask every voter that has not answered, while the round can still be won."""
+def request_votes(replica: Replica, role: Prospective | Candidate) -> None:
+    """Send a request to every voter that has not answered, while the round can still be won."""
     if role.votes.lost:
         return
     for key in role.votes.outstanding:
@@ -130,9 +130,9 @@ def search_voters(replica: Replica, role: Prospective | Candidate) -> None:
         return
     for server in replica.bootstrap_destinations():
         if server.node_id < 0 and replica.connections.is_ready(server.node_id, replica.now_ms):
-            asked = replica.searches.get(server.node_id, -server.node_id)
-            replica.searches[server.node_id] = asked + 1
-            key = lost[asked % len(lost)]
+            tries = replica.searches.get(server.node_id, -server.node_id)
+            replica.searches[server.node_id] = tries + 1
+            key = lost[tries % len(lost)]
             replica.send(server, vote_request(replica, key))
 
 
@@ -193,7 +193,7 @@ def _try_again_soon(replica: Replica, role: Candidate) -> None:
     """
     if not role.refused:
         role.refused = True
-        wait_ms = TURN_MS + replica.dice.below(4 * TURN_MS << min(replica.split_votes, 5))
+        wait_ms = STAGGER_MS + replica.dice.below(4 * STAGGER_MS << min(replica.split_votes, 5))
         replica.split_votes += 1
         role.deadline_ms = min(role.deadline_ms, replica.now_ms + wait_ms)
 
@@ -217,7 +217,7 @@ def poll_unattached(replica: Replica, role: Unattached) -> int | None:
         elif replica.now_ms >= role.deadline_ms:
             become_prospective(replica, Cause.ELECTION_TIMEOUT)
             return None
-    fetch_from_anyone(replica)
+    fetch_from_any_server(replica)
     return role.deadline_ms if replica.may_be_elected else None
 
 
@@ -225,7 +225,7 @@ def poll_prospective(replica: Replica, role: Prospective) -> int | None:
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         lose_pre_vote(replica)
         return None
-    ask_for_votes(replica, role)
+    request_votes(replica, role)
     return None if replica.shutting_down else role.deadline_ms
 
 
@@ -234,7 +234,7 @@ def poll_candidate(replica: Replica, role: Candidate) -> int | None:
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         become_prospective(replica, Cause.ELECTION_TIMEOUT)
         return None
-    ask_for_votes(replica, role)
+    request_votes(replica, role)
     return None if replica.shutting_down else role.deadline_ms
 
 

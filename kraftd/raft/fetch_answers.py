@@ -32,7 +32,7 @@ BY_VOTER = "fetches of voters"
 BY_OBSERVER = "fetches of observers"
 
 
-class FetchAsked(Struct, frozen=True, gc=False):
+class ReceivedFetch(Struct, frozen=True, gc=False):
     """A Fetch that passed all checks: its replica, its position, how to answer it, and its deadline."""
 
     request_id: RequestId
@@ -53,7 +53,7 @@ def readable_end(replica: Replica, *, is_voter: bool) -> int:
     return replica.log.end_offset if is_voter else replica.high_watermark
 
 
-def park(replica: Replica, leader: Leader, fetch: FetchAsked) -> None:
+def park(replica: Replica, leader: Leader, fetch: ReceivedFetch) -> None:
     """Park a fetch until there is something to answer, or until its deadline."""
     queue = BY_VOTER if leader.progress.is_voter(fetch.key) else BY_OBSERVER
     replica.fetches.park(fetch.request_id, fetch, [(queue, fetch.offset + 1)], fetch.deadline_ms)
@@ -62,7 +62,7 @@ def park(replica: Replica, leader: Leader, fetch: FetchAsked) -> None:
 def answer(
     replica: Replica,
     leader: Leader,
-    fetch: FetchAsked,
+    fetch: ReceivedFetch,
     position: Position,
     end_offset: int,
     *,
@@ -111,7 +111,7 @@ def nothing(replica: Replica, leader: Leader, version: int, listener: str) -> Me
     return message
 
 
-def wake(replica: Replica, leader: Leader, fetches: list[FetchAsked]) -> None:
+def wake(replica: Replica, leader: Leader, fetches: list[ReceivedFetch]) -> None:
     """Answer fetches that left the purgatory; they count as fetched now."""
     for fetch in fetches:
         if fetch.key.id >= 0:
@@ -153,7 +153,7 @@ def expire(replica: Replica) -> None:
             refuse(replica, fetch, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-def refuse(replica: Replica, fetch: FetchAsked, error: ErrorCode) -> None:
+def refuse(replica: Replica, fetch: ReceivedFetch, error: ErrorCode) -> None:
     message, _ = answers.fetch(replica, fetch.version, fetch.listener, error)
     replica.emit(Respond(fetch.request_id, message, fetch.version))
 

@@ -15,8 +15,8 @@ from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft import answers, checks, fetch_answers
 from kraftd.raft.events import RequestReceived
-from kraftd.raft.fetch_answers import FetchAsked
-from kraftd.raft.leader import advance_high_watermark, heard_from
+from kraftd.raft.fetch_answers import ReceivedFetch
+from kraftd.raft.leader import advance_high_watermark, note_fetch_of_voter
 from kraftd.raft.log_view import VALID
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import Replica
@@ -38,31 +38,31 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
     if error:
         answers.respond(replica, request, FetchResponse(error_code=error))
         return
-    asked = topics[0].partitions[0]
+    partition = topics[0].partitions[0]
     if (
         message.max_wait_ms < 0
-        or asked.fetch_offset < 0
-        or asked.last_fetched_epoch < 0
-        or asked.last_fetched_epoch > asked.current_leader_epoch
+        or partition.fetch_offset < 0
+        or partition.last_fetched_epoch < 0
+        or partition.last_fetched_epoch > partition.current_leader_epoch
     ):
         error = ErrorCode.INVALID_REQUEST
     else:
-        error = checks.leader_only(replica, asked.current_leader_epoch)
+        error = checks.leader_only(replica, partition.current_leader_epoch)
     replica_id = message.replica_id if message.replica_id != -1 else message.replica_state.replica_id
     if error:
         answers.respond(replica, request, answers.fetch(replica, request.version, request.listener, error)[0])
         return
     leader = replica.role
     assert isinstance(leader, Leader)
-    fetch = FetchAsked(
+    fetch = ReceivedFetch(
         request.request_id,
         request.version,
         request.listener,
-        replica_key(replica_id, asked.replica_directory_id),
-        asked.fetch_offset,
-        asked.last_fetched_epoch,
+        replica_key(replica_id, partition.replica_directory_id),
+        partition.fetch_offset,
+        partition.last_fetched_epoch,
         message.max_bytes,
-        asked.high_watermark,
+        partition.high_watermark,
         replica.now_ms + message.max_wait_ms,
     )
     is_voter = leader.progress.is_voter(fetch.key)
@@ -74,7 +74,7 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         # Its position is in this log, and it has synced up to there (S12).
         leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
         if is_voter:
-            heard_from(replica, leader, fetch.key)
+            note_fetch_of_voter(replica, leader, fetch.key)
             advance_high_watermark(replica, leader)
     end_offset = fetch_answers.readable_end(replica, is_voter=is_voter)
     if not fetch_answers.answer(

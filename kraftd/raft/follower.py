@@ -15,7 +15,7 @@ from kraftd.raft import checks, snapshots
 from kraftd.raft.becoming import become_prospective, move_leader, on_common_response
 from kraftd.raft.effects import Destination, HighWatermarkMoved, TruncateLog
 from kraftd.raft.reconfiguration import join_or_update
-from kraftd.raft.replica import TURN_MS, CommittedIsLost, Replica
+from kraftd.raft.replica import STAGGER_MS, CommittedIsLost, Replica
 from kraftd.raft.roles import Follower
 from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
@@ -51,7 +51,7 @@ def _may_fetch(replica: Replica) -> bool:
     return log.synced_end_offset >= log.end_offset and not replica.connections.any_in_flight(replica.now_ms)
 
 
-def fetch_from_anyone(replica: Replica) -> None:
+def fetch_from_any_server(replica: Replica) -> None:
     """Fetch from a ready bootstrap server, whose answer names the leader. The known leader's address, which
     does not answer, is used only if there is no other.
     """
@@ -74,13 +74,13 @@ def fetch_from_leader(replica: Replica, role: Follower) -> None:
     """Fetch from the leader; from another voter while the leader does not answer."""
     leader, now_ms = replica.leader_destination(), replica.now_ms
     if leader is None:
-        fetch_from_anyone(replica)
+        fetch_from_any_server(replica)
         return
     if replica.connections.has_timed_out(leader.node_id, now_ms):
         replica.connections.reset(leader.node_id)
-        fetch_from_anyone(replica)
+        fetch_from_any_server(replica)
     elif replica.connections.is_backing_off(leader.node_id, now_ms):
-        fetch_from_anyone(replica)
+        fetch_from_any_server(replica)
     elif role.download is not None:
         if not role.download.finishing and not replica.connections.any_in_flight(now_ms):
             replica.send(leader, snapshots.fetch_snapshot_request(replica, role.download))
@@ -101,20 +101,25 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
     partition = topics[0].partitions[0]
     if partition.partition_index != METADATA_PARTITION:
         return False
-    told = checks.leader_told(replica, partition.current_leader.leader_id, response.node_endpoints)
+    reported = checks.reported_leader(replica, partition.current_leader.leader_id, response.node_endpoints)
     epoch, leader = replica.epoch, replica.leader_id
-    handled = on_common_response(replica, partition.error_code, partition.current_leader.leader_epoch, *told)
+    handled = on_common_response(
+        replica, partition.error_code, partition.current_leader.leader_epoch, *reported
+    )
     if handled is not None:
-        if response.node_endpoints and (partition.current_leader.leader_epoch, told[0]) == (epoch, leader):
-            move_leader(replica, told[1])  # another node reported it: its old address is silent
+        if response.node_endpoints and (partition.current_leader.leader_epoch, reported[0]) == (
+            epoch,
+            leader,
+        ):
+            move_leader(replica, reported[1])  # another node reported it: the old address does not answer
         return handled and (replica.epoch, replica.leader_id) != (epoch, leader)
     role = replica.role
     if partition.error_code or not isinstance(role, Follower) or _names_half_a_snapshot(partition):
         return False
     if source.node_id != replica.leader_id and response.node_endpoints:
-        move_leader(replica, told[1])  # only the leader itself answers so
+        move_leader(replica, reported[1])  # only the leader itself answers so
     leads_on = _take_in(replica, role, partition)
-    _heard_from_leader(replica, role)
+    _note_leader_answer(replica, role)
     return leads_on
 
 
@@ -175,7 +180,7 @@ def append_fetched(replica: Replica, data: memoryview) -> None:
         replica.append(data[run_start:position], base_offset, end_offset, run_epoch)
     if position:
         replica.measured.fetched.record(end_offset - start_offset, replica.now_ms)
-        replica.ask_sync()
+        replica.request_sync()
         replica.read_control_records(data[:position])
 
 
@@ -200,7 +205,7 @@ def follow_high_watermark(replica: Replica, role: Follower) -> None:
         replica.emit(HighWatermarkMoved(offset))
 
 
-def _heard_from_leader(replica: Replica, role: Follower) -> None:
+def _note_leader_answer(replica: Replica, role: Follower) -> None:
     role.fetch_deadline_ms = replica.fetch_deadline_ms()
     role.has_fetched = True
     role.connection_lost = False
@@ -211,7 +216,7 @@ def on_records_synced(replica: Replica, end_offset: int) -> None:
     replica.synced(end_offset)
     if isinstance(replica.role, Follower):
         follow_high_watermark(replica, replica.role)
-    replica.ask_sync()
+    replica.request_sync()
 
 
 # --- losing the leader --------------------------------------------------------------------------------
@@ -229,7 +234,7 @@ def on_connection_lost(replica: Replica, node_id: int) -> None:
     if not isinstance(role, Follower) or node_id != replica.leader_id or not replica.may_be_elected:
         return
     role.connection_lost = True
-    wait_ms = replica.turn_ms() + (TURN_MS << min(replica.quick_rounds, 12)) - TURN_MS
+    wait_ms = replica.stagger_ms() + (STAGGER_MS << min(replica.quick_rounds, 12)) - STAGGER_MS
     replica.quick_rounds += 1
     role.fetch_deadline_ms = min(role.fetch_deadline_ms, replica.now_ms + wait_ms)
 

@@ -188,7 +188,7 @@ def _appended(replica: Replica, count: int) -> None:
     leader = replica.role
     assert isinstance(leader, Leader)
     replica.measured.leader_appended(replica.log.end_offset, count, replica.now_ms)
-    replica.ask_sync()
+    replica.request_sync()
     fetch_answers.records_appended(replica, leader)
 
 
@@ -197,7 +197,7 @@ def on_records_synced(replica: Replica, leader: Leader, end_offset: int) -> None
     if replica.synced(end_offset):
         leader.progress.local_synced(replica.log.synced_end_offset)
         advance_high_watermark(replica, leader)
-    replica.ask_sync()
+    replica.request_sync()
 
 
 # --- the high watermark -------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> None:
         return
     leader.high_watermark = offset
     replica.measured.leader_committed(offset, replica.now_ms)
-    replica.high_watermark = offset  # it was at most the epoch's start when this replica was elected
+    replica.high_watermark = offset  # not below the old one, which was at most the epoch's start
     replica.emit(HighWatermarkMoved(offset))
     if not leader.announced:
         leader.announced = True
@@ -230,7 +230,7 @@ def advance_high_watermark(replica: Replica, leader: Leader) -> None:
 # --- holding the quorum -------------------------------------------------------------------------------
 
 
-def heard_from(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
+def note_fetch_of_voter(replica: Replica, leader: Leader, key: ReplicaKey) -> None:
     """Note that another voter fetched.
 
     If a majority has fetched since last time, the leader may continue (S16).

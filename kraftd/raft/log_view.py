@@ -215,7 +215,7 @@ class LogView:
 
     def _set_snapshots(self, snapshots: dict[OffsetAndEpoch, int]) -> None:
         self._snapshots = snapshots
-        self.latest_snapshot = max(snapshots, key=_by_epoch, default=None)  # every fetch looks at these two
+        self.latest_snapshot = max(snapshots, key=_by_epoch, default=None)  # every fetch reads these two
         self.earliest_snapshot = min(snapshots, key=_by_epoch, default=None)
 
 

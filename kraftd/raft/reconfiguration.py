@@ -24,7 +24,7 @@ from kraftd.raft import answers, checks
 from kraftd.raft.becoming import on_common_response
 from kraftd.raft.effects import AppendAccepted, AppendCommitted, AppendRefused, Destination
 from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestId, RequestReceived
-from kraftd.raft.leader import COMMITTED, ControlRecord, append_control, heard_from
+from kraftd.raft.leader import COMMITTED, ControlRecord, append_control, note_fetch_of_voter
 from kraftd.raft.quorum.voters import VoterNode, VoterSet, bare, listener_endpoint, replica_key
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Follower, Leader, VoterChange
@@ -244,7 +244,7 @@ def _update(replica: Replica, message: UpdateRaftVoterRequest) -> ErrorCode:
         append_voters(replica, updated)
     else:
         leader.kraft_version_voters = updated
-    heard_from(replica, leader, key)
+    note_fetch_of_voter(replica, leader, key)
     return ErrorCode.NONE
 
 
@@ -403,16 +403,16 @@ def on_remove_voter_response(
 def on_update_voter_response(
     replica: Replica, source: Destination, response: UpdateRaftVoterResponse
 ) -> bool:
-    told = response.current_leader
-    leader_id = told.leader_id if told.leader_id >= 0 else None
-    listeners = replica.voters.listeners(told.leader_id)
-    if leader_id is not None and told.host:
-        listeners = (Endpoint(replica.config.listener_name, told.host, told.port),)
-    handled = on_common_response(replica, response.error_code, told.leader_epoch, leader_id, listeners)
+    reported = response.current_leader
+    leader_id = reported.leader_id if reported.leader_id >= 0 else None
+    listeners = replica.voters.listeners(reported.leader_id)
+    if leader_id is not None and reported.host:
+        listeners = (Endpoint(replica.config.listener_name, reported.host, reported.port),)
+    handled = on_common_response(replica, response.error_code, reported.leader_epoch, leader_id, listeners)
     if handled is not None:
         return handled
     if response.error_code == ErrorCode.REQUEST_TIMED_OUT:
-        return True  # another change is under way: this leader is the one to go on fetching from
+        return True  # another change is under way: go on fetching from this leader
     if response.error_code not in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
         return False
     if isinstance(replica.role, Follower):

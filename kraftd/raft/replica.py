@@ -31,7 +31,7 @@ from kraftd.wire.message import Message
 
 NO_LEADER = -1
 CHECK_QUORUM_FACTOR = 1.5  # of the fetch timeout
-TURN_MS = 15  # between voters that start elections for the same reason: a few round trips
+STAGGER_MS = 15  # between voters that start elections for the same reason: a few round trips
 
 
 class ConsensusBroken(RuntimeError):
@@ -289,7 +289,7 @@ class Replica:
         if isinstance(self.role, Leader):
             alone = len(self.role.progress.voters) == 1
             self.role.progress.set_voters(self.voters)
-            if alone:  # until now it needed no answer of another voter
+            if alone:  # until now it needed no other voter's fetches
                 self.role.check_quorum_deadline_ms = self.check_quorum_deadline_ms()
         self.emit(VotersChanged())
 
@@ -302,7 +302,7 @@ class Replica:
                 self.role.download = None
             self.emit(AbandonSnapshot(partial.snapshot_id))
 
-    def ask_sync(self) -> None:
+    def request_sync(self) -> None:
         """Request a sync of the log to its end, now or when the sync under way is done."""
         log = self.log
         if log.synced_end_offset < log.end_offset and not self._syncing:
@@ -338,16 +338,16 @@ class Replica:
         """When an unattached voter starts an election; None for an observer."""
         return self.now_ms + self.random_election_timeout_ms() if self.may_be_elected else None
 
-    def turn_ms(self) -> int:
-        """How long this voter lets voters of lower ids go first when all lose the leader at once: of two that
+    def stagger_ms(self) -> int:
+        """How long this voter waits for voters of lower ids when all lose the leader at once: of two that
         start elections together, neither may win.
         """
         own, leader_id = self.config.node_id, self.leader_id
-        return TURN_MS * sum(1 for other in self.voters.ids if other < own and other != leader_id)
+        return STAGGER_MS * sum(1 for other in self.voters.ids if other < own and other != leader_id)
 
     def fetch_deadline_ms(self) -> int:
-        """When a follower gives its leader up if no answer arrives from now on."""
-        return self.now_ms + self.config.fetch_timeout_ms + self.turn_ms()
+        """When a follower stops following its leader if no answer arrives from now on."""
+        return self.now_ms + self.config.fetch_timeout_ms + self.stagger_ms()
 
     def new_follower(self) -> Follower:
         return Follower(self.fetch_deadline_ms(), self.now_ms + self.config.fetch_timeout_ms)

@@ -39,7 +39,7 @@ from kraftd.raft.events import (
     SnapshotsDeleted,
     SnapshotTaken,
 )
-from kraftd.raft.leader import heard_from
+from kraftd.raft.leader import note_fetch_of_voter
 from kraftd.raft.log_view import BOOTSTRAP_SNAPSHOT
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import CommittedIsLost, ConsensusBroken, Replica
@@ -54,45 +54,51 @@ def on_fetch_snapshot_request(
     replica: Replica, request: RequestReceived, message: FetchSnapshotRequest
 ) -> None:
     error = checks.cluster_id(replica, message.cluster_id)
-    asked_for = [(topic, partition) for topic in message.topics for partition in topic.partitions]
-    if not error and (not asked_for or (len(message.topics) != 1 and len(message.topics[0].partitions) != 1)):
+    partitions_requested = [(topic, partition) for topic in message.topics for partition in topic.partitions]
+    if not error and (
+        not partitions_requested or (len(message.topics) != 1 and len(message.topics[0].partitions) != 1)
+    ):
         error = ErrorCode.INVALID_REQUEST
     if error:
         answers.respond(replica, request, FetchSnapshotResponse(error_code=error))
         return
-    topic, asked = next(filter(_is_metadata, asked_for), asked_for[0])
-    if not _is_metadata((topic, asked)):
+    topic, requested = next(filter(_is_metadata, partitions_requested), partitions_requested[0])
+    if not _is_metadata((topic, requested)):
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         response, _ = answers.fetch_snapshot(
-            replica, request, error, topic=topic.name, index=asked.partition, with_leader=False
+            replica, request, error, topic=topic.name, index=requested.partition, with_leader=False
         )
         answers.respond(replica, request, response)
         return
-    snapshot_id = OffsetAndEpoch(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+    snapshot_id = OffsetAndEpoch(requested.snapshot_id.end_offset, requested.snapshot_id.epoch)
     size_bytes = replica.log.snapshots.get(snapshot_id)
-    error = checks.leader_only(replica, asked.current_leader_epoch)
+    error = checks.leader_only(replica, requested.current_leader_epoch)
     if not error and (size_bytes is None or snapshot_id == BOOTSTRAP_SNAPSHOT):
         error = ErrorCode.SNAPSHOT_NOT_FOUND
-    elif not error and size_bytes is not None and not 0 <= asked.position < size_bytes:
+    elif not error and size_bytes is not None and not 0 <= requested.position < size_bytes:
         error = ErrorCode.POSITION_OUT_OF_RANGE
     response, partition = answers.fetch_snapshot(replica, request, error)
     if error or size_bytes is None:
         answers.respond(replica, request, response)
         return
     assert isinstance(replica.role, Leader)
-    heard_from(replica, replica.role, replica_key(message.replica_id, asked.replica_directory_id))
+    note_fetch_of_voter(
+        replica, replica.role, replica_key(message.replica_id, requested.replica_directory_id)
+    )
     partition.snapshot_id = ResponseSnapshotId(snapshot_id.offset, snapshot_id.epoch)
     partition.size = size_bytes
-    partition.position = asked.position
+    partition.position = requested.position
     response_max_bytes = min(message.max_bytes, replica.config.fetch_response_max_bytes)
-    max_bytes = max(0, min(response_max_bytes, size_bytes - asked.position))
+    max_bytes = max(0, min(response_max_bytes, size_bytes - requested.position))
     replica.emit(
-        RespondSnapshot(request.request_id, response, request.version, snapshot_id, asked.position, max_bytes)
+        RespondSnapshot(
+            request.request_id, response, request.version, snapshot_id, requested.position, max_bytes
+        )
     )
 
 
-def _is_metadata(asked: tuple[TopicSnapshot, PartitionSnapshot]) -> bool:
-    topic, partition = asked
+def _is_metadata(requested: tuple[TopicSnapshot, PartitionSnapshot]) -> bool:
+    topic, partition = requested
     return topic.name == METADATA_TOPIC and partition.partition == METADATA_PARTITION
 
 
@@ -155,8 +161,8 @@ def on_fetch_snapshot_response(
     piece = response.topics[0].partitions[0]
     if response.topics[0].name != METADATA_TOPIC or piece.index != METADATA_PARTITION:
         return False
-    told = checks.leader_told(replica, piece.current_leader.leader_id, response.node_endpoints)
-    handled = on_common_response(replica, piece.error_code, piece.current_leader.leader_epoch, *told)
+    reported = checks.reported_leader(replica, piece.current_leader.leader_id, response.node_endpoints)
+    handled = on_common_response(replica, piece.error_code, piece.current_leader.leader_epoch, *reported)
     if handled is not None:
         return handled
     role = replica.role
@@ -165,7 +171,7 @@ def on_fetch_snapshot_response(
     snapshot = piece.snapshot_id
     if piece.error_code == ErrorCode.SNAPSHOT_NOT_FOUND or snapshot.end_offset < 0 or snapshot.epoch < 0:
         replica.drop_partial()
-        _heard(replica, role)
+        _note_leader_answer(replica, role)
         return True
     moved = piece.error_code == ErrorCode.POSITION_OUT_OF_RANGE
     if piece.error_code and not moved:
@@ -173,7 +179,7 @@ def on_fetch_snapshot_response(
     goes_on = not moved and _take_in(replica, role.download, piece)
     if not goes_on:
         replica.drop_partial()
-    _heard(replica, role)
+    _note_leader_answer(replica, role)
     return goes_on
 
 
@@ -204,7 +210,7 @@ def _take_in(replica: Replica, download: Download, piece: PieceOfSnapshot) -> bo
     return True
 
 
-def _heard(replica: Replica, role: Follower) -> None:
+def _note_leader_answer(replica: Replica, role: Follower) -> None:
     role.fetch_deadline_ms = replica.fetch_deadline_ms()
     role.has_fetched = True
     role.connection_lost = False

@@ -16,8 +16,8 @@ from kraftd.wire.api import ApiKey, is_known
 MAX_LINES_PER_PERIOD = 200
 
 
-class Asker(Protocol):
-    """The call that needs a permission, or what is kept of it."""
+class Requester(Protocol):
+    """The call that needs a permission, or the kept part of it."""
 
     @property
     def key(self) -> int: ...
@@ -43,7 +43,7 @@ class AuthorizationAudit:
         self._left = MAX_LINES_PER_PERIOD
 
     def note(
-        self, authorizer: Authorizer, allowed: bool, call: Asker, operation: int, type: int, name: str
+        self, authorizer: Authorizer, allowed: bool, call: Requester, operation: int, type: int, name: str
     ) -> None:
         """Count a decision, and log it if it deserves a line."""
         if allowed:
@@ -59,9 +59,9 @@ class AuthorizationAudit:
         rule = authorizer.reason(call.principal, call.host, operation, type, name)
         request = ApiKey(call.key).name if is_known(call.key) else str(call.key)
         event = "authorization allowed" if allowed else "authorization denied"
-        told = {**fields, "client_id": call.client_id, "api": request, "rule": rule}
-        self._outbox.emit(AuditLine(event, -1, told))
-        self._outbox.say("debug" if allowed else "info", event, **told)
+        details = {**fields, "client_id": call.client_id, "api": request, "rule": rule}
+        self._outbox.emit(AuditLine(event, -1, details))
+        self._outbox.log("debug" if allowed else "info", event, **details)
 
     def end_period(self) -> int:
         """Begin a new period; returns how many lines the last one omitted."""

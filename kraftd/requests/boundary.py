@@ -16,7 +16,7 @@ from collections.abc import Generator
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
-from kraftd.requests.authorization_audit import Asker, AuthorizationAudit
+from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection
 from kraftd.requests.events import FramesReceived
@@ -53,7 +53,7 @@ class Boundary:
         memo: AnswerMemo | None = None,
     ) -> None:
         self.registry = registry
-        self.memo = memo if authorizer is None else None  # each request is authorized, and audited
+        self.memo = memo if authorizer is None else None  # else each request is authorized
         self.stats = RequestStats()
         self.refusals = RefusalLog(outbox)
         self.failures = 0
@@ -142,7 +142,7 @@ class Boundary:
         """Return whether there is an authorizer, so that ACLs have an effect."""
         return self._authorizer is not None
 
-    def allows(self, call: Asker, operation: AclOperation, type: AclResourceType, name: str) -> bool:
+    def allows(self, call: Requester, operation: AclOperation, type: AclResourceType, name: str) -> bool:
         """Return whether the call's principal may do this to one resource that its request names.
 
         Raises AuthorizerNotReady, which the guard answers.
@@ -155,14 +155,16 @@ class Boundary:
             self.authorizations.note(authorizer, allowed, call, operation, type, name)
         return allowed
 
-    def allows_quietly(self, call: Asker, operation: AclOperation, type: AclResourceType, name: str) -> bool:
-        """As `allows`, without an audit event: another permission may still grant it, or it only decides how
-        much is shown.
+    def allows_quietly(
+        self, call: Requester, operation: AclOperation, type: AclResourceType, name: str
+    ) -> bool:
+        """The same as `allows`, without an audit event: another permission may still allow the operation, or
+        the result only decides how much is shown.
         """
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows(call.principal, call.host, operation, type, name)
 
-    def allows_on_any(self, call: Asker, operation: AclOperation, type: AclResourceType) -> bool:
+    def allows_on_any(self, call: Requester, operation: AclOperation, type: AclResourceType) -> bool:
         """Return whether the call's principal may do this to at least one resource of the type."""
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows_on_any(call.principal, call.host, operation, type)
@@ -181,9 +183,9 @@ class Boundary:
             self.refusals.note(call, errors)
         return errors
 
-    def count_in_turns(self, call: Call, response: Message) -> Generator[None, None, list[int]]:
+    def count_in_slices(self, call: Call, response: Message) -> Generator[None, None, list[int]]:
         """As `count`, as a generator, for an answer that may be very large."""
-        errors = yield from self.stats.count_errors_in_turns(call.key, response)
+        errors = yield from self.stats.count_errors_in_slices(call.key, response)
         if errors:
             self.refusals.note(call, errors)
         return errors
@@ -242,7 +244,7 @@ class Boundary:
 
     def _log_failure(self, text: str, call: str, error: Exception) -> None:
         self.failures += 1
-        self._outbox.say("error", text, call=call, error=repr(error), exc_info=error)
+        self._outbox.log("error", text, call=call, error=repr(error), exc_info=error)
 
     def __repr__(self) -> str:
         return f"<Boundary, {self.registry!r}, {self.failures} failures>"

@@ -16,7 +16,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, framed_response
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
-from kraftd.wire.slices import encode_in_turns
+from kraftd.wire.slices import encode_in_slices
 
 _CORRELATION_ID = Struct(">i")
 PRODUCE = int(ApiKey.PRODUCE)
@@ -100,9 +100,9 @@ class Call(msgspec.Struct, eq=False, gc=False):
             return envelope_error(outer, ErrorCode.NOT_CONTROLLER)
         return self.frame(response)
 
-    def frame_in_turns(self, response: Message) -> Generator[None, None, list[Buffer]]:
+    def frame_in_slices(self, response: Message) -> Generator[None, None, list[Buffer]]:
         """As `frame`, as a generator, for a response that may be very large; consumes the response."""
-        parts = yield from encode_in_turns(response, self.version)
+        parts = yield from encode_in_slices(response, self.version)
         parts = framed_response(self.key, self.version, self.correlation_id, parts)
         outer = self.envelope
         if outer is None:

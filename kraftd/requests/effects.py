@@ -58,8 +58,8 @@ class CloseConnection(Effect, frozen=True):
     reason: str
 
 
-class TakeTurn(Effect, frozen=True):
-    """There is more to do than one event loop callback allows: answer TurnCame in the next one."""
+class ScheduleSlice(Effect, frozen=True):
+    """There is more to do than one event loop callback allows: answer SliceDue in the next one."""
 
 
 class Detail(Protocol):
@@ -104,7 +104,7 @@ class AuditLine(Effect, frozen=True):
         return f"<AuditLine {self.event} {self.fields}>"
 
 
-class Say(Effect, frozen=True):
+class LogLine(Effect, frozen=True):
     """A line for the log: `level` is debug, info, warning or error."""
 
     level: str

@@ -45,5 +45,5 @@ class AnswerNotWritten(Event, frozen=True):
     error: Exception
 
 
-class TurnCame(Event, frozen=True):
-    """The event loop callback that TakeTurn requested."""
+class SliceDue(Event, frozen=True):
+    """The event loop callback that ScheduleSlice requested."""

@@ -64,7 +64,7 @@ class End(Struct, frozen=True):
 
 Outcome = PassOn | Reply | Fail | Fault | End
 _PASS_ON = PassOn()
-_SASL_KEYS = (b"\x00\x11", b"\x00\x24")  # how frames of the two SASL APIs begin
+_SASL_KEYS = (b"\x00\x11", b"\x00\x24")  # the first bytes of frames of the two SASL APIs
 
 
 class ConnectionLogin:
@@ -77,10 +77,8 @@ class ConnectionLogin:
         self._rules = rules
         self._began_ms: int | None = None
 
-    def needs_look(self, frames: list[memoryview], now_ms: int) -> bool:
-        """Return whether any of the frames must be handled alone: few must, once a session is
-        authenticated.
-        """
+    def needs_login(self, frames: list[memoryview], now_ms: int) -> bool:
+        """Return whether any of the frames must be handled alone; few must after a login."""
         session = self.session
         if not session.authenticated or (session.expires_ms is not None and now_ms >= session.expires_ms):
             return True

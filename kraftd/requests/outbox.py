@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.raft.effects import Effect
-from kraftd.requests.effects import Say
+from kraftd.requests.effects import LogLine
 
 
 class Outbox:
@@ -20,9 +20,9 @@ class Outbox:
         """Add an effect after all earlier ones."""
         self.effects.append(effect)
 
-    def say(self, level: str, text: str, /, **fields: Any) -> None:
+    def log(self, level: str, text: str, /, **fields: Any) -> None:
         """Add a line for the log: `level` is debug, info, warning or error."""
-        self.effects.append(Say(level, text, fields))
+        self.effects.append(LogLine(level, text, fields))
 
     def take(self) -> list[Effect]:
         """Remove and return the effects since the last call."""

@@ -82,9 +82,9 @@ class RefusalLog:
         error = ErrorCode(code)  # type: ignore[call-arg]
         why = why or error.message
         remedy = _REMEDIES.get(error, "the log of that node says more") if why != _OWN_ID else _OWN_ID_REMEDY
-        who = "a node" if node_id is None else f"node {node_id}"
+        sender = "a node" if node_id is None else f"node {node_id}"
         self._repeats.describe(
-            key, f"{who} at {call.host} is refused: {error.name}: {why.rstrip('.')}; {remedy}"
+            key, f"{sender} at {call.host} is refused: {error.name}: {why.rstrip('.')}; {remedy}"
         )
         fields = {
             "api": ApiKey(call.key).name,
@@ -97,7 +97,7 @@ class RefusalLog:
             "remedy": remedy,
             "seen": count,
         }
-        self._outbox.say("warning", "a node is refused", **fields)
+        self._outbox.log("warning", "a node is refused", **fields)
         self._outbox.emit(AuditLine("node refused", -1, fields))
 
     def __repr__(self) -> str:

@@ -161,9 +161,9 @@ def _elements(request: type, response: type) -> tuple[str, Builder] | None:
     inner = None if own_error or source_class is None else _elements(source_class, target_class)
     only = next(iter(msgspec.structs.fields(target_class))).name if source_class is None else None
 
-    def build(asked: Any, code: int, message: str | None) -> list[Any]:
+    def build(requested: Any, code: int, message: str | None) -> list[Any]:
         built = []
-        for item in getattr(asked, source_name) or ():
+        for item in getattr(requested, source_name) or ():
             element = target_class()
             if only is not None:
                 setattr(

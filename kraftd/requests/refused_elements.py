@@ -17,7 +17,7 @@ from kraftd.messages.list_partition_reassignments_response import (
 )
 from kraftd.wire.message import Message
 
-_FIRST_FETCH_WITH_TOPIC_IDS = 13  # from it on the top-level error is enough
+_FIRST_FETCH_WITH_TOPIC_IDS = 13  # from this version on the top-level error is enough
 
 
 def refused_fetch(request: Any, version: int, code: int) -> Message:
@@ -57,7 +57,9 @@ def refused_scram(request: Any, code: int, message: str | None) -> Message:
 def refused_quotas(request: Any, code: int, message: str | None) -> Message:
     """Each entity, which the answer identifies by repeating its parts as sent."""
     entries = [
-        EntryData(code, message, [EntityData(part.entity_type, part.entity_name) for part in asked.entity])
-        for asked in request.entries
+        EntryData(
+            code, message, [EntityData(part.entity_type, part.entity_name) for part in requested.entity]
+        )
+        for requested in request.entries
     ]
     return AlterClientQuotasResponse(entries=entries)

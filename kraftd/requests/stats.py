@@ -13,7 +13,7 @@ from typing import Any
 from kraftd.histogram import TIME_BOUNDS_NS, Histogram
 from kraftd.requests.call import Call
 from kraftd.wire.message import Message
-from kraftd.wire.slices import MAX_STRUCTS_PER_TURN, struct_count
+from kraftd.wire.slices import MAX_STRUCTS_PER_SLICE, struct_count
 from kraftd.wire.table import FieldRow, StructTable, table_of
 
 _SHORT_NS = TIME_BOUNDS_NS[0]
@@ -91,17 +91,17 @@ class RequestStats:
         stats = self.by_key.get(key) or self._new(key)
         stats.errors[code] = stats.errors.get(code, 0) + 1
 
-    def count_errors_in_turns(self, key: int, message: Message) -> Generator[None, None, list[int]]:
+    def count_errors_in_slices(self, key: int, message: Message) -> Generator[None, None, list[int]]:
         """As `count_errors`, as a generator, for an answer that may be very large."""
         has_code, lists = _places(type(message))
         found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
-        left = MAX_STRUCTS_PER_TURN
+        left = MAX_STRUCTS_PER_SLICE
         for name, places in lists:
             inner = tuple(one for one, _ in places[1])
             for row in getattr(message, name) or ():
                 if left <= 0:
                     yield
-                    left = MAX_STRUCTS_PER_TURN
+                    left = MAX_STRUCTS_PER_SLICE
                 left -= struct_count(row, inner)
                 found += _found(row, places)
         for code in found:
@@ -129,7 +129,7 @@ def _found(struct: Any, places: Places) -> list[int]:
         if inner[1]:
             for one in rows:
                 found += _found(one, inner)
-        else:  # partitions, say: most structs of a large answer, and most without an error
+        else:  # such as partitions: most structs of a large answer, and most without an error
             found += [int(one.error_code) for one in rows if one.error_code]
     return found
 

@@ -27,7 +27,7 @@ from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
 
-LOOK_S = 1.0
+POLL_S = 1.0
 LIVE_MS = 3_000  # a voter that fetched within this time runs
 NO_BEGIN_QUORUM_EPOCH = "a broker answers there, not a controller"
 
@@ -51,20 +51,20 @@ class AddressWatch:
         self._loop = loop
         name = f"raft-client-{node.identity.node_id}"
         self.outbound = Outbound(name, SOFTWARE, self, wiring, Times(), login)
-        self._asked: dict[Address, Target] = {}
+        self._in_flight: dict[Address, Target] = {}
         self._reasons: dict[Address, str] = {}
-        self._timer = loop.call_later(LOOK_S, self._check_due)
+        self._timer = loop.call_later(POLL_S, self._check_due)
 
     def _check_due(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S, self._check_due)
+        self._timer = self._loop.call_later(POLL_S, self._check_due)
         now_ms, core = self._clock.now_ms(), self._node.core
-        if not self._asked:  # the last ones have answered, or had their time
+        if not self._in_flight:  # the previous ones have answered or timed out
             leader = core.leader_endpoint(self._node.identity.quorum_listener)
-            knows = core.leader_id is not None and leader is not None and core.hears_leader
+            knows = core.leader_id is not None and leader is not None and core.leader_answers
             for target in self.check.due(self._targets(now_ms) if knows else (), now_ms):
                 assert leader is not None
                 address = Address(target.key.id, target.host, target.port)
-                self._asked[address] = target
+                self._in_flight[address] = target
                 self.outbound.send(address, address, self._request(target, leader))
         for report in self.check.report(now_ms):
             self._log.warning(
@@ -103,7 +103,7 @@ class AddressWatch:
 
     def answered(self, tag: Hashable, message: Message) -> None:
         assert isinstance(tag, Address)
-        self.check.answered(self._asked.pop(tag), message, self._clock.now_ms())
+        self.check.answered(self._in_flight.pop(tag), message, self._clock.now_ms())
         self._close_if_idle()
 
     def failed(self, tag: Hashable, failure: Failure) -> None:
@@ -112,7 +112,7 @@ class AddressWatch:
         if failure is Failure.UNSUPPORTED:
             served = self.outbound.served(tag) or ()
             reason = NO_BEGIN_QUORUM_EPOCH if ApiKey.BEGIN_QUORUM_EPOCH not in served else ""
-        target = self._asked.pop(tag)
+        target = self._in_flight.pop(tag)
         if reason:
             self.check.failed(target, reason, self._clock.now_ms())
         self._close_if_idle()
@@ -124,11 +124,11 @@ class AddressWatch:
         self._reasons[address] = "no answer in time"
 
     def _close_if_idle(self) -> None:
-        if not self._asked:
+        if not self._in_flight:
             self._loop.call_soon(self._close)
 
     def _close(self) -> None:
-        if not self._asked:
+        if not self._in_flight:
             self._reasons.clear()
             self.outbound.close()
 
@@ -137,4 +137,4 @@ class AddressWatch:
         self.outbound.close()
 
     def __repr__(self) -> str:
-        return f"<AddressWatch {self.check!r}, {len(self._asked)} asked>"
+        return f"<AddressWatch {self.check!r}, {len(self._in_flight)} asked>"

@@ -30,7 +30,7 @@ from kraftd.runtime.security import Security, SecurityProblem
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import Endpoint
 
-FILES_KEPT = 128  # for logs, snapshots and peers; half of the limit where that is less
+FILES_KEPT = 128  # for logs, snapshots and peers, but at most half of the limit
 
 
 class StartupError(Exception):

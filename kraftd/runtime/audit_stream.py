@@ -100,9 +100,9 @@ class AuditStream:
 
 def sentence(effect: AuditLine) -> str:
     """The event as a line for the status page, without its caller."""
-    asked = ("principal", "client_id", "host", "api", "incarnation")
-    told = (f"{name} {value}" for name, value in effect.fields.items() if name not in asked)
-    return f"{effect.event}: {', '.join(told)}"
+    by_caller = ("principal", "client_id", "host", "api", "incarnation")
+    described = (f"{name} {value}" for name, value in effect.fields.items() if name not in by_caller)
+    return f"{effect.event}: {', '.join(described)}"
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

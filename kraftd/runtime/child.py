@@ -43,7 +43,7 @@ class Child:
     def pid(self) -> int | None:
         return None if self._process is None else self._process.pid
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """End it without waiting; `ended` is called afterwards."""
         with self._lock:
             if self._process is not None:

@@ -63,7 +63,7 @@ class ClientSide(ClientExecutor):
     def performers(self) -> dict[type, Callable[[Any], object]]:
         """The performers of the client node's own effects, by type; the runner reads for AnswerFetch."""
         return super().performers() | {
-            client_effects.Ask: self._ask,
+            client_effects.SendToNode: self._send_to_node,
             client_effects.HandToController: self._hand_over,
         }
 
@@ -108,12 +108,12 @@ class ClientSide(ClientExecutor):
 
     # -- effects
 
-    def _ask(self, effect: client_effects.Ask) -> None:
+    def _send_to_node(self, effect: client_effects.SendToNode) -> None:
         to, outbound = effect.destination, self.outbounds.get(effect.listener)
         if outbound is None:
-            self._timer.call_soon(self.step, client_effects.Answered(effect.ask_id, None))
+            self._timer.call_soon(self.step, client_effects.Answered(effect.request_id, None))
         else:
-            outbound.send(effect.ask_id, Address(to.node_id, to.host, to.port), effect.message)
+            outbound.send(effect.request_id, Address(to.node_id, to.host, to.port), effect.message)
 
     def _hand_over(self, effect: client_effects.HandToController) -> None:
         self._timer.call_soon(self._step_controller, CallHandedOver(effect.call))

@@ -12,13 +12,13 @@ class Complaints:
 
     def __init__(self, log: Any) -> None:
         self._log = log
-        self._told = 0
+        self._logged = 0
         self._left_out = 0
 
     def warn(self, text: str, **fields: Any) -> None:
         """Log a warning, or count it as omitted."""
-        if self._told < MAX_LINES_PER_PERIOD:
-            self._told += 1
+        if self._logged < MAX_LINES_PER_PERIOD:
+            self._logged += 1
             self._log.warning(text, **fields)
         else:
             self._left_out += 1
@@ -27,7 +27,7 @@ class Complaints:
         """Begin a new period and log the count of omitted lines; to be called every few seconds."""
         if self._left_out:
             self._log.warning("more of the same was not logged", lines=self._left_out)
-        self._told = self._left_out = 0
+        self._logged = self._left_out = 0
 
     def __repr__(self) -> str:
-        return f"<Complaints {self._told} told, {self._left_out} left out>"
+        return f"<Complaints {self._logged} told, {self._left_out} left out>"

@@ -55,7 +55,7 @@ STOPPING = "stopping"
 Announce = Callable[[str, tuple[Endpoint, ...]], None]
 
 
-CANNOT_JOIN = 3  # the exit code of a directory that is another cluster's, another node's, or of lost records
+CANNOT_JOIN = 3  # the exit code: the directory is of another cluster or node, or has lost records
 
 # The time for another voter to take over, once all accepted requests are answered: elections take tens of
 # milliseconds, and without a majority none ever ends.
@@ -148,7 +148,7 @@ class Daemon:
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin_late: Callable[[], None] | None = None
         self._stopping = False
-        self._asked_core = False
+        self._shutdown_requested = False
         self._end: asyncio.Future[None] = loop.create_future()
         self.security = make_security(config, self.clock.now_ms)
         self.tokens = TokenRefresh(self.security.token_sources, log)
@@ -181,7 +181,7 @@ class Daemon:
         for guard in self.security.listeners.values():
             guard.begin_serving(credentials)
         node.boundary.authorizations.allowances = self.config.audit_allowances
-        self._say_if_another_directory_votes(node)
+        self._warn_if_another_directory_votes(node)
         runner = Runner(
             node,
             self.storage,
@@ -215,7 +215,7 @@ class Daemon:
                 missing, disk, self.config, now_ms, self.dice.uuid, ports, self.log, self.security
             )
 
-    def _say_if_another_directory_votes(self, node: Node) -> None:
+    def _warn_if_another_directory_votes(self, node: Node) -> None:
         """Log that a node's id votes with another directory: nothing else explains why the node does not vote
         (KIP-853).
         """
@@ -339,11 +339,11 @@ class Daemon:
         if runner.shutdown_completed:
             self._finish()
         elif (
-            not self._asked_core
+            not self._shutdown_requested
             and not runner.node.decisions.busy
             and not (self._alone and any(connection.waiting for connection in runner.connections))
         ):
-            self._asked_core = True
+            self._shutdown_requested = True
             wait_ms = min(self.config.shutdown_timeout_ms, SUCCESSOR_WAIT_MS)
             self.loop.call_soon(runner.step, ShutdownRequested(wait_ms))
 

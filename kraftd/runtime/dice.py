@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import random
 
-UUIDS_PER_DRAW = 64  # drawn from the operating system at once: each call of it costs as much as ten uuids
-LAST_SESSION_ID = 2_147_483_640  # Kafka's eight shards of a cache end there
+UUIDS_PER_DRAW = 64  # drawn from the operating system together: each call costs as much as ten uuids
+LAST_SESSION_ID = 2_147_483_640  # the last id of the eight shards of Kafka's cache
 
 
 class SystemDice:

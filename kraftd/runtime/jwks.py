@@ -49,7 +49,7 @@ class Jwks:
                 with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=context) as answer:
                     data = answer.read(MAX_BYTES)
             self._keys = KeySet(data)
-        except OSError as error:  # urllib's errors are such
+        except OSError as error:  # urllib's errors are of this class
             why = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
             raise ValueError(f"sasl.oauthbearer.jwks.endpoint.url={url}: cannot be read: {why}") from None
         except ValueError as error:

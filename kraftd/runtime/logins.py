@@ -78,7 +78,7 @@ class Logins:
             self._serve(connection, first_slot, frames, connection.principal)
             return
         now_ms = self._clock.now_ms()
-        if not login.needs_look(frames, now_ms):
+        if not login.needs_login(frames, now_ms):
             assert login.session.principal is not None
             self._serve(connection, first_slot, frames, login.session.principal)
             return

@@ -37,7 +37,7 @@ def configure(format: str, level: str, node_id: int) -> None:
         format = "console" if sys.stderr.isatty() else "json"
 
     def name_node(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str, Any]:
-        event.setdefault("node", node_id)  # no context variable: threads do not have those of the loop
+        event.setdefault("node", node_id)  # not a context variable: threads do not share the loop's
         return event
 
     processors: list[Any] = [

@@ -41,23 +41,23 @@ class PacedReads:
             self._waiting.setdefault(effect.call.connection_id, deque()).append(effect)
         else:
             self._read_bytes += self._read(effect)
-        self._ask_turn()
+        self._schedule_slice()
 
     def forget(self, connection_id: int) -> None:
         """Read nothing more for a connection that is gone."""
         self._waiting.pop(connection_id, None)
 
-    def _ask_turn(self) -> None:
+    def _schedule_slice(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._call_soon(self._take_turn)
+            self._call_soon(self._read_slice)
 
-    def _take_turn(self) -> None:
+    def _read_slice(self) -> None:
         self._is_due = False
         self._read_bytes = 0
         if self._waiting:
             self._late(self._read_waiting)
-            self._ask_turn()
+            self._schedule_slice()
 
     def _read_waiting(self) -> None:
         while self._waiting and self._read_bytes < CALLBACK_BYTES:

@@ -10,7 +10,7 @@ from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.raft.core import RaftCore
 from kraftd.runtime.clock import Clock
 
-LOOK_S = 1.0
+POLL_S = 1.0
 
 
 class CannotJoin(Exception):
@@ -35,13 +35,13 @@ class PeerWatch:
         self._log = log
         self._loop = loop
         self._failed = failed
-        self._timer = loop.call_later(LOOK_S, self._report)
-        troubles.poll(clock.now_ms(), leader_id=None, hears_leader=False)  # from the start on
+        self._timer = loop.call_later(POLL_S, self._report)
+        troubles.poll(clock.now_ms(), leader_id=None, leader_answers=False)  # from the start on
 
     def _report(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S, self._report)
+        self._timer = self._loop.call_later(POLL_S, self._report)
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
-        troubles.poll(now_ms, leader_id=core.leader_id, hears_leader=core.hears_leader)
+        troubles.poll(now_ms, leader_id=core.leader_id, leader_answers=core.leader_answers)
         for finding, count in troubles.report(now_ms):
             self._log.warning(
                 "no leader: a controller does not help to find one",

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-from kraftd.controller_node.registration import AskController, ControllerAnswered
+from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times, Wiring
 from kraftd.net.tls.source import TlsSource
@@ -103,22 +103,22 @@ class QuorumPeers:
         self._received = received
         self._log = log
         self._last: dict[int, Address] = {}  # the last address of each node
-        self._asked: dict[Hashable, Address] = {}  # by the tag of each request that is under way
+        self._in_flight: dict[Hashable, Address] = {}  # by the tag of each request that is under way
         self._troubles = troubles
 
     def send(self, effect: raft_effects.Send) -> None:
         to = effect.destination
         address = self._last[to.node_id] = Address(to.node_id, to.host, to.port)
-        self._asked[effect.send_id] = address
+        self._in_flight[effect.send_id] = address
         self.outbound.send(effect.send_id, address, effect.message)
 
     def answered(self, tag: Hashable, message: Message) -> None:
-        address = self._asked.pop(tag)
+        address = self._in_flight.pop(tag)
         self._troubles.answered(address.node_id, _at(address), message, self.outbound.served(address))
         self._received(raft_events.ResponseReceived(tag, message))  # type: ignore[arg-type]
 
     def failed(self, tag: Hashable, failure: Failure) -> None:
-        self._asked.pop(tag, None)
+        self._in_flight.pop(tag, None)
         self._step(raft_events.SendFailed(tag, _ERRORS[failure]))  # type: ignore[arg-type]
 
     def silent(self, address: Address) -> None:
@@ -127,7 +127,7 @@ class QuorumPeers:
     def lost(self, address: Address, reason: str) -> None:
         self._log.debug("connection lost", node=address.node_id, at=_at(address), reason=reason)
         self._troubles.unreachable(address.node_id, _at(address), reason)
-        if self._last[address.node_id] == address:  # the end of an unused one means nothing
+        if self._last[address.node_id] == address:  # the loss of a connection to an old address means nothing
             self._step(raft_events.ConnectionLost(address.node_id))
 
 
@@ -140,9 +140,9 @@ class ControllerPeer:
         self.outbound = Outbound(str(node_id), SOFTWARE, self, wiring, times, login)
         self._step = step
 
-    def send(self, effect: AskController) -> None:
+    def send(self, effect: SendToController) -> None:
         to = effect.destination
-        self.outbound.send(effect.ask_id, Address(to.node_id, to.host, to.port), effect.message)
+        self.outbound.send(effect.request_id, Address(to.node_id, to.host, to.port), effect.message)
 
     def answered(self, tag: Hashable, message: Message) -> None:
         self._step(ControllerAnswered(tag, message))  # type: ignore[arg-type]

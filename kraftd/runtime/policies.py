@@ -49,9 +49,9 @@ class LoggedPolicy:
         self._policy = policy
         self._log = log
 
-    def validate(self, asked: Any) -> None:
+    def validate(self, request: Any) -> None:
         try:
-            self._policy.validate(asked)
+            self._policy.validate(request)
         except PolicyViolation:
             raise
         except Exception as error:

@@ -33,7 +33,7 @@ from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, 
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name
 
-PATIENCE_S = 20.0  # without an answer of a leader: more than two rounds of elections
+PATIENCE_S = 20.0  # for a leader's answer: longer than two rounds of elections
 ANSWER_S = 2.0
 PAUSE_S = 0.2
 # From a node that knows the leader to the leader, and again if the epoch has changed meanwhile.
@@ -154,10 +154,10 @@ def _from(
                 return found
             leader = partition.current_leader
             at = [(one.host, one.port) for one in answer.node_endpoints if one.node_id == leader.leader_id]
-            told = (at[0] if at else address, leader.leader_epoch)
-            if told == (address, epoch):
+            reported = (at[0] if at else address, leader.leader_epoch)
+            if reported == (address, epoch):
                 break
-            address, epoch = told
+            address, epoch = reported
     raise NotToBeHad(f"{address[0]}:{address[1]}: {error_name(partition.error_code)}")
 
 

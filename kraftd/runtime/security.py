@@ -104,7 +104,7 @@ class Security:
         self.token_sources: list[TokenSource] = []
         self.client_tls, self.login = self._own_login(config.client)
         self.at_brokers = {name: self._own_login(client) for name, client in config.brokers.items()}
-        self.client_listener = next(iter(config.listeners), "")  # whose keys the node's own connections use
+        self.client_listener = next(iter(config.listeners), "")  # has the keys of the node's own connections
         self.authorizer = make_authorizer(config, settings)
 
     def _own_login(self, client: ClientSecurity) -> OwnLogin:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from kraftd.histogram import Histogram
 from kraftd.host.disk_job import RETRY_MS, DiskJob
 
-HUNG_S = 30.0  # the end of the process does not wait longer for a disk
+HUNG_S = 30.0  # the longest wait for a disk at the end of the process
 
 T = TypeVar("T")
 
@@ -30,12 +30,12 @@ class RealDiskThread:
     def __init__(
         self,
         name: str,
-        tell: Callable[..., object],
+        notify: Callable[..., object],
         failed: Callable[[BaseException], None],
         retry_s: float = RETRY_MS / 1000,
     ) -> None:
         self._name = name
-        self._tell = tell
+        self._notify = notify
         self._failed = failed
         self._retry_s = retry_s
         self.times = Histogram()  # of the jobs, in nanoseconds, without waits for space
@@ -60,13 +60,13 @@ class RealDiskThread:
         while (job := self._jobs.get()) is not None:
             try:
                 began_ns = monotonic_ns()
-                while not job.attempt(self._tell):
+                while not job.attempt(self._notify):
                     if self._stopping.wait(self._retry_s):
                         return
                     began_ns = monotonic_ns()
                 self.times.note(monotonic_ns() - began_ns)
             except BaseException as error:  # the event loop is notified, and ends the process
-                self._tell(self._failed, error)
+                self._notify(self._failed, error)
                 return
 
     def __repr__(self) -> str:

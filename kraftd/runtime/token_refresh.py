@@ -13,7 +13,7 @@ from typing import Any
 from kraftd.net.token_source import TokenSource
 
 FIRST_ATTEMPT_S = 5.0
-TELL_AGAIN_S = 60.0
+LOG_PERIOD_S = 60.0
 
 
 class TokenRefresh:
@@ -41,22 +41,22 @@ class TokenRefresh:
         self._stopping.set()
 
     def _keep(self, source: TokenSource, tried: threading.Event) -> None:
-        told, told_s = "", 0.0
+        logged, logged_s = "", 0.0
         while not self._stopping.is_set():
             try:
                 granted = source.fetch()
-            except Exception as error:  # a bug: it must not end the attempts
+            except Exception as error:  # a defect, which must not end the attempts
                 self._log.error("a token could not be fetched", error=repr(error))
-                granted, source.due_ms = False, source.now_ms() + int(1000 * TELL_AGAIN_S)
+                granted, source.due_ms = False, source.now_ms() + int(1000 * LOG_PERIOD_S)
             tried.set()
             now_s = time.monotonic()
             if granted:
-                if told:
+                if logged:
                     self._log.info("a token was fetched again", by=source.grant.url)
-                told = ""
-            elif source.failure and (source.failure != told or now_s - told_s >= TELL_AGAIN_S):
-                told, told_s = source.failure, now_s
-                self._log.warning("this node has no new token for its logins", why=told)
+                logged = ""
+            elif source.failure and (source.failure != logged or now_s - logged_s >= LOG_PERIOD_S):
+                logged, logged_s = source.failure, now_s
+                self._log.warning("this node has no new token for its logins", why=logged)
             self._stopping.wait(max(0.0, (source.due_ms - source.now_ms()) / 1000))
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.controller_node.registration import AskController
+from kraftd.controller_node.registration import SendToController
 from kraftd.net.connection import Connection
 from kraftd.raft.effects import Send
 from kraftd.requests.call import Call
@@ -26,7 +26,7 @@ class ConnectionWire:
     def send(self, effect: Send) -> None:
         self.quorum.send(effect)
 
-    def ask_controller(self, effect: AskController) -> None:
+    def send_to_controller(self, effect: SendToController) -> None:
         self.controller.send(effect)
 
     def answer(self, effect: Answer) -> None:
@@ -49,7 +49,7 @@ class ConnectionWire:
         if connection is not None:
             connection.close(reason)
 
-    def turn_away(self, event: Any) -> bool:
+    def refuse_request(self, event: Any) -> bool:
         if type(event) is not FramesReceived:
             return False
         self.close(event.connection_id, "the disk is full")

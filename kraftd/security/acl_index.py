@@ -64,23 +64,23 @@ class AclIndex:
     def add(self, acl: AclState) -> None:
         """Add an ACL."""
         self.count += 1
-        pattern, whom, bit = (acl.resource_type, acl.resource_name), (acl.principal, acl.host), _bit(acl)
+        pattern, rule_key, bit = (acl.resource_type, acl.resource_name), (acl.principal, acl.host), _bit(acl)
         is_literal = _is_literal(acl)
         patterns = self._literal if is_literal else self._prefixed
         rules = patterns.get(pattern)
         if rules is None:
-            patterns[pattern] = {whom: bit}
+            patterns[pattern] = {rule_key: bit}
             if not is_literal:
                 names = self._prefixes.get(acl.resource_type)
                 if names is None:
                     names = self._prefixes[acl.resource_type] = SortedNames()
                 names.add(acl.resource_name)
             return
-        mask = rules.get(whom, 0)
+        mask = rules.get(rule_key, 0)
         if mask & bit:
             self._repeated[acl] = self._repeated.get(acl, 0) + 1
         else:
-            rules[whom] = mask | bit
+            rules[rule_key] = mask | bit
 
     def remove(self, acl: AclState) -> None:
         """Remove an existing ACL."""
@@ -92,12 +92,12 @@ class AclIndex:
             return
         pattern = (acl.resource_type, acl.resource_name)
         patterns = self._literal if _is_literal(acl) else self._prefixed
-        rules, whom = patterns[pattern], (acl.principal, acl.host)
-        left = rules[whom] & ~_bit(acl)
+        rules, rule_key = patterns[pattern], (acl.principal, acl.host)
+        left = rules[rule_key] & ~_bit(acl)
         if left:
-            rules[whom] = left
+            rules[rule_key] = left
             return
-        del rules[whom]
+        del rules[rule_key]
         if not rules:
             del patterns[pattern]
             if patterns is self._prefixed:
@@ -116,12 +116,12 @@ class AclIndex:
         """The ACL behind a decision, as text for the audit; empty if none matches."""
         for permission, wanted in (("DENY", _DENIES[operation]), ("ALLOW", _ALLOWS[operation])):
             for pattern, kind, rules in self._patterns_about(resource_type, name):
-                for whom in _whom(principal, host):
-                    bits = rules.get(whom, 0) & wanted
+                for rule_key in _rule_keys(principal, host):
+                    bits = rules.get(rule_key, 0) & wanted
                     if bits:
                         bit = (bits & -bits).bit_length() - 1
                         done = AclOperation(bit - _DENY_SHIFT if permission == "DENY" else bit).name
-                        return f"{permission} {done} for {whom[0]} from {whom[1]} on {kind} {pattern}"
+                        return f"{permission} {done} for {rule_key[0]} from {rule_key[1]} on {kind} {pattern}"
         return ""
 
     def may_on_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
@@ -200,7 +200,7 @@ def _bit(acl: AclState) -> int:
     return 1 << (acl.operation if acl.permission_type == AclPermission.ALLOW else acl.operation + _DENY_SHIFT)
 
 
-def _whom(principal: str, host: str) -> tuple[tuple[str, str], ...]:
+def _rule_keys(principal: str, host: str) -> tuple[tuple[str, str], ...]:
     """The keys of rules that concern a principal on a host."""
     return (
         (principal, host),

@@ -60,12 +60,12 @@ class StandardAuthorizer:
         self._next: AclIndex | None = None  # during a load
 
     def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
-        who = f"{principal.type}:{principal.name}"
-        if who in self.super_users:
+        subject = f"{principal.type}:{principal.name}"
+        if subject in self.super_users:
             return True
         if not self.loaded:
             raise AuthorizerNotReady
-        match = self.index.match(who, host, operation, resource_type, name)
+        match = self.index.match(subject, host, operation, resource_type, name)
         if match.denied:
             return False
         return match.allowed or (self.allow_if_no_acl and not match.of_resource)
@@ -77,10 +77,10 @@ class StandardAuthorizer:
         return self.index.may_on_any(str(principal), host, operation, resource_type)
 
     def reason(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> str:
-        who = str(principal)
-        if who in self.super_users:
+        subject = str(principal)
+        if subject in self.super_users:
             return "super user"
-        found = self.index.rule(who, host, operation, resource_type, name)
+        found = self.index.rule(subject, host, operation, resource_type, name)
         if found:
             return found
         allowed = self.loaded and self.allows(principal, host, operation, resource_type, name)

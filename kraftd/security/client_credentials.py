@@ -22,12 +22,12 @@ from kraftd.security.tls_settings import TlsSettings
 
 MAX_ANSWER_BYTES = 1 << 20
 MAX_ERROR_LENGTH = 300
-RELOGIN_MS = 10_000  # after an answer that another try would get again, as Kafka's refreshing login waits
+RELOGIN_MS = 10_000  # after a permanent refusal, as Kafka's refreshing login waits
 MIN_WAIT_MS = 100
 _GRANTED = (200, 201)
 # The statuses after which Kafka does not ask again at once.
 _PERMANENT = frozenset((400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505))
-_TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")  # what an OAUTHBEARER message takes (RFC 7628)
+_TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")  # the valid characters in an OAUTHBEARER message (RFC 7628)
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
 
 
@@ -114,8 +114,8 @@ def read_answer(status: int, data: bytes, grant: TokenGrant) -> str:
     answer: dict[str, Any] = found if isinstance(found, dict) else {}
     if status not in _GRANTED:
         redirects = ", a redirect, which is not followed" if 300 <= status < 400 else ""
-        told = [_shown(answer[key], grant) for key in ("error", "error_description") if answer.get(key)]
-        text = ": ".join([f"it answers with status {status}{redirects}", *told])
+        failures = [_shown(answer[key], grant) for key in ("error", "error_description") if answer.get(key)]
+        text = ": ".join([f"it answers with status {status}{redirects}", *failures])
         raise GrantRefused(text, permanent=status in _PERMANENT)
     for key in ("access_token", "id_token"):
         token = answer.get(key)

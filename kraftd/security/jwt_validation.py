@@ -16,13 +16,13 @@ import msgspec
 from kraftd.security.sasl import Login
 
 if TYPE_CHECKING:
-    import jwt  # with the first key or token: it takes a third as much CPU as the start of a daemon
+    import jwt  # with the first key or token: it costs a third as much CPU as the start of a daemon
 
 MAX_TOKEN_BYTES = 32_768
 MAX_KEYS = 1000
 MAX_SUBJECT_LENGTH = 1024
 MIN_RSA_BITS = 2048
-_JAVA_BLANKS = "".join(map(chr, range(33)))  # what String.trim takes off, no more: the rest makes a principal
+_JAVA_BLANKS = "".join(map(chr, range(33)))  # removed by String.trim; the rest makes a principal
 KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}  # by how an algorithm's name begins
 PUBLIC_KEY_ALGORITHMS = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

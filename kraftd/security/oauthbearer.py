@@ -48,11 +48,11 @@ class OAuthBearerServer:
             self._refusal = f"the token is not valid: {error}"
             return _REFUSED.encode()
         if match["authzid"] not in (None, login.name):
-            told = (
+            to_client = (
                 f"Authentication failed: Client requested an authorization id ({match['authzid']}) that is "
                 f"different from the token's principal name ({login.name})"
             )
-            raise SaslFailed("another authorization id", told)
+            raise SaslFailed("another authorization id", to_client)
         self.login = login
         return b""
 

@@ -46,7 +46,7 @@ def _split(rules: str) -> list[str]:
 def _mapping(rule: str) -> Mapping | None:
     """The function of one rule; None for an empty one."""
     match = _PARSER.match(rule)
-    if match is None or match.end() < len(rule):  # as Kafka, which takes nothing behind L or U
+    if match is None or match.end() < len(rule):  # as in Kafka, which allows nothing behind L or U
         raise ValueError(f"{rule!r} is no rule; write DEFAULT or RULE:pattern/replacement/ with L or U")
     if match[1]:
         return lambda name: name

@@ -17,9 +17,9 @@ class SaslFailed(Exception):
     The exception's own text is for this side's log; it has no secret in it.
     """
 
-    def __init__(self, reason: str, told: str | None = None) -> None:
+    def __init__(self, reason: str, to_client: str | None = None) -> None:
         super().__init__(reason)
-        self.told = told
+        self.to_client = to_client
 
 
 class Login:

@@ -119,11 +119,11 @@ class SaslSession:
                 USER,
                 login.name,
             ):
-                told = (
+                to_client = (
                     "Cannot change principals during re-authentication from "
                     f"{self.principal.type}.{self.principal.name}: {USER}.{login.name}"
                 )
-                raise SaslFailed(f"re-authentication of {self.principal} as {principal}", told)
+                raise SaslFailed(f"re-authentication of {self.principal} as {principal}", to_client)
         except SaslFailed:
             self.state = SaslState.FAILED
             self._exchange = None
@@ -145,8 +145,8 @@ class SaslSession:
 
     def failure_text(self, failure: SaslFailed) -> str:
         """The text of a failure for the peer, which does not reveal what was wrong."""
-        if failure.told is not None:
-            return failure.told
+        if failure.to_client is not None:
+            return failure.to_client
         what = "re-authentication" if self.principal is not None else "authentication"
         return (
             f"Authentication failed during {what} due to invalid credentials with SASL mechanism "

@@ -97,10 +97,10 @@ class ScramServer:
                 raise SaslFailed(f"user {name!r} has no credential of {self._mechanism}")
             credential, login = found, Login(name)
         if match["authzid"] not in (None, name):
-            told = (
+            to_client = (
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-            raise SaslFailed("another authorization id", told)
+            raise SaslFailed("another authorization id", to_client)
         if credential.iterations < MIN_ITERATIONS:
             raise SaslFailed(f"the credential of {name!r} has fewer than {MIN_ITERATIONS} iterations")
         nonce = match["nonce"] + self._nonce
@@ -110,7 +110,7 @@ class ScramServer:
         return answer.encode()
 
     def _final(self, text: str, pending: _Pending) -> bytes:
-        self._over = True  # a replayed or a second guess needs a new exchange
+        self._over = True  # a replayed message, or another guess, needs a new exchange
         match = CLIENT_FINAL.fullmatch(text)
         if match is None:
             raise SaslFailed("malformed final SCRAM message")

@@ -23,12 +23,12 @@ class StoreSettings(Struct, frozen=True, kw_only=True):
     certificates: str | None = None
 
     @property
-    def given(self) -> bool:
+    def is_configured(self) -> bool:
         """Return whether there is a store at all."""
         return bool(self.location or self.key or self.certificates)
 
     def __repr__(self) -> str:
-        return f"<StoreSettings {self.type} {self.location or ('inline' if self.given else 'none')}>"
+        return f"<StoreSettings {self.type} {self.location or ('inline' if self.is_configured else 'none')}>"
 
 
 class TlsSettings(Struct, frozen=True, kw_only=True):

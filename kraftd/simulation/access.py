@@ -28,7 +28,7 @@ NAMES = ("orders", "payments", "events")
 USERS = ("alice", "bob")
 SCRAM_SHA_512 = 2
 Then = Callable[[Any], None]
-Ask = Callable[[Process, str, Message, int, Then], None]
+SendRequest = Callable[[Process, str, Message, int, Then], None]
 # Pattern type, principal, host, operation and permission of each ACL: only the names differ.
 _RULE = AclPatternType.PREFIXED, "User:alice", "*", AclOperation.READ, AclPermission.ALLOW
 
@@ -41,14 +41,14 @@ class AccessOperations:
         world: World,
         dice: SeededDice,
         records: RecordChecker,
-        anyone: Callable[[], Process | None],
-        ask: Ask,
+        any_process: Callable[[], Process | None],
+        send_request: SendRequest,
     ) -> None:
         self.world = world
         self.dice = dice
         self.checker = AccessChecker(world, records)
-        self._anyone = anyone
-        self._ask = ask
+        self._any_process = any_process
+        self._send_request = send_request
         self.acts: dict[str, Callable[[], bool]] = {
             "create acl": self._create_acl,
             "delete acl": self._delete_acl,
@@ -85,7 +85,7 @@ class AccessOperations:
     def _change(
         self, of: str, makes: bool, message: Message, version: int, result: Callable[[Any], Any]
     ) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         operation = AccessOperation(of, makes, self.world.schedule.now_us)
@@ -106,33 +106,35 @@ class AccessOperations:
             else:
                 self.checker.done(operation, found=bool(getattr(one, "matching_acls", True)))
 
-        self._ask(process, "change access", message, version, then)
+        self._send_request(process, "change access", message, version, then)
         return True
 
     def _create_token(self) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
 
         def then(answer: Any) -> None:
             if answer is not None and not answer.error_code:
-                self.checker.token_told(answer.token_id, exists=True)
+                self.checker.token_answered(answer.token_id, exists=True)
                 self._tokens.append((answer.token_id, answer.hmac))
 
-        self._ask(process, "change access", CreateDelegationTokenRequest(max_lifetime_ms=-1), 3, then)
+        self._send_request(
+            process, "change access", CreateDelegationTokenRequest(max_lifetime_ms=-1), 3, then
+        )
         return True
 
     def _expire_token(self) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None or not self._tokens:
             return False
         token_id, hmac = self._tokens.pop()
 
         def then(answer: Any) -> None:
             if answer is not None and not answer.error_code:
-                self.checker.token_told(token_id, exists=False)
+                self.checker.token_answered(token_id, exists=False)
 
-        self._ask(process, "change access", ExpireDelegationTokenRequest(hmac, -1), 2, then)
+        self._send_request(process, "change access", ExpireDelegationTokenRequest(hmac, -1), 2, then)
         return True
 
     def at_rest(self) -> None:

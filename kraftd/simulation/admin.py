@@ -62,7 +62,7 @@ class Broker:
         self.incarnation = b""
         self.former_epoch = -1  # of the registration before
         self.shuts_down = False
-        self.asking = False
+        self.is_asking = False
         self.silent_until_us = 0
 
 
@@ -97,7 +97,9 @@ class AdminWorkload(Workload):
         self._table += ["client fetch"] * 6 + ["snapshot"] * 2 + ["stranger"] * 2
         self._table += ["add voter", "remove voter", "resign", "describe"]
         self._table += ["set cluster config"] * 3 + ["describe configs"] * 4
-        self.access = AccessOperations(world, self.dice, self.checker.records, self._anyone, self._ask)
+        self.access = AccessOperations(
+            world, self.dice, self.checker.records, self._any_process, self._send_request
+        )
         self._acts |= self.access.acts
         self._table += self.access.table
 
@@ -108,25 +110,23 @@ class AdminWorkload(Workload):
 
     # --- asking ---
 
-    def _ask(self, process: Process, kind: str, message: Message, version: int, then: Then) -> None:
-        """Send a request to one controller; `then` gets the answer, or None once none will come, surely or
-        probably.
-        """
+    def _send_request(self, process: Process, kind: str, message: Message, version: int, then: Then) -> None:
+        """Send a request to one controller; `then` gets the answer, or None once none is expected."""
         self._number += 1
         call = Call(self._number, kind, message, then)
         self._waiting[call.number] = call, process
         must_answer = self.world.liveness.agreed and kind != "controller registration"
-        self.world.schedule.after(PATIENCE_US, self._give_up, call.number, must_answer)
-        process.tell(RequestReceived(call, message, version, LISTENER))
+        self.world.schedule.after(PATIENCE_US, self._expire, call.number, must_answer)
+        process.deliver(RequestReceived(call, message, version, LISTENER))
 
     def answered(self, process: Process, call: Call, message: Any) -> None:
         self._waiting.pop(call.number, None)
         super().answered(process, call, message)
 
     def lost(self, process: Process, call: Call) -> None:
-        self._give_up(call.number)
+        self._expire(call.number)
 
-    def _give_up(self, number: int, must_answer: bool = False) -> None:
+    def _expire(self, number: int, must_answer: bool = False) -> None:
         waiting = self._waiting.pop(number, None)
         if waiting is not None:
             if must_answer:
@@ -139,7 +139,7 @@ class AdminWorkload(Workload):
     def process_ended(self, process: Process) -> None:
         super().process_ended(process)
         for number in [number for number, (_, at) in self._waiting.items() if at is process]:
-            self._give_up(number)
+            self._expire(number)
 
     @property
     def under_way(self) -> list[Any]:
@@ -147,13 +147,13 @@ class AdminWorkload(Workload):
             one for one, (call, _) in self._waiting.items() if call.kind in ("create topic", "delete topic")
         ]
 
-    def ask_controller(self, process: ControllerProcess, effect: Any) -> None:
+    def send_to_controller(self, process: ControllerProcess, effect: Any) -> None:
         """Carry a node's own request to the node that it believes is the active controller."""
         target = self.cluster.hosts[effect.destination.node_id].process
 
         def then(answer: Any) -> None:
             if not process.ended:
-                self.world.schedule.after(1 * MS, process.controller_answered, effect.ask_id, answer)
+                self.world.schedule.after(1 * MS, process.controller_answered, effect.request_id, answer)
 
         cut = self.world.network.cut
         if target is None or (process.id, target.id) in cut or (target.id, process.id) in cut:
@@ -165,7 +165,7 @@ class AdminWorkload(Workload):
         if target.ended:
             then(None)
         else:
-            self._ask(target, "controller registration", message, 0, then)
+            self._send_request(target, "controller registration", message, 0, then)
 
     # --- topics ---
 
@@ -180,7 +180,7 @@ class AdminWorkload(Workload):
         return self._topic("delete topic", name, DeleteTopicsRequest([DeleteTopicState(name)], (), 1000), 6)
 
     def _topic(self, kind: str, name: str, message: Message, version: int) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         operation = TopicOperation(kind == "create topic", name, self.world.schedule.now_us)
@@ -193,23 +193,23 @@ class AdminWorkload(Workload):
             self.checker.topic_answered(process, operation, code)
 
         self.checker.operations.append(operation)
-        self._ask(process, kind, message, version, then)
+        self._send_request(process, kind, message, version, then)
         return True
 
     def _alter_configs(self) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         value = str(self.dice.between(1, 9) * 3_600_000)
         change = AlterableConfig("retention.ms", self.dice.choice((0, 0, 1)), value)
         resource = AlterConfigsResource(TOPIC_CONFIG, self.dice.choice(NAMES), [change])
-        self._ask(
+        self._send_request(
             process, "alter configs", IncrementalAlterConfigsRequest([resource]), 1, lambda answer: None
         )
         return True
 
     def _set_cluster_config(self) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         key = self.dice.choice(CLUSTER_KEYS)
@@ -222,12 +222,12 @@ class AdminWorkload(Workload):
             self.checker.config_written(operation, None if answer is None else answer.responses[0].error_code)
 
         resource = AlterConfigsResource(BROKER_RESOURCE, "", [AlterableConfig(key, 0, value)])
-        self._ask(process, "alter configs", IncrementalAlterConfigsRequest([resource]), 1, then)
+        self._send_request(process, "alter configs", IncrementalAlterConfigsRequest([resource]), 1, then)
         return True
 
     def _describe_configs(self) -> bool:
-        """Ask mostly leaders; every controller answers."""
-        process = self._anyone()
+        """Describe configs, mostly on leaders; every controller answers."""
+        process = self._any_process()
         if process is None:
             return False
         key = self.dice.choice(CLUSTER_KEYS)
@@ -240,7 +240,7 @@ class AdminWorkload(Workload):
                 self.checker.config_read(process, operation, shown.get(key) or "")
 
         resource = DescribeConfigsResource(BROKER_RESOURCE, "", (key,))
-        self._ask(process, "describe configs", DescribeConfigsRequest([resource]), 4, then)
+        self._send_request(process, "describe configs", DescribeConfigsRequest([resource]), 4, then)
         return True
 
     # --- brokers ---
@@ -251,9 +251,9 @@ class AdminWorkload(Workload):
         if not world.ending:
             world.schedule.after(self.dice.between(300 * MS, 700 * MS), self._beat, broker)
         process = self.cluster.leader()
-        if process is None or broker.asking or broker.silent_until_us > world.schedule.now_us:
+        if process is None or broker.is_asking or broker.silent_until_us > world.schedule.now_us:
             return
-        broker.asking = True
+        broker.is_asking = True
         if broker.epoch < 0:
             self._register(broker, process)
             return
@@ -262,7 +262,7 @@ class AdminWorkload(Workload):
         was_stale = self.checker.records.is_stale(broker.id, broker.epoch)
 
         def then(answer: Any) -> None:
-            broker.asking = False
+            broker.is_asking = False
             self.checker.refused(was_stale, answer, "a heartbeat")
             if answer is not None and broker.shuts_down and answer.should_shut_down:
                 world.trace.kinds["broker was let go"] += 1
@@ -273,7 +273,7 @@ class AdminWorkload(Workload):
             ):
                 broker.epoch = -1
 
-        self._ask(process, "heartbeat", message, 1, then)
+        self._send_request(process, "heartbeat", message, 1, then)
         world.trace.kinds["heartbeat"] += 1
 
     def _register(self, broker: Broker, process: Process) -> None:
@@ -290,17 +290,17 @@ class AdminWorkload(Workload):
             False,
             (
                 bytes([1]) * 12 + broker.id.to_bytes(4, "big"),
-            ),  # sent below 3.7-IV2 too, and not written there
+            ),  # sent below 3.7-IV2 too, where it is not recorded
         )
 
         def then(answer: Any) -> None:
-            broker.asking = False
+            broker.is_asking = False
             if answer is not None and not answer.error_code and incarnation == broker.incarnation:
                 broker.epoch = answer.broker_epoch
                 self.checker.registered(Registered(broker.id, incarnation, answer.broker_epoch))
                 self.world.trace.kinds["broker registered"] += 1
 
-        self._ask(process, "register", message, 4, then)
+        self._send_request(process, "register", message, 4, then)
 
     def _restart_broker(self) -> bool:
         self._restart(self.dice.choice(self.brokers), self.dice.choice((0, 1, 8)) * SECOND)
@@ -331,7 +331,7 @@ class AdminWorkload(Workload):
         def then(answer: Any) -> None:
             self.checker.refused(was_stale, answer, "a late heartbeat")
 
-        self._ask(process, "stale heartbeat", message, 1, then)
+        self._send_request(process, "stale heartbeat", message, 1, then)
         return True
 
     def _upgrade_metadata_version(self) -> bool:
@@ -348,7 +348,7 @@ class AdminWorkload(Workload):
             if answer is not None and not answer.error_code and not answer.results[0].error_code:
                 self.checker.upgraded(level)
 
-        self._ask(process, "upgrade", UpdateFeaturesRequest(1000, [update]), 1, then)
+        self._send_request(process, "upgrade", UpdateFeaturesRequest(1000, [update]), 1, then)
         return True
 
     def _transaction(self) -> bool:
@@ -420,7 +420,7 @@ class AdminWorkload(Workload):
                 self.checker.isr_altered(topic_id, index, one.partition_epoch)
                 self.world.trace.kinds["isr altered"] += 1
 
-        self._ask(leader, "alter partition", message, 3, then)
+        self._send_request(leader, "alter partition", message, 3, then)
         return True
 
     def _allocate(self) -> bool:
@@ -437,7 +437,9 @@ class AdminWorkload(Workload):
                 self.checker.allocated(answer.producer_id_start, answer.producer_id_len)
                 self.world.trace.kinds["producer ids allocated"] += 1
 
-        self._ask(process, "producer ids", AllocateProducerIdsRequest(broker.id, broker.epoch), 0, then)
+        self._send_request(
+            process, "producer ids", AllocateProducerIdsRequest(broker.id, broker.epoch), 0, then
+        )
         return True
 
     def end(self) -> None:

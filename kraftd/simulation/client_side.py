@@ -20,7 +20,7 @@ from kraftd.host.ports import Effects
 from kraftd.log.errors import CorruptStorage
 from kraftd.metadata.image import Image
 from kraftd.raft.events import Event
-from kraftd.requests.effects import Answer, CloseConnection, Say
+from kraftd.requests.effects import Answer, CloseConnection, LogLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
@@ -64,12 +64,12 @@ class ClientSide(ClientExecutor):
     def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
         """Handle a reader's request; one that arrives after the close of its connection is lost."""
         if connection_id not in self._closed:
-            self._tell(FramesReceived(connection_id, slot, [frame], LISTENER, "reader"))
+            self._deliver(FramesReceived(connection_id, slot, [frame], LISTENER, "reader"))
 
     def close(self, connection_id: int) -> None:
         """Handle that a reader has closed its connection."""
         self._closed.add(connection_id)
-        self._tell(ConnectionClosed(connection_id))
+        self._deliver(ConnectionClosed(connection_id))
 
     def keeps(self, session_id: int) -> bool:
         """Return whether the session still exists. The parked fetch of an evicted one is answered at once,
@@ -77,15 +77,15 @@ class ClientSide(ClientExecutor):
         """
         return self.node.fetches.sessions.cache.get(session_id) is not None
 
-    def _tell(self, event: Event) -> None:
+    def _deliver(self, event: Event) -> None:
         process = self.process
-        if not process.asleep(self._tell, event):
+        if not process.asleep(self._deliver, event):
             process.guarded(self.step, event)
 
     def step(self, event: Event) -> None:
         trace = self.process.world.trace
-        if trace.tell is not None:
-            trace.say(self.process.world.schedule.now_us, f"{self.process.id}: client side: {event!r}")
+        if trace.echo is not None:
+            trace.write(self.process.world.schedule.now_us, f"{self.process.id}: client side: {event!r}")
         self._event = event
         super().step(event)
 
@@ -115,7 +115,7 @@ class ClientSide(ClientExecutor):
                 readers.hung_up(effect.call.connection_id)
             else:
                 readers.answered(self, effect.call.slot, effect.fill(data))
-        elif kind is Say:
+        elif kind is LogLine:
             getattr(self.process.ports.log, effect.level)(effect.text, **effect.fields)
         elif kind in self._own:
             self._own[kind](effect)

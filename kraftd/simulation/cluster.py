@@ -55,12 +55,12 @@ class Host:
         self.mirror = LogMirror()
         self.persisted: tuple[int, int] = (0, -1)  # durable epoch, and the id voted for in it
         self.sync_factor = 1
-        self.voters = NO_VOTERS  # last in force at its replica
-        self.old_copy: tuple[bytes, MemoryDisk] | None = None  # of which directory, and its disk
+        self.voters = NO_VOTERS  # the voters last in force at its replica
+        self.old_copy: tuple[bytes, MemoryDisk] | None = None  # directory id and disk of the copy
         self.has_voted = False  # was once in a voter set
         self.downloaded: tuple[OffsetAndEpoch, int] | None = None  # the last download, and in which start
-        self.download_trap: Callable[[Process], None] | None = None  # sprung by each piece that is written
-        self.read_trap: Callable[[Process], None] | None = None  # sprung as a piece is to be read, late
+        self.download_trap: Callable[[Process], None] | None = None  # called for each piece that is written
+        self.read_trap: Callable[[Process], None] | None = None  # called before a slow read of a piece
         self.snapshot_trap: int | None = None  # operations of the disk until the next snapshot's crash
         self.was_damaged = False  # a bit was flipped in this directory
 
@@ -95,7 +95,7 @@ class Host:
             self.snapshot_trap = None
             self.world.trace.kinds["crash planned in a snapshot"] += 1
 
-    def told_delay_us(self) -> int:
+    def callback_delay_us(self) -> int:
         return self.dice.between(1, 50)
 
     def __repr__(self) -> str:
@@ -125,9 +125,9 @@ class Cluster:
             self._format(host, voters if host.id in ids else None)
         self.directories: dict[tuple[int, bytes], LogMirror] = {}  # also lost ones
         self.lost: set[ReplicaKey] = set()
-        self.buried: set[ReplicaKey] = set()  # voters of before a majority was lost: their sets count no more
-        self.ahead: set[tuple[int, bytes]] = set()  # directories that know lost records as committed
-        self.bootstrap_ports: dict[int, int] = {}  # in every host's settings, after all have moved
+        self.buried: set[ReplicaKey] = set()  # voters from before the loss of a majority: ignored
+        self.ahead: set[tuple[int, bytes]] = set()  # directories that hold lost records as committed
+        self.bootstrap_ports: dict[int, int] = {}  # in every host's settings, after all ports have changed
         self.processes: list[Process] = []  # all that ever ran
         self.mended = 0  # directories that were damaged, or ahead of the quorum, and formatted anew
         for host in self.hosts.values():
@@ -176,7 +176,7 @@ class Cluster:
             if not host.damaged:
                 world.checks.fail("D2", f"host {host.id} cannot open what it left behind: {error}")
             world.note("start refused for damage", host.id)
-            host.disk.locked.clear()  # by the process that ended with the refusal
+            host.disk.locked.clear()  # by the process that was refused
             self.mend_by_hand(host)
             return True
         if host.was_damaged and files.log.log_end > host.mirror.end:

@@ -14,7 +14,7 @@ from kraftd.controller.decision import Decision
 from kraftd.controller_node import effects as server
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.node import Node
-from kraftd.controller_node.registration import AskController, ControllerAnswered
+from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.node_executor import NodeExecutor
@@ -30,7 +30,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.security.authorizer import StandardAuthorizer
-from kraftd.simulation.access_settings import EVERYBODY, TOKENS
+from kraftd.simulation.access_settings import ALLOW_ALL, TOKENS
 from kraftd.simulation.checkers.checker import OnEffect, Violation
 from kraftd.simulation.core_executor import NotingExecutor, PeerWire
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
@@ -44,7 +44,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 ANSWERS = (raft.Respond, raft.RespondRecords, raft.RespondSnapshot)
 SASL_PLAINTEXT = 2  # as in Endpoint.security_protocol
-KEPT_BY_THE_NODE = frozenset(  # it makes effects of its own of them, or none
+KEPT_BY_THE_NODE = frozenset(  # the node makes effects of its own from them, or none
     {*ANSWERS, raft.HighWatermarkMoved, raft.AppendAccepted, raft.AppendCommitted, raft.AppendAborted}
 )
 
@@ -73,15 +73,15 @@ class WatchedCore(RaftCore):
         made = super().step(event, now_ms)
         if not made:
             return made
-        reset = any(type(effect) is raft.ResetLog for effect in made)  # the log is another once that is done
+        reset = any(type(effect) is raft.ResetLog for effect in made)  # the log is another one after a reset
         for effect in made:
-            if trace.tell is not None:
-                trace.say(process.world.schedule.now_us, f"{process.id}:   core: {effect!r}")
+            if trace.echo is not None:
+                trace.write(process.world.schedule.now_us, f"{process.id}:   core: {effect!r}")
             if type(effect) not in KEPT_BY_THE_NODE:
-                continue  # looked at when it is performed
+                continue  # checked when it is performed
             for check in checks.on_effect.get(type(effect), ()):
                 if reset or check in checks.of_votes:
-                    process.told.append((check, effect))
+                    process.effects_to_check.append((check, effect))
                 else:
                     check(process, effect)
             if type(effect) in ANSWERS:
@@ -99,9 +99,9 @@ class ControllerProcess(Process):
     reads_pieces = frozenset({server.AnswerSnapshot})
 
     def __init__(self, world: World, host: Host, config: RaftConfig, files: Files) -> None:
-        self.told: list[tuple[OnEffect, Effect]] = []
+        self.effects_to_check: list[tuple[OnEffect, Effect]] = []
         self.core_stepped = False  # in this step of the node
-        self.was_full = False  # the disk, when this step began with nothing decided
+        self.was_full = False  # the disk was full when this step began, with nothing decided
         self._connections: dict[Any, int] = {}
         self._slots: dict[tuple[int, int], Any] = {}
         self._last = 0
@@ -130,7 +130,7 @@ class ControllerProcess(Process):
         listeners = tuple(one._replace(security_protocol=SASL_PLAINTEXT) for one in config.listeners)
         identity = Identity(host.id, CLUSTER_ID, dice.uuid(), listeners)
         bootstrap = files.storage.bootstrap or default_bootstrap_records()
-        self.authorizer = StandardAuthorizer(EVERYBODY)
+        self.authorizer = StandardAuthorizer(ALLOW_ALL)
         return Node(identity, self.core, context, bootstrap, files.storage.snapshot(), self.authorizer)
 
     def __repr__(self) -> str:
@@ -166,9 +166,9 @@ class ControllerProcess(Process):
         world, core = self.world, self.core
         now_us = world.schedule.now_us
         self.now_ms = now_ms
-        if world.trace.tell is not None:
-            world.trace.say(now_us, f"{self.id}: {event!r}")
-        self.told.clear()
+        if world.trace.echo is not None:
+            world.trace.write(now_us, f"{self.id}: {event!r}")
+        self.effects_to_check.clear()
         self.core_stepped = False
         self.was_full = self.node.standing.disk_full and not len(self.node.decisions.appends)
         made = step()
@@ -178,16 +178,16 @@ class ControllerProcess(Process):
 
     def _cut_short(self) -> None:
         """Handle a step that is cut short: a durable vote may have been sent, and counts."""
-        for check, effect in self.told:
+        for check, effect in self.effects_to_check:
             if check in self.world.checks.of_votes:
                 with suppress(Violation):  # it was not durable yet
                     check(self, effect)
-        self.told.clear()
+        self.effects_to_check.clear()
 
     def _after_step(self) -> None:
-        for check, effect in self.told:
+        for check, effect in self.effects_to_check:
             check(self, effect)
-        self.told.clear()
+        self.effects_to_check.clear()
         self.world.controller_checks.stepped(self)
         if self.core_stepped:
             self.world.checks.after_step(self)
@@ -226,7 +226,7 @@ class ControllerProcess(Process):
     def link_closed(self, link: Link) -> None:
         connection_id = self._connections.pop(link, None)
         if connection_id is not None:
-            self.tell(ConnectionClosed(connection_id))
+            self.deliver(ConnectionClosed(connection_id))
 
     def _connection(self, request: Any) -> int:
         """A connection for each link, and one for each call of a client."""
@@ -247,16 +247,16 @@ class ControllerProcess(Process):
 
     def write_answer(self, connection_id: int, slot: int, parts: list[Any]) -> None:
         """An answer of the node."""
-        asked = self._slots.pop((connection_id, slot), None)
-        if asked is None:
+        outstanding = self._slots.pop((connection_id, slot), None)
+        if outstanding is None:
             self.world.checks.fail("S19", f"{self!r} answers {connection_id}/{slot} again")
-        request, key, version = asked
+        request, key, version = outstanding
         if not parts:
             return
         _, message = parse_response(key, version, memoryview(b"".join(parts))[4:])
         self.answer(request, message)
 
-    def turn_away(self, event: FramesReceived) -> None:
+    def refuse_request(self, event: FramesReceived) -> None:
         """Close the connection of a request that cannot be accepted now."""
         request, _, _ = self._slots.pop((event.connection_id, event.first_slot))
         self.hang_up(request)
@@ -267,13 +267,13 @@ class ControllerProcess(Process):
             request = self._slots[key][0]
             if isinstance(request, Request):
                 self.world.network.reset(request.link)
-                return  # the node is notified together with its peer, and may answer others until then
+                return  # the node and its peer are notified together; until then it may answer others
             del self._slots[key]
             self.hang_up(request)
 
-    def controller_answered(self, ask_id: int, message: Message | None) -> None:
-        """Handle the result of an AskController."""
-        self.tell(ControllerAnswered(ask_id, message))
+    def controller_answered(self, request_id: int, message: Message | None) -> None:
+        """Handle the result of a SendToController."""
+        self.deliver(ControllerAnswered(request_id, message))
 
 
 class FrameWire(PeerWire):
@@ -292,14 +292,14 @@ class FrameWire(PeerWire):
     def close(self, connection_id: int, reason: str) -> None:
         self._controller.close_connection(connection_id)
 
-    def ask_controller(self, effect: AskController) -> None:
-        self._controller.world.workload.ask_controller(self._controller, effect)
+    def send_to_controller(self, effect: SendToController) -> None:
+        self._controller.world.workload.send_to_controller(self._controller, effect)
 
-    def turn_away(self, event: Any) -> bool:
+    def refuse_request(self, event: Any) -> bool:
         if type(event) is FramesReceived:
-            self._controller.turn_away(event)
+            self._controller.refuse_request(event)
             return True
-        return super().turn_away(event)
+        return super().refuse_request(event)
 
 
 class ControllerExecutor(NotingExecutor, NodeExecutor):

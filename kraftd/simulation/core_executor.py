@@ -38,7 +38,7 @@ class Process(surroundings.Process, Protocol):
 
     def refuse_write(self, event: Any) -> None: ...
 
-    def tell_workload(self, effect: Any) -> None: ...
+    def notify_workload(self, effect: Any) -> None: ...
 
     def note_snapshots(self, event: Event) -> None: ...
 
@@ -54,7 +54,7 @@ class PeerWire:
     def send(self, effect: raft.Send) -> None:
         self._process.world.network.send(self._process, effect)
 
-    def turn_away(self, event: Any) -> bool:
+    def refuse_request(self, event: Any) -> bool:
         process = self._process
         if type(event) is RequestReceived:
             process.hang_up(event.request_id)
@@ -101,10 +101,10 @@ class CoreExecutor(NotingExecutor):
             raft.Respond: lambda effect: process.answer(effect.request_id, effect.message),
             raft.RespondRecords: self._respond_records,
             raft.RespondSnapshot: self.snapshot_reads.begin,
-            raft.AppendCommitted: process.tell_workload,
-            raft.AppendAborted: process.tell_workload,
-            raft.AppendRefused: process.tell_workload,
-            raft.AppendAccepted: process.tell_workload,
+            raft.AppendCommitted: process.notify_workload,
+            raft.AppendAborted: process.notify_workload,
+            raft.AppendRefused: process.notify_workload,
+            raft.AppendAccepted: process.notify_workload,
             raft.HighWatermarkMoved: _nothing,
             raft.LeadershipChanged: _nothing,
             raft.VotersChanged: _nothing,

@@ -27,7 +27,7 @@ INTERRUPTIONS = (
     "snapshot deleted",
     "crash",
 )
-_CHECKED_FROM = 16  # the bytes of a batch that its checksum, or its place, vouches for: not its leader epoch
+_CHECKED_FROM = 16  # bytes 12 to 15 of a batch are its leader epoch, which neither checksum nor place proves
 _UNCHECKED_FROM = 12
 
 
@@ -73,7 +73,7 @@ class DiskFaults:
         elif how == "leader killed":
             cluster.kill(cluster.hosts[leader.id])
         elif how == "leader resigns":
-            leader.tell(ResignRequested(leader.core.epoch))
+            leader.deliver(ResignRequested(leader.core.epoch))
         elif reads_late:
             leader.host.read_trap = lambda reader: self._delete_snapshot(reader, process)
             return
@@ -142,7 +142,7 @@ class DiskFaults:
         if host.disk.crash_at is not None or host.id in self.world.workload.joining:
             return None
         if host.process is None or host.process.is_held:
-            return None  # of a stopped host the checkers know only the synced bytes
+            return None  # the checkers know only the synced bytes of a stopped host
         if self.world.options.dynamic:
             if not all(cluster.is_intact(voters, frozenset({host.key})) for voters in sets):
                 return None
@@ -159,7 +159,7 @@ class DiskFaults:
         host.was_damaged = True
         self.cluster.lost.add(host.key)
         if dice.chance(0.5):
-            self.cluster.kill(host)  # found at load, if at all; otherwise by its next reader
+            self.cluster.kill(host)  # the next load, or the next reader, finds the damage
         return f"{host.id}: {path.rpartition('/')[2]}, byte {start + at}"
 
 

@@ -129,7 +129,7 @@ class Nemesis:
         host = self._alive(dice)
         if host is None or host.process is None:
             return None
-        host.process.tell(ShutdownRequested(SHUTDOWN_MS))
+        host.process.deliver(ShutdownRequested(SHUTDOWN_MS))
         return str(host.id)
 
     def _pause(self, dice: SeededDice) -> str | None:

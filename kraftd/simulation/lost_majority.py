@@ -33,16 +33,16 @@ from kraftd.types import ReplicaKey
 from kraftd.wire.batch import Batch, iter_batches
 
 SECOND_WORLD = 1 << 40  # added to the seed, for draws of its own
-_NOT_NOW = ("damage checkpoint", "damage segment")  # before the disaster: a damaged log is refused
+_NOT_NOW = ("damage checkpoint", "damage segment")  # not before the loss: a damaged log is refused
 _MOST_US = 8 * SECOND
 
 
-def run_lost_majority(seed: int, tell: Callable[[str], None] | None = None) -> Outcome:
+def run_lost_majority(seed: int, echo: Callable[[str], None] | None = None) -> Outcome:
     """Run the two worlds of a seed to their end, or to the first invariant that does not hold."""
     started_s = time.process_time()
     options = draw_first(seed)
-    first = World(seed, options=options, tell=tell)
-    second = World(seed + SECOND_WORLD, options=options, tell=tell)
+    first = World(seed, options=options, echo=echo)
+    second = World(seed + SECOND_WORLD, options=options, echo=echo)
     outcome = Outcome(seed, repr(options), controllers=False, lost_majority=True)
     try:
         _run(first, second)
@@ -80,7 +80,7 @@ def _run(first: World, second: World) -> None:
     _lose_power(first)
     remains = Remains.of(first, second)
     if remains is None:
-        second.note("no voter's log begins with offset 0")  # as the checkers of a second world need it
+        second.note("no voter's log begins with offset 0")  # the checkers of a second world need one
         return
     epoch = remains.recover()
     try:
@@ -155,10 +155,10 @@ class Remains:
     def recover(self) -> int:
         """Make the survivor the only voter, again after each crash in between. Returns the epoch."""
         host, dice = self.survivor, self.dice
-        told = [self.surveys[one.id] for one in self.returning if dice.chance(0.5)]
+        reported_surveys = [self.surveys[one.id] for one in self.returning if dice.chance(0.5)]
         voter = InitialVoter(host.id, *host.address, host.directory_id)
         while True:
-            epoch = recovered_epoch([survey(host.disk, PATH), *told])
+            epoch = recovered_epoch([survey(host.disk, PATH), *reported_surveys])
             host.disk.crash_at = host.disk.operations + dice.between(1, 60)
             try:
                 make_sole_voter(host.disk, PATH, voter, LISTENER, epoch=epoch, now_ms=WALL_MS)

@@ -95,8 +95,8 @@ class Network:
         """Notify both ends that the connection is broken; messages on their way are lost."""
         if link.open:
             link.open = False
-            self.schedule.after(self._delay_us(), self._tell_target, link)
-            self.schedule.after(self._delay_us(), self._tell_source, link)
+            self.schedule.after(self._delay_us(), self._notify_target, link)
+            self.schedule.after(self._delay_us(), self._notify_source, link)
 
     def process_ended(self, process: Process, *, silent: bool) -> None:
         """Close the connections of a process that ended, as the kernel does; a host without power sends
@@ -105,7 +105,7 @@ class Network:
         for link in process.links.values():
             if link.open and not silent:
                 link.open = False
-                self.schedule.after(self._delay_us(), self._tell_target, link)
+                self.schedule.after(self._delay_us(), self._notify_target, link)
         if not silent:
             for link in process.incoming:
                 if link.open and (process.id, link.source.id) not in self.cut:
@@ -147,7 +147,7 @@ class Network:
         try:
             data = encode_bytes(effect.message, version)
         except UnsupportedFieldError:
-            self.schedule.after(1, process.tell, SendFailed(effect.send_id, ErrorCode.UNSUPPORTED_VERSION))
+            self.schedule.after(1, process.deliver, SendFailed(effect.send_id, ErrorCode.UNSUPPORTED_VERSION))
             return
         request = Request(link, effect.send_id, effect.message, version)
         link.waiting[request] = None
@@ -187,7 +187,7 @@ class Network:
                 self._kept.append((self._arrive, request, data))
             return
         message = decode(type(request.message), request.version, memoryview(data))
-        target.tell(RequestReceived(request, message, request.version, LISTENER))
+        target.deliver(RequestReceived(request, message, request.version, LISTENER))
 
     def _return(self, request: Request, kind: type[Message], data: bytes) -> None:
         link = request.link
@@ -199,21 +199,21 @@ class Network:
             if self.keeps_cut_messages:
                 self._kept.append((self._return, request, kind, data))
             return
-        source.tell(ResponseReceived(request.send_id, decode(kind, request.version, memoryview(data))))
+        source.deliver(ResponseReceived(request.send_id, decode(kind, request.version, memoryview(data))))
 
     def _refuse(self, process: Process, send_id: int, to: Destination) -> None:
-        self.schedule.after(self._delay_us(), process.tell, SendFailed(send_id))
+        self.schedule.after(self._delay_us(), process.deliver, SendFailed(send_id))
         if to.node_id >= 0:
-            self.schedule.after(self._delay_us(), process.tell, ConnectionLost(to.node_id))
+            self.schedule.after(self._delay_us(), process.deliver, ConnectionLost(to.node_id))
 
-    def _tell_source(self, link: Link) -> None:
+    def _notify_source(self, link: Link) -> None:
         for request in link.waiting:
-            link.source.tell(SendFailed(request.send_id))
+            link.source.deliver(SendFailed(request.send_id))
         link.waiting.clear()
         if link.node_id >= 0:
-            link.source.tell(ConnectionLost(link.node_id))
+            link.source.deliver(ConnectionLost(link.node_id))
 
-    def _tell_target(self, link: Link) -> None:
+    def _notify_target(self, link: Link) -> None:
         link.target.link_closed(link)
 
     def __repr__(self) -> str:

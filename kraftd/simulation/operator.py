@@ -39,13 +39,13 @@ class Operator:
         self._read(text, fields)
         fault = fields.get("exc_info")
         if isinstance(fault, Exception):
-            raise fault  # a bug that the node has survived is one all the same
+            raise fault  # a defect counts even if the node has survived it
 
     def _read(self, text: str, fields: dict[str, Any]) -> None:
         process = self._process
         world = process.world
-        if world.trace.tell is not None:
-            world.trace.say(world.schedule.now_us, f"{process.id}:     log: {text} {fields or ''}")
+        if world.trace.echo is not None:
+            world.trace.write(world.schedule.now_us, f"{process.id}:     log: {text} {fields or ''}")
         kind = COUNTED.get(text)
         if kind is not None:
             world.note(kind, process.id)

@@ -76,7 +76,7 @@ ADMIN_ACTS = (  # in worlds with controllers only
 SNAPSHOT_TIMEOUT_MS = 8_000
 CLEAN_INTERVAL_MS = 5_000
 RETRY_SNAPSHOT_MS = 2_000
-LAG_MAX_MS = 10_000  # some replicas of a world are cut off for longer, most are not
+LAG_MAX_MS = 10_000  # some replicas of a world are cut off for longer, but not most
 
 OUTCOMES = (
     "access changed",
@@ -180,7 +180,7 @@ class Options(NamedTuple):
     retention_ms: int
     scrub_interval_ms: int
     metadata_version: int
-    quiet_us: int  # how long nothing may happen at rest
+    quiet_us: int  # how long the world must be quiet at rest
     shutdown_ms: int
     reader_count: int  # consumers with fetch sessions
     reader_gap_us: int

@@ -71,7 +71,7 @@ class VirtualDiskThread:
         self._process = process
         self._schedule = process.world.schedule
         self._jobs: deque[DiskJob[Any]] = deque()
-        self._told_us = 0  # when the event loop is notified of the last job
+        self._notified_us = 0  # when the event loop is notified of the last job
 
     def run(self, job: DiskJob[Any]) -> None:
         self._jobs.append(job)
@@ -87,7 +87,7 @@ class VirtualDiskThread:
         host = self._process.host
         if job.syncs:
             return host.sync_delay_us()
-        return host.told_delay_us() * host.sync_factor if type(job.effect) is WriteSnapshot else 1
+        return host.callback_delay_us() * host.sync_factor if type(job.effect) is WriteSnapshot else 1
 
     def _work(self) -> None:
         if not self._process.asleep(self._work):
@@ -97,9 +97,9 @@ class VirtualDiskThread:
         process = self._process
         process.begin_job(job)
         try:
-            done = job.attempt(self._tell)
+            done = job.attempt(self._notify)
         except Exception as error:
-            self._tell(process.executor.fail, error)
+            self._notify(process.executor.fail, error)
             return
         finally:
             process.note_what_is_synced()
@@ -111,13 +111,13 @@ class VirtualDiskThread:
         if self._jobs:
             self._schedule.after(self._takes_us(self._jobs[0]), self._work)
 
-    def _tell(self, function: Callable[..., object], *arguments: Any) -> None:
-        delay_us = self._process.host.told_delay_us()
-        self._told_us = max(self._told_us, self._schedule.now_us + delay_us)
-        self._schedule.at(self._told_us, self._told, function, arguments)
+    def _notify(self, function: Callable[..., object], *arguments: Any) -> None:
+        delay_us = self._process.host.callback_delay_us()
+        self._notified_us = max(self._notified_us, self._schedule.now_us + delay_us)
+        self._schedule.at(self._notified_us, self._call_now, function, arguments)
 
-    def _told(self, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-        if not self._process.asleep(self._told, function, arguments):
+    def _call_now(self, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+        if not self._process.asleep(self._call_now, function, arguments):
             self._process.guarded(function, *arguments)
 
 
@@ -132,7 +132,7 @@ class VirtualThreads:
     def run(
         self, work: Callable[[], T], done: Callable[[T], object], failed: Callable[[Exception], object]
     ) -> None:
-        delay_us = LATE_US if self.next_is_late else self._process.host.told_delay_us()
+        delay_us = LATE_US if self.next_is_late else self._process.host.callback_delay_us()
         self.next_is_late = False
         self._schedule.after(delay_us, self._run, work, done, failed)
 
@@ -169,17 +169,17 @@ class VirtualChild:
         if not self.is_over:
             self.is_over = True
             world, host = self._process.world, self._process.host
-            world.schedule.after(host.told_delay_us(), self._tell, self._ended, result)
+            world.schedule.after(host.callback_delay_us(), self._notify, self._ended, result)
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         self.end(ProcessFailed("it was killed"))
 
     def kill(self) -> None:
         self.is_over = True
         self._ended = _nothing
 
-    def _tell(self, ended: Callable[[Any], object], result: Any) -> None:
-        if not self._process.asleep(self._tell, ended, result):
+    def _notify(self, ended: Callable[[Any], object], result: Any) -> None:
+        if not self._process.asleep(self._notify, ended, result):
             self._process.guarded(ended, result)
 
 

@@ -15,7 +15,7 @@ from kraftd.host.disk_job import DiskJob
 from kraftd.host.executor import BatchSplit, EffectExecutor
 from kraftd.host.ports import Ports
 from kraftd.host.snapshot_keeper import POLL_MS, SnapshotKeeper
-from kraftd.host.snapshot_request import ask
+from kraftd.host.snapshot_request import request_snapshot
 from kraftd.log.errors import StorageError
 from kraftd.log.memory_disk import SimulatedCrash
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -100,7 +100,7 @@ class Process:
             lambda: self.replayed_to,
             VirtualProcesses(self),
             keeper_settings(world.options),
-            self.tell,
+            self.deliver,
         )
 
     def __repr__(self) -> str:
@@ -121,13 +121,13 @@ class Process:
         if self.asleep(self.start):
             return
         self._has_started = True
-        self.tell(Started())
+        self.deliver(Started())
         if not self.ended:
             self.keeper.start(self.host.dice.between(1, POLL_MS))
 
-    def tell(self, event: Event) -> None:
+    def deliver(self, event: Event) -> None:
         """Deliver an event, now or after a pause; not at all if the process is gone."""
-        if not self.asleep(self.tell, event):
+        if not self.asleep(self.deliver, event):
             self.guarded(self._take, event)
 
     def _take(self, event: Event) -> None:
@@ -154,7 +154,7 @@ class Process:
     def link_closed(self, link: Link) -> None:
         """Handle that a connection to this process is gone, with its waiting calls."""
         for request in [one for one in self.requests if one.link is link]:
-            self.tell(RequestAbandoned(request))
+            self.deliver(RequestAbandoned(request))
 
     def guarded(self, action: Callable[..., object], *arguments: Any) -> None:
         """Run an action of the process; it may crash in it."""
@@ -220,8 +220,8 @@ class Process:
             return ()
         checks = world.checks
         self.led_before = core.epoch if core.is_leader else -1
-        if world.trace.tell is not None:
-            world.trace.say(now_us, f"{self.id}: {event!r}")
+        if world.trace.echo is not None:
+            world.trace.write(now_us, f"{self.id}: {event!r}")
         checks.before_step(self, event)
         self._stepped_ms = now_ms
         effects = core.step(event, now_ms)
@@ -237,8 +237,8 @@ class Process:
                 raise EffectCrash
             self.crash_after_effects -= 1
         world = self.world
-        if world.trace.tell is not None:
-            world.trace.say(world.schedule.now_us, f"{self.id}:     {effect!r}")
+        if world.trace.echo is not None:
+            world.trace.write(world.schedule.now_us, f"{self.id}:     {effect!r}")
         kind = type(effect)
         for check in world.checks.on_effect.get(kind, ()):
             check(self, effect)
@@ -328,12 +328,12 @@ class Process:
 
     # --- snapshots ---
 
-    def ask_for_snapshot(self) -> bool:
+    def request_snapshot(self) -> bool:
         """Request a snapshot as `kraftd snapshot` does; returns False if there is no space for
         the request.
         """
         try:
-            self.guarded(ask, self.files.disk, PATH, f"{self.id}-{self.world.schedule.now_us}")
+            self.guarded(request_snapshot, self.files.disk, PATH, f"{self.id}-{self.world.schedule.now_us}")
         except StorageError:
             return False
         return True
@@ -366,7 +366,7 @@ class Process:
             if not self.ended:
                 keeper.start_log_at(latest)
         except StorageError:
-            pass  # a line in the daemon's log
+            pass  # the daemon logs it
 
     def check_files(self) -> None:
         """Scrub now: read every file; all damage at rest must be found."""
@@ -377,7 +377,7 @@ class Process:
 
     def refuse_write(self, event: Any) -> None:
         self.world.trace.kinds["refused by a full disk"] += 1
-        self.tell_workload(raft.AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
+        self.notify_workload(raft.AppendRefused(event.append_id, ErrorCode.NOT_CONTROLLER))
 
     def hang_up(self, request: Any) -> None:
         """Close the connection of a request whose data cannot be read, at least not now."""
@@ -399,7 +399,7 @@ class Process:
         features = [SupportedFeatureKey("kraft.version", low, high)]
         self.world.network.answer(self, request, ApiVersionsResponse(supported_features=features))
 
-    def tell_workload(self, effect: Any) -> None:
+    def notify_workload(self, effect: Any) -> None:
         self.world.workload.append_settled(self, effect)
 
 

@@ -15,10 +15,10 @@ from kraftd.simulation.checkers.fetch_sessions import (
     METADATA,
     PartitionKey,
     SessionChecker,
-    Told,
+    Reported,
     Wanted,
     partitions_of,
-    told_of,
+    reported_of,
 )
 from kraftd.simulation.client_side import ClientSide
 from kraftd.simulation.process import Process
@@ -28,7 +28,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
 
 FETCH = 1
-PATIENCE_US = 2_000 * MS  # for an answer, beyond what a fetch may wait
+PATIENCE_US = 2_000 * MS  # for an answer, beyond the fetch's MaxWaitMs
 CATCH_UP_GAP_US = 10 * MS  # between fetches, once the world has healed
 MOVE_CHANCE = 0.04  # to another node, at a fetch
 VERSIONS = (11, 12, 13, 17, 18)
@@ -39,8 +39,8 @@ class FetchCall:
     """One fetch of a reader. `full` is what a full fetch would have returned when its answer was made."""
 
     __slots__ = (
-        "asked", "connection_id", "full", "last_epoch", "max_bytes", "number", "offset", "reader", "sent_us",
-        "session_epoch", "version", "was_parked",
+        "connection_id", "full", "last_epoch", "max_bytes", "number", "offset", "reader", "requested",
+        "sent_us", "session_epoch", "version", "was_parked",
     )  # fmt: skip
 
     def __init__(self, reader: SessionReader, number: int, session_epoch: int, max_bytes: int) -> None:
@@ -52,8 +52,8 @@ class FetchCall:
         self.max_bytes = max_bytes
         self.offset = reader.offset
         self.last_epoch = reader.last_epoch
-        self.asked = dict(reader.asked)
-        self.full: dict[PartitionKey, Told] = {}
+        self.requested = dict(reader.requested)
+        self.full: dict[PartitionKey, Reported] = {}
         self.sent_us = -1  # when it reached the node
         self.was_parked = False
 
@@ -71,7 +71,7 @@ class SessionReader:
         self.number = number
         self.dice = self.world.dice("reader", number)
         self.version: int = self.dice.choice(VERSIONS)
-        self.tells_epoch = self.dice.chance(0.5)  # of the last record that it has
+        self.sends_epoch = self.dice.chance(0.5)  # of the last record that it has
         self.side: ClientSide | None = None
         self.connection_id = 0
         self.call: FetchCall | None = None
@@ -84,8 +84,8 @@ class SessionReader:
         self.session_id = 0
         self.session_epoch = 0
         self.wanted: dict[PartitionKey, Wanted] = {METADATA.key(self.version): METADATA}
-        self.asked: dict[PartitionKey, FetchTopic] = {}
-        self.known: dict[PartitionKey, Told] = {}
+        self.requested: dict[PartitionKey, FetchTopic] = {}
+        self.known: dict[PartitionKey, Reported] = {}
 
     # --- asking ---
 
@@ -123,13 +123,13 @@ class SessionReader:
     def _fetch(self) -> None:
         dice = self.dice
         if dice.chance(0.1):
-            self._want_others()
+            self._change_topics()
         is_full = not self.session_epoch
-        before = {} if is_full else self.asked
-        self.asked = {
+        before = {} if is_full else self.requested
+        self.requested = {
             key: one.in_request(self.version, self._position(one)) for key, one in self.wanted.items()
         }
-        forgotten = [(key, topic) for key, topic in before.items() if key not in self.asked]
+        forgotten = [(key, topic) for key, topic in before.items() if key not in self.requested]
         large = self.world.healed or dice.chance(0.8)
         wait_ms = dice.choice((0, 50, 500))
         request = FetchRequest(
@@ -138,7 +138,7 @@ class SessionReader:
             max_bytes=1 << 20 if large else 100,
             session_id=self.session_id,
             session_epoch=self.session_epoch,
-            topics=[topic for key, topic in self.asked.items() if before.get(key) != topic],
+            topics=[topic for key, topic in self.requested.items() if before.get(key) != topic],
             forgotten_topics_data=[
                 ForgottenTopic(topic.topic, topic.topic_id, (key[1],)) for key, topic in forgotten
             ],
@@ -147,7 +147,7 @@ class SessionReader:
             self.known.pop(key, None)
         call = self.call = FetchCall(self, self.readers.next_number(), self.session_epoch, request.max_bytes)
         self.readers.send(call, request)
-        self.world.schedule.after(wait_ms * MS + PATIENCE_US, self._give_up, call)
+        self.world.schedule.after(wait_ms * MS + PATIENCE_US, self._expire, call)
 
     def _position(self, one: Wanted) -> FetchPartition:
         if one is not METADATA:
@@ -156,12 +156,12 @@ class SessionReader:
             one.partition,
             self.leader_epoch,
             self.offset,
-            self.last_epoch if self.tells_epoch and self.version >= 12 else -1,
+            self.last_epoch if self.sends_epoch and self.version >= 12 else -1,
             partition_max_bytes=1 << 20,
         )
 
-    def _want_others(self) -> None:
-        """Take a topic in, or let all but the metadata log go."""
+    def _change_topics(self) -> None:
+        """Add a topic to the session, or remove all but the metadata log."""
         if len(self.wanted) > 3:
             self.wanted = {METADATA.key(self.version): METADATA}
             return
@@ -172,7 +172,7 @@ class SessionReader:
         one = self.dice.choice(found)
         self.wanted[one.key(self.version)] = one
 
-    def _give_up(self, call: FetchCall) -> None:
+    def _expire(self, call: FetchCall) -> None:
         if self.call is call:
             self.world.trace.kinds["session fetch given up"] += 1
             self.begin_anew()
@@ -217,12 +217,12 @@ class SessionReader:
         self._later()
 
     def _learn(self, call: FetchCall, message: FetchResponse) -> None:
-        told = partitions_of(message, call.version)
+        answered = partitions_of(message, call.version)
         for key, one in self.known.items():
             self.known[key] = one._replace(has_records=False)
-        for key, data in told.items():
-            self.known[key] = told_of(data, has_records=bool(data.records))
-        of_log = told.get(METADATA.key(call.version))
+        for key, data in answered.items():
+            self.known[key] = reported_of(data, has_records=bool(data.records))
+        of_log = answered.get(METADATA.key(call.version))
         if of_log is not None:
             self._read(call, of_log)
 
@@ -238,9 +238,9 @@ class SessionReader:
             self.offset, self.last_epoch = self.side.view.log_start_offset, -1
         elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
             assert self.side is not None
-            in_answer = call.version >= 16  # the others ask for Metadata
-            told = data.current_leader.leader_epoch if in_answer else self.side.view.epoch
-            self.leader_epoch = max(self.leader_epoch, told)
+            in_answer = call.version >= 16  # older versions get it from Metadata
+            answered = data.current_leader.leader_epoch if in_answer else self.side.view.epoch
+            self.leader_epoch = max(self.leader_epoch, answered)
 
     def __repr__(self) -> str:
         return f"<SessionReader {self.number} at {self.offset}, {self.call!r} of {self.side!r}>"
@@ -320,8 +320,8 @@ class Readers:
         self.checks.made(side, call, message)
         call.was_parked = self.world.schedule.now_us > call.sent_us
         if call.session_epoch and not message.error_code and side.keeps(message.session_id):
-            asked = list(call.asked.values())
-            call.full = self.checks.full_fetch(side, asked, call.version, call.max_bytes)
+            requested = list(call.requested.values())
+            call.full = self.checks.full_fetch(side, requested, call.version, call.max_bytes)
         if not self._is_lost():
             self.world.schedule.after(self._delay_us(), call.reader.take_in, call, message)
 

@@ -36,7 +36,7 @@ class Outcome(Struct):
     effects: int = 0
     simulated_us: int = 0
     settled_us: int = -1
-    cpu_s: float = 0.0  # what it cost
+    cpu_s: float = 0.0  # processor time of the seed
     digest: str = ""
     kinds: dict[str, int] = field(default_factory=dict)
 
@@ -63,13 +63,13 @@ class Outcome(Struct):
 def run_seed(
     seed: int,
     faults: Sequence[Fault] | None = None,
-    tell: Callable[[str], None] | None = None,
+    echo: Callable[[str], None] | None = None,
     *,
     short: bool = False,
 ) -> Outcome:
     """Run one world to its end, or to the first invariant that does not hold."""
     started_s = time.process_time()
-    world = World(seed, faults=faults, tell=tell, short=short)
+    world = World(seed, faults=faults, echo=echo, short=short)
     outcome = Outcome(seed, repr(world.options), world.options.controllers, short)
     try:
         world.run()

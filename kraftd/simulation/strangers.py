@@ -13,7 +13,7 @@ from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message
 
 OTHER_CLUSTER = "another-cluster-000000"
-NOBODY = b"\x07" * 16
+STRANGER = b"\x07" * 16
 
 
 def stranger(dice: SeededDice, process: Process) -> tuple[Message, int]:
@@ -24,12 +24,19 @@ def stranger(dice: SeededDice, process: Process) -> tuple[Message, int]:
     cluster_id = OTHER_CLUSTER if kind < 4 else CLUSTER_ID
     if kind == 0:
         partition = vote.PartitionData(
-            0, epoch + 5, 99, NOBODY, process.host.directory_id, epoch + 4, end_offset + 100, dice.chance(0.5)
+            0,
+            epoch + 5,
+            99,
+            STRANGER,
+            process.host.directory_id,
+            epoch + 4,
+            end_offset + 100,
+            dice.chance(0.5),
         )
         return vote.VoteRequest(cluster_id, process.id, [vote.TopicData(METADATA_TOPIC, [partition])]), 2
     if kind == 1:
-        told = begin.PartitionData(0, process.host.directory_id, 99, epoch + 5)
-        topics = [begin.TopicData(METADATA_TOPIC, [told])]
+        started = begin.PartitionData(0, process.host.directory_id, 99, epoch + 5)
+        topics = [begin.TopicData(METADATA_TOPIC, [started])]
         endpoints = [begin.LeaderEndpoint("CONTROLLER", "n99", 9)]
         return begin.BeginQuorumEpochRequest(cluster_id, process.id, topics, endpoints), 1
     if kind == 2:
@@ -40,9 +47,9 @@ def stranger(dice: SeededDice, process: Process) -> tuple[Message, int]:
         topic = FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [fetched])
         return FetchRequest(cluster_id=cluster_id, replica_state=ReplicaState(99), topics=[topic]), 18
     late = vote.PartitionData(
-        0, max(1, epoch - 1), 99, NOBODY, process.host.directory_id, 0, end_offset, dice.chance(0.5)
+        0, max(1, epoch - 1), 99, STRANGER, process.host.directory_id, 0, end_offset, dice.chance(0.5)
     )
-    if epoch < 2:  # no older epoch: meant for another voter of this one
-        late.replica_epoch, late.voter_directory_id = epoch, NOBODY
+    if epoch < 2:  # there is no older epoch: send one meant for another voter
+        late.replica_epoch, late.voter_directory_id = epoch, STRANGER
         late.last_offset_epoch = 0 if epoch else 1
     return vote.VoteRequest(cluster_id, process.id, [vote.TopicData(METADATA_TOPIC, [late])]), 2

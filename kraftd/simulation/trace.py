@@ -23,8 +23,8 @@ class Trace:
     An event is a step of a replica (an event that it receives) or a performed effect of a replica.
     """
 
-    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
-        self.tell = tell
+    def __init__(self, echo: Callable[[str], None] | None = None) -> None:
+        self.echo = echo
         self.steps = 0
         self.effects = 0
         self.kinds: Counter[str] = Counter()
@@ -50,12 +50,12 @@ class Trace:
         """A fault or an act of the world, not of a replica."""
         self.kinds[kind] += 1
         self._buffer += f"{now_us} {kind} {what}".encode()
-        if self.tell is not None:
-            self.say(now_us, f"{kind} {' '.join(map(str, what))}".rstrip())
+        if self.echo is not None:
+            self.write(now_us, f"{kind} {' '.join(map(str, what))}".rstrip())
 
-    def say(self, now_us: int, text: str) -> None:
-        assert self.tell is not None
-        self.tell(f"{now_us / SECOND:12.6f} {text}")
+    def write(self, now_us: int, text: str) -> None:
+        assert self.echo is not None
+        self.echo(f"{now_us / SECOND:12.6f} {text}")
 
     def digest(self) -> str:
         self._hash.update(self._buffer)

@@ -57,12 +57,12 @@ class Call:
 class Operation:
     """An append (with values) or a read, from its request until its fate is known."""
 
-    __slots__ = ("asked_end", "base_offset", "end_offset", "number", "outcome", "values")
+    __slots__ = ("base_offset", "end_at_request", "end_offset", "number", "outcome", "values")
 
-    def __init__(self, number: int, values: list[bytes], asked_end: int) -> None:
+    def __init__(self, number: int, values: list[bytes], end_at_request: int) -> None:
         self.number = number
         self.values = values
-        self.asked_end = asked_end  # the end of everything acknowledged at its request
+        self.end_at_request = end_at_request  # the end of all appends acknowledged before its request
         self.base_offset = -1
         self.end_offset = -1
         self.outcome = "asked"
@@ -121,8 +121,8 @@ class Workload:
 
     # --- appends and reads ---
 
-    def _anyone(self) -> Process | None:
-        """Mostly a leader (two may believe to be it); sometimes another process."""
+    def _any_process(self) -> Process | None:
+        """Mostly a process that leads, or believes so; sometimes another one."""
         alive = [host.process for host in self.cluster.alive() if host.process is not None]
         leaders = [process for process in alive if process.core.is_leader]
         if leaders and not self.dice.chance(0.03):
@@ -130,7 +130,7 @@ class Workload:
         return self.dice.choice(alive) if alive else None
 
     def append(self) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         dice = self.dice
@@ -143,15 +143,15 @@ class Workload:
             values.insert(0, first_value())
         operation = self._operation(values)
         epoch = process.core.epoch - (1 if dice.chance(0.01) else 0)
-        self._tell(process, operation, AppendRequested(operation.number, values, epoch))
+        self._deliver(process, operation, AppendRequested(operation.number, values, epoch))
         return True
 
     def _read(self) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         operation = self._operation([])
-        self._tell(process, operation, AppendRequested(operation.number, [], process.core.epoch))
+        self._deliver(process, operation, AppendRequested(operation.number, [], process.core.epoch))
         return True
 
     def _upgrade(self) -> bool:
@@ -161,7 +161,7 @@ class Workload:
         self.world.trace.kinds["kraft.version asked"] += 1
         operation = self._operation([])
         event = KRaftVersionUpgradeRequested(operation.number, 1, leader.core.epoch, self.dice.chance(0.2))
-        self._tell(leader, operation, event)
+        self._deliver(leader, operation, event)
         return True
 
     def _operation(self, values: list[bytes]) -> Operation:
@@ -169,9 +169,9 @@ class Workload:
         operation = self.operations[self._number] = Operation(self._number, values, self.acknowledged_end)
         return operation
 
-    def _tell(self, process: Process, operation: Operation, event: Event) -> None:
+    def _deliver(self, process: Process, operation: Operation, event: Event) -> None:
         self._at.setdefault(process, set()).add(operation.number)
-        process.tell(event)
+        process.deliver(event)
 
     def append_settled(self, process: Process, effect: Any) -> None:
         """Note the fate of an operation; each has one."""
@@ -194,8 +194,8 @@ class Workload:
             committed = self.world.committed
             if effect.end_offset > committed.end or operation.end_offset > committed.end:
                 self._wrong(operation, f"is acknowledged, committed is {committed.end}")
-            if operation.end_offset < operation.asked_end:
-                self._wrong(operation, f"misses what was acknowledged before, to {operation.asked_end}")
+            if operation.end_offset < operation.end_at_request:
+                self._wrong(operation, f"misses what was acknowledged before, to {operation.end_at_request}")
             self.acknowledged_end = max(self.acknowledged_end, operation.end_offset)
             self.acknowledged += 1
         else:
@@ -224,7 +224,7 @@ class Workload:
     ) -> None:
         self._number += 1
         call = Call(self._number, kind, message, then)
-        process.tell(RequestReceived(call, message, version, LISTENER))
+        process.deliver(RequestReceived(call, message, version, LISTENER))
 
     def answered(self, process: Process, call: Call, message: Any) -> None:
         if call.then is not None:
@@ -235,7 +235,7 @@ class Workload:
 
     def _client_fetch(self) -> bool:
         """A broker, or a client without an id, reads the metadata log."""
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         core, dice = process.core, self.dice
@@ -299,7 +299,7 @@ class Workload:
         return then
 
     def _describe(self) -> bool:
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         topics = [DescribeTopic(METADATA_TOPIC, [DescribePartition(0)])]
@@ -310,7 +310,7 @@ class Workload:
         """Send a request of another cluster, for another voter, or of an old epoch: it may change nothing
         (S17).
         """
-        process = self._anyone()
+        process = self._any_process()
         if process is None:
             return False
         core = process.core
@@ -333,16 +333,16 @@ class Workload:
         process = self.dice.choice(alive).process
         if process is None or process.host.paused_until_us > self.world.schedule.now_us:
             return False
-        return process.ask_for_snapshot()
+        return process.request_snapshot()
 
     def _resign(self) -> bool:
         leader = self.cluster.leader()
         if leader is None or not self.dice.chance(0.3):
             return False
-        leader.tell(ResignRequested(leader.core.epoch))
+        leader.deliver(ResignRequested(leader.core.epoch))
         return True
 
-    def ask_controller(self, process: Any, effect: Any) -> None:
+    def send_to_controller(self, process: Any, effect: Any) -> None:
         """Do nothing: only whole controllers send these."""
         raise NotImplementedError
 

@@ -41,13 +41,13 @@ class World:
         *,
         options: Options | None = None,
         faults: Sequence[Fault] | None = None,
-        tell: Callable[[str], None] | None = None,
+        echo: Callable[[str], None] | None = None,
         short: bool = False,
     ) -> None:
         self.seed = seed
         self.options = options or draw_options(seed, short=short)
         self.schedule = Schedule()
-        self.trace = Trace(tell)
+        self.trace = Trace(echo)
         self.healed = False
         self.ending = False
         # What all checkers share.

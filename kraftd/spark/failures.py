@@ -16,7 +16,7 @@ _OURS = re.compile(r"kraftd\.spark\.errors\.InputError: ([^\n]+)")
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def ends_on_failure() -> Iterator[None]:
     """End the process with exit code 1 and one line on stderr when the input, or Spark, fails."""
     try:
         yield

@@ -9,7 +9,7 @@ from kraftd.log.segment import LOG_SUFFIX, offset_of_name
 from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import check_told_once, decode_identity
+from kraftd.metadata_dir.meta_properties import check_keys_are_unique, decode_identity
 from kraftd.spark.errors import InputError
 from kraftd.spark.storage import absolute, join, kind_of, list_files, read_bytes, size_of, split_name
 from kraftd.types import uuid_text
@@ -125,7 +125,7 @@ def _read_properties(directory: str) -> tuple[str | None, int | None, str | None
     if data is None:
         return None
     try:
-        check_told_once(data)
+        check_keys_are_unique(data)
         found = decode_identity(data)
     except ValueError as error:
         remedy = "Correct it, or take it away: without it the cluster is not known, and not compared"

@@ -31,8 +31,10 @@ def read_live(
 ) -> DataFrame:
     """The records that a listener serves, from the first on. options are the connector's own."""
     reader = session.readStream if stream else session.read
-    given = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": METADATA_TOPIC}
-    rows = reader.format("kafka").options(**{"startingOffsets": "earliest", **given, **options}).load()
+    source_options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": METADATA_TOPIC}
+    rows = (
+        reader.format("kafka").options(**{"startingOffsets": "earliest", **source_options, **options}).load()
+    )
     return decode_values(rows)
 
 

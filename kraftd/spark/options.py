@@ -44,9 +44,9 @@ class SourceOptions:
     columns: bool
 
 
-def parse_options(given: Mapping[str, str]) -> SourceOptions:
+def parse_options(raw: Mapping[str, str]) -> SourceOptions:
     """Parse Spark's options, whose names ignore case. Raises InputError."""
-    options = {key.lower(): given[key] for key in given}
+    options = {key.lower(): raw[key] for key in raw}
     for key in options:
         if key not in _KNOWN and key not in _SPARKS_OWN:
             raise InputError(f"option {key} is not known; known are {', '.join(_KNOWN.values())}")

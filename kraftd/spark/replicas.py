@@ -271,7 +271,7 @@ def _last_voters(
             if only_first:
                 break
     except (CorruptBatch, ProtocolError):
-        pass  # the task that reads this batch reports it
+        pass  # the task that reads this batch reports the damage
     finally:
         file.close()
     return found

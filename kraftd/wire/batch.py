@@ -26,7 +26,7 @@ HEADER_BYTES = 61
 MAGIC = 2
 
 _HEADER = Struct(">qiibIhiqqqhii")
-_AFTER_CRC = Struct(">hiqqqhii")  # attributes ... record count, what the checksum covers of the header
+_AFTER_CRC = Struct(">hiqqqhii")  # attributes to record count: the checksummed part of the header
 _BEFORE_CRC = Struct(">qiibI")
 _LENGTH_AT = 8
 _LENGTH_END = 12  # the length field counts the bytes after it
@@ -36,7 +36,7 @@ _CODEC = 0x07
 _ATTRIBUTES_LOW_AT = 22
 _MIN_RECORD_BYTES = 7
 _CONTROL_KEY = Struct(">hh")
-_TUPLE_OF: Any = tuple.__new__  # a named tuple of as many values as it has fields, which nothing counts
+_TUPLE_OF: Any = tuple.__new__  # makes a named tuple without checking the number of values
 
 
 class CorruptBatch(ValueError):

@@ -60,7 +60,7 @@ def _into_buffer(
         try:
             return bytes(memoryview(buffer)[: read(data, buffer)])
         except failure:
-            pass  # too small, or damaged: the maximum buffer decides
+            pass  # too small, or damaged: retry with the maximum buffer
     buffer = bytearray(limit_bytes)
     try:
         return bytes(memoryview(buffer)[: read(data, buffer)])

@@ -60,7 +60,7 @@ def decode_record(view: bytes | memoryview) -> VersionedRecord:
         )
     found = _CLASSES.get(key)
     if found is None:
-        found = _look_up(key)
+        found = _find_type(key)
     cls, first, last = found
     if not first <= version <= last:
         raise ProtocolError(cls.__name__, "", 2, f"version {version}, only {first} to {last} are read")
@@ -98,7 +98,7 @@ def decode_runs(batch: Batch) -> Iterator[list[Message]]:
 _CLASSES: dict[int, tuple[type[Message], int, int]] = {}
 
 
-def _look_up(key: int) -> tuple[type[Message], int, int]:
+def _find_type(key: int) -> tuple[type[Message], int, int]:
     """Class, first and last version of a record's key. Raises ProtocolError when there is none."""
     try:
         cls = metadata_record_class(key)

@@ -12,12 +12,14 @@ from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.table import FieldRow, MessageTable, class_of, table_of, within
 
-MAX_STRUCTS_PER_TURN = 2_000  # encoded and freed in about 2 ms
+MAX_STRUCTS_PER_SLICE = 2_000  # encoded and freed in about 2 ms
 
-Turns = Generator[None, None, list[Buffer]]
+SlicedParts = Generator[None, None, list[Buffer]]
 
 
-def encode_in_turns(message: Message, version: int, structs_per_turn: int = MAX_STRUCTS_PER_TURN) -> Turns:
+def encode_in_slices(
+    message: Message, version: int, structs_per_slice: int = MAX_STRUCTS_PER_SLICE
+) -> SlicedParts:
     """The parts of ``encode``, with a pause after each slice of the longest list of the message.
 
     A slice has at most so many structs, those in lists of its rows counted; a row with more of them is itself
@@ -25,11 +27,11 @@ def encode_in_turns(message: Message, version: int, structs_per_turn: int = MAX_
     Raises EncodeError.
     """
     kind = type(message)
-    place = _longest(kind, table_of(kind).name, version, message, structs_per_turn)
+    place = _longest(kind, table_of(kind).name, version, message, structs_per_slice)
     if place is None:
         return encode(message, version)
     slices = _Slices(place, lambda struct: b"".join(encode(struct, version)))
-    return (yield from slices.of(message, structs_per_turn))
+    return (yield from slices.of(message, structs_per_slice))
 
 
 def struct_count(struct: Message, lists: tuple[str, ...]) -> int:
@@ -95,7 +97,7 @@ class _Slices:
         self._place = place
         self._encode_struct = encode_struct
 
-    def of(self, struct: Message, budget: int) -> Turns:
+    def of(self, struct: Message, budget: int) -> SlicedParts:
         """The parts of a struct; consumes its list."""
         place = self._place
         rows: list[Message] = getattr(struct, place.attribute)

@@ -13,13 +13,13 @@ from kraftd.host.cluster_view import NodeView
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.raft.events import DeadlineReached
-from kraftd.requests.effects import Answer, AuditLine, CloseConnection, Say
+from kraftd.requests.effects import Answer, AuditLine, CloseConnection, LogLine
 from kraftd.requests.events import (
     AnswerNotWritten,
     CallHandedOver,
     ConnectionClosed,
     FramesReceived,
-    TurnCame,
+    SliceDue,
 )
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC_ID, Endpoint
@@ -42,7 +42,7 @@ class ClientHouse(House):
             lambda: self.dice.below(1 << 30) + 1,
             authorizer,
         )
-        self.asked: list[effects.Ask] = []
+        self.asked: list[effects.SendToNode] = []
         self.reads: list[effects.AnswerFetch] = []
         self.turns_taken = 0
         self._marks = self.view.marks()
@@ -63,18 +63,18 @@ class ClientHouse(House):
                     self._fill(effect)
                 case CloseConnection():
                     self.closed[effect.connection_id] = effect.reason
-                case effects.TakeClientTurn():
+                case effects.ScheduleClientSlice():
                     self.turns_taken += 1
-                    self.client_step(TurnCame())
+                    self.client_step(SliceDue())
                 case effects.HandToController():
                     self.step(CallHandedOver(effect.call))
-                case effects.Ask():
+                case effects.SendToNode():
                     self.asked.append(effect)
                 case effects.LookUpTimes():
                     self._look_up(effect)
                 case AuditLine():
                     self.audited.append(effect)
-                case Say():
+                case LogLine():
                     self.keep_line(effect)
                 case _:
                     raise AssertionError(f"an effect that nobody performs: {effect!r}")

@@ -10,7 +10,7 @@ import pytest
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.configs.description import RESOURCE_US
 from kraftd.controller.quotas.describe import describe_client_quotas
-from kraftd.controller.turns import MAX_TURN_WORK_US, at_once
+from kraftd.controller.slices import MAX_SLICE_WORK_US, at_once
 from kraftd.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,
@@ -211,4 +211,4 @@ def test_configs_of_many_topics_are_described_in_several_callbacks(house: Client
         answer = house.client_ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(asked))
         expected = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if prefix == "none" else 0
         assert {one.error_code for one in answer.results} == {expected}
-        assert house.turns_taken - before >= 1_000 * RESOURCE_US // MAX_TURN_WORK_US
+        assert house.turns_taken - before >= 1_000 * RESOURCE_US // MAX_SLICE_WORK_US

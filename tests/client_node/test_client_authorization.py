@@ -9,7 +9,7 @@ import pytest
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.client_node.effects import Answered
 from kraftd.client_node.operations import DECISION_US
-from kraftd.controller.turns import MAX_TURN_WORK_US
+from kraftd.controller.slices import MAX_SLICE_WORK_US
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
@@ -158,7 +158,7 @@ def test_broker_is_asked_only_for_groups_that_the_client_may_describe(
     (ask,) = house.asked
     assert (ask.message.coordinator_keys, ask.listener) == (("h",), "PLAINTEXT")
     found = FindCoordinatorResponse(coordinators=[Coordinator("h", 1, "127.0.0.1", 9093)])
-    house.client_step(Answered(ask.ask_id, found))
+    house.client_step(Answered(ask.request_id, found))
     told = [(one.key, one.node_id, one.error_code) for one in house.answer(place).coordinators]
     assert told == [("g", -1, ErrorCode.GROUP_AUTHORIZATION_FAILED), ("h", 1, 0)]
 
@@ -204,9 +204,9 @@ def test_denied_topics_are_decided_in_several_callbacks_too(
     house.create(*[f"hidden-{number}" for number in range(1_000)])
     before = house.turns_taken
     assert house.client_ask(ApiKey.METADATA, 12, MetadataRequest(None)).topics == []
-    assert house.turns_taken - before >= 1_000 * DECISION_US // MAX_TURN_WORK_US
+    assert house.turns_taken - before >= 1_000 * DECISION_US // MAX_SLICE_WORK_US
     grant(authorizer, allow(TOPIC, "*", AclOperation.ALL))
     before = house.turns_taken
     request = MetadataRequest(None, include_topic_authorized_operations=True)
     assert len(house.client_ask(ApiKey.METADATA, 12, request).topics) > 1_000
-    assert house.turns_taken - before >= 9 * 1_000 * DECISION_US // MAX_TURN_WORK_US
+    assert house.turns_taken - before >= 9 * 1_000 * DECISION_US // MAX_SLICE_WORK_US

@@ -78,7 +78,7 @@ def test_fault_in_an_answer_that_waits_for_a_commit(house: ClientHouse, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"), [(LogSource, "look"), (LogSource, "read"), (Subscription, "partition_changed")]
+    ("owner", "name"), [(LogSource, "availability"), (LogSource, "read"), (Subscription, "partition_changed")]
 )
 @pytest.mark.parametrize("session_epoch", [-1, 0])
 def test_fault_in_the_completion_of_a_parked_fetch(

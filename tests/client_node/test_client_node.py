@@ -496,12 +496,12 @@ def test_brokers_are_asked_for_coordinators_one_after_another(house: ClientHouse
     place = house.client_send(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("group"))
     (first,) = house.asked
     assert first.destination.node_id == 1 and first.message.coordinator_keys == ("group",)
-    house.client_step(Answered(first.ask_id, None))
+    house.client_step(Answered(first.request_id, None))
     house.client_advance(RETRY_MS)
     second = house.asked[-1]
     assert second.destination.node_id == 2
     found = FindCoordinatorResponse(coordinators=[Coordinator("group", 2, "127.0.0.1", 9094)])
-    house.client_step(Answered(second.ask_id, found))
+    house.client_step(Answered(second.request_id, found))
     assert (house.answer(place).node_id, house.answer(place).port) == (2, 9094)
     assert house.answer(place).error_message == "NONE"
     assert not len(house.clients.passing_on)
@@ -509,7 +509,7 @@ def test_brokers_are_asked_for_coordinators_one_after_another(house: ClientHouse
 
 def test_without_an_answer_of_any_broker_the_client_gets_a_retriable_error(house: ClientHouse) -> None:
     place = house.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest(coordinator_keys=("g",)))
-    house.client_step(Answered(house.asked[0].ask_id, None))
+    house.client_step(Answered(house.asked[0].request_id, None))
     house.client_advance(RETRY_MS)
     assert house.answer(place).coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -521,7 +521,7 @@ def ask_for_a_coordinator(house: ClientHouse) -> tuple[int, int]:
 def coordinator(house: ClientHouse, ask: int, node_id: int) -> None:
     """Answer the Ask at a place among all, as a broker."""
     found = FindCoordinatorResponse(coordinators=[Coordinator("g", node_id, "127.0.0.1", 9094)])
-    house.client_step(Answered(house.asked[ask].ask_id, found))
+    house.client_step(Answered(house.asked[ask].request_id, found))
 
 
 def test_broker_that_is_slow_does_not_hold_up_the_client(house: ClientHouse) -> None:
@@ -542,7 +542,7 @@ def test_slow_brokers_answer_counts_when_no_other_broker_has_one(house: ClientHo
     house.unfenced(2)
     place = ask_for_a_coordinator(house)
     house.client_advance(PATIENCE_MS)
-    house.client_step(Answered(house.asked[1].ask_id, None))
+    house.client_step(Answered(house.asked[1].request_id, None))
     house.client_advance(PATIENCE_MS)
     assert place not in house.answers
     coordinator(house, 0, 1)
@@ -564,7 +564,7 @@ def test_late_answer_of_a_broker_is_ignored(house: ClientHouse) -> None:
 def test_unusable_answer_of_a_broker_fails_one_call_only(house: ClientHouse) -> None:
     house.may_fail = True
     place = house.client_send(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g"))
-    house.client_step(Answered(house.asked[0].ask_id, FindCoordinatorResponse()))
+    house.client_step(Answered(house.asked[0].request_id, FindCoordinatorResponse()))
     assert house.answer(place).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert not len(house.clients.passing_on)
 

@@ -8,7 +8,7 @@ import pytest
 
 from kraftd.acl import AclOperation
 from kraftd.client_node import api_75_describe_topic_partitions as api
-from kraftd.controller import turns
+from kraftd.controller import slices
 from kraftd.messages.describe_topic_partitions_request import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -97,7 +97,7 @@ def test_very_many_topics_are_described_in_several_callbacks(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api, "NAMES_PER_CALLBACK", 10)
-    monkeypatch.setattr(turns, "MAX_TURN_WORK_US", 750)
+    monkeypatch.setattr(slices, "MAX_SLICE_WORK_US", 750)
     names = [f"n{number:02}" for number in range(50)]
     house.create(*names)
     before = house.turns_taken

@@ -78,6 +78,6 @@ def test_fetch_that_fails_at_its_start_is_refused_and_forgotten(
         raise ValueError("planted")
 
     house.may_fail = True
-    monkeypatch.setattr(LogSource, "look", look)
+    monkeypatch.setattr(LogSource, "availability", look)
     assert house.client_ask(ApiKey.FETCH, 17, consuming(0)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert not house.clients._fetch_calls

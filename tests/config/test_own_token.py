@@ -49,7 +49,7 @@ def test_a_grant_is_made_of_kafkas_keys_and_their_defaults(tmp_path: Path) -> No
         "hush",
         "",
     )
-    assert made.tls is not None and not made.tls.truststore.given
+    assert made.tls is not None and not made.tls.truststore.is_configured
     assert (made.connect_timeout_ms, made.read_timeout_ms) == (10_000, 10_000)
     assert (made.retry_backoff_ms, made.retry_backoff_max_ms) == (100, 10_000)
     assert (made.url_encodes, made.subject_claim, made.refresh) == (False, "sub", RefreshRules())

@@ -134,7 +134,7 @@ def test_a_leader_gives_every_broker_a_new_session_once_its_records_are_written(
         activated_kinds(image, bootstrap())
         activated_kinds(image, bootstrap())
     ctx = context(image)
-    ctx.heartbeats.heard(1, 7, 0)
+    ctx.heartbeats.renew(1, 7, 0)
     decision = activate(ctx, bootstrap())
     assert ctx.heartbeats.has_valid_session(1, 7, 0)
     assert decision.after is not None

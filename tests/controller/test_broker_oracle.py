@@ -16,7 +16,7 @@ import pytest
 from kraftd.controller.activation import activate
 from kraftd.controller.brokers.producer_ids import allocate_producer_ids
 from kraftd.controller.brokers.registration import register_broker, unregister_broker
-from kraftd.controller.brokers.states import broker_heartbeat, fence_stale_broker, hear_heartbeat
+from kraftd.controller.brokers.states import broker_heartbeat, fence_stale_broker, renew_session
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.features.controllers import register_controller
@@ -193,7 +193,7 @@ class World:
             )
 
         def decide(ctx: Context) -> Decision[Any]:
-            hear_heartbeat(ctx, request)
+            renew_session(ctx, request)
             return broker_heartbeat(ctx, request)
 
         self.request("heartbeat", 2, request, decide)

@@ -13,8 +13,8 @@ from kraftd.controller.brokers.states import (
     begin_heartbeat,
     broker_heartbeat,
     fence_stale_broker,
-    hear_heartbeat,
     leave_partitions,
+    renew_session,
 )
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -34,7 +34,7 @@ def beat(cluster: Cluster, broker_id: int, now_ms: int = 1_000, **wanted: Any) -
     for name, value in wanted.items():
         setattr(request, name, value)
     ctx = replace(cluster.ctx, now_ms=now_ms)
-    hear_heartbeat(ctx, request)
+    renew_session(ctx, request)
     decision = broker_heartbeat(ctx, request)
     cluster.apply(decision.records)
     assert decision.after is not None
@@ -85,7 +85,7 @@ def test_a_heartbeat_of_another_broker_epoch_is_stale(epoch: int) -> None:
 def test_heartbeats_of_unregistered_brokers_are_not_kept() -> None:
     cluster = Cluster().broker(1)
     for broker_id, epoch in ((1, 100), (2, 101), (-1, -1)):
-        hear_heartbeat(cluster.ctx, BrokerHeartbeatRequest(broker_id, epoch))
+        renew_session(cluster.ctx, BrokerHeartbeatRequest(broker_id, epoch))
     assert cluster.heartbeats.next_deadline_ms() is None
 
 
@@ -136,7 +136,7 @@ def test_the_records_of_a_brokers_state_may_be_many_batches() -> None:
     cluster = Cluster().brokers(1, 2)
     cluster.topic("t", (1, 2))
     assert broker_heartbeat(cluster.ctx, BrokerHeartbeatRequest(1, 101, 99, want_fence=True)).atomic is False
-    cluster.heartbeats.heard(1, 101, 1_000)
+    cluster.heartbeats.renew(1, 101, 1_000)
     assert fence_stale_broker(replace(cluster.ctx, now_ms=20_000)).atomic is False
 
 
@@ -266,7 +266,7 @@ def test_a_silent_broker_leaves_partitions_in_several_calls_and_is_then_fenced(
         cluster = Cluster(elr=elr).brokers(1, 2, 3)
         for number, replicas in enumerate([(1,), (1, 2), (2, 1), (1, 2, 3), (3, 2, 1), (2, 3)] * 4):
             cluster.topic(f"t{number}", replicas)
-        cluster.heartbeats.heard(1, cluster.image.brokers[1].epoch, 1_000)
+        cluster.heartbeats.renew(1, cluster.image.brokers[1].epoch, 1_000)
         return cluster
 
     at_once, in_parts = silent(), silent()
@@ -306,7 +306,7 @@ def test_a_loads_notes_are_settled_before_a_silent_broker_is_fenced(
 ) -> None:
     monkeypatch.setattr(image_module, "_MAX_ENTRIES_SETTLED_PER_CALL", 2)
     cluster = with_ten_loaded_topics()
-    cluster.heartbeats.heard(1, cluster.image.brokers[1].epoch, 1_000)
+    cluster.heartbeats.renew(1, cluster.image.brokers[1].epoch, 1_000)
     ctx, calls = replace(cluster.ctx, now_ms=20_000), []
     for _ in range(20):
         decision = fence_stale_broker(ctx)
@@ -347,7 +347,7 @@ def test_partitions_that_do_not_change_do_not_count_towards_the_limit(
     monkeypatch.setattr(broker_states, "MAX_PARTITIONS_PER_CALL", 1)
     cluster = Cluster().brokers(1, 2)
     cluster.topic("t", *[partition((2, 1), isr=(2,))] * 10, (1, 2))
-    cluster.heartbeats.heard(1, 101, 1_000)
+    cluster.heartbeats.renew(1, 101, 1_000)
     assert expire(cluster, 20_000) == [1]
     assert not list(cluster.image.partitions_led_by(1))
 
@@ -368,7 +368,7 @@ def test_a_silent_broker_whose_heartbeats_resume_stays(monkeypatch: pytest.Monke
     answer = beat(cluster, 1, 10_001)
     assert (answer.is_fenced, answer.should_shut_down) == (False, False)
     for broker_id in (2, 3):
-        cluster.heartbeats.heard(broker_id, 100 + broker_id, 10_001)
+        cluster.heartbeats.renew(broker_id, 100 + broker_id, 10_001)
     none = fence_stale_broker(replace(cluster.ctx, now_ms=10_001))
     assert none.answer is False and none.after is not None
     none.after(cluster.image.offset + 1)
@@ -470,13 +470,13 @@ def test_a_leaving_broker_also_leaves_partitions_that_it_gets_meanwhile(
 
 def test_the_end_of_an_earlier_registrations_session_has_no_effect() -> None:
     cluster = Cluster().broker(1)
-    cluster.heartbeats.heard(1, 7, 1_000)
+    cluster.heartbeats.renew(1, 7, 1_000)
     assert expire(cluster, 20_000) == []
 
 
 def test_a_new_leader_gives_unfenced_brokers_a_whole_session() -> None:
     cluster = Cluster().broker(1).broker(2, fenced=True)
-    cluster.heartbeats.heard(1, 101, 1_000)
+    cluster.heartbeats.renew(1, 101, 1_000)
     started = activate(replace(cluster.ctx, now_ms=9_000), [])
     assert started.after is not None
     started.after(cluster.image.offset + 1)

@@ -93,7 +93,7 @@ def test_the_same_incarnation_keeps_its_epoch_and_its_state() -> None:
 def test_a_new_incarnation_waits_for_the_end_of_the_old_session() -> None:
     cluster = Cluster()
     epoch = register(cluster, request())
-    cluster.heartbeats.heard(1, epoch, 1_000)
+    cluster.heartbeats.renew(1, epoch, 1_000)
     assert refused(cluster, request(incarnation=2)) == (
         ErrorCode.DUPLICATE_BROKER_REGISTRATION,
         "Broker 1 is registered and alive with another incarnation; "

@@ -17,7 +17,7 @@ def heartbeats_of(cluster: Cluster) -> tuple[BrokerHeartbeats, dict[int, BrokerS
 def test_a_session_is_valid_to_its_last_millisecond_and_stale_one_later() -> None:
     heartbeats, _ = heartbeats_of(Cluster())
     assert (heartbeats.stale(1 << 40), heartbeats.next_deadline_ms()) == (None, None)
-    heartbeats.heard(1, 101, 5_000)
+    heartbeats.renew(1, 101, 5_000)
     ends_ms = 5_000 + SESSION_MS
     assert heartbeats.next_deadline_ms() == ends_ms + 1
     assert heartbeats.has_valid_session(1, 101, ends_ms)
@@ -31,8 +31,8 @@ def test_a_session_is_valid_to_its_last_millisecond_and_stale_one_later() -> Non
 def test_the_broker_that_was_silent_for_longest_is_stale_first() -> None:
     heartbeats, _ = heartbeats_of(Cluster())
     for broker_id in (1, 2):
-        heartbeats.heard(broker_id, 100, broker_id)
-    heartbeats.heard(1, 100, 3)
+        heartbeats.renew(broker_id, 100, broker_id)
+    heartbeats.renew(1, 100, 3)
     late_ms = 3 * SESSION_MS
     assert heartbeats.stale(late_ms) == (2, 100)
     heartbeats.end_session(2, 99)  # of another registration
@@ -47,7 +47,7 @@ def test_the_broker_that_was_silent_for_longest_is_stale_first() -> None:
 def test_silence_is_the_time_since_the_last_heartbeat_up_to_a_session() -> None:
     heartbeats, brokers = heartbeats_of(Cluster().broker(1))
     assert heartbeats.silent_ms(brokers[1], 5_000) == SESSION_MS
-    heartbeats.heard(1, brokers[1].epoch, 5_000)
+    heartbeats.renew(1, brokers[1].epoch, 5_000)
     assert [heartbeats.silent_ms(brokers[1], now_ms) for now_ms in (5_000, 5_001, 1 << 40)] == [
         0,
         1,
@@ -57,7 +57,7 @@ def test_silence_is_the_time_since_the_last_heartbeat_up_to_a_session() -> None:
 
 def test_a_new_leader_forgets_and_gives_unfenced_brokers_a_whole_session() -> None:
     heartbeats, brokers = heartbeats_of(Cluster().brokers(1, 2).broker(3, fenced=True))
-    heartbeats.heard(3, brokers[3].epoch, 1)
+    heartbeats.renew(3, brokers[3].epoch, 1)
     heartbeats.note(brokers[1], 7, NO_OFFSET)
     heartbeats.departures[1] = Departure(1, brokers[1].epoch, [])
     heartbeats.start(brokers.values(), 500)

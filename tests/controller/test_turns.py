@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from kraftd.controller.turns import MAX_TURN_WORK_US, InTurns, Pace, Turns, at_once
+from kraftd.controller.slices import MAX_SLICE_WORK_US, Pace, Sliced, Slices, at_once
 
 
 def test_a_callback_ends_once_its_budget_of_work_is_used_up() -> None:
     pace = Pace()
-    assert [pace.spent(work) for work in (MAX_TURN_WORK_US - 1, 1)] == [False, True]
+    assert [pace.spent(work) for work in (MAX_SLICE_WORK_US - 1, 1)] == [False, True]
     assert [pace.spent(work) for work in (1_000, 1_000, 499, 1)] == [False, False, False, True]
-    assert [pace.spent(work) for work in (MAX_TURN_WORK_US + 1, 1, MAX_TURN_WORK_US)] == [True, False, True]
+    assert [pace.spent(work) for work in (MAX_SLICE_WORK_US + 1, 1, MAX_SLICE_WORK_US)] == [True, False, True]
 
 
-def _counted(turns: int, *, name: str) -> Turns[str]:
+def _counted(turns: int, *, name: str) -> Slices[str]:
     """Count."""
     for _ in range(turns):
         yield
@@ -20,7 +20,7 @@ def _counted(turns: int, *, name: str) -> Turns[str]:
 
 
 def test_sliced_work_can_be_done_at_once_or_slice_by_slice() -> None:
-    counted = InTurns(_counted)
+    counted = Sliced(_counted)
     assert (counted.__name__, counted.__doc__) == ("_counted", "Count.")  # type: ignore[attr-defined]
     assert counted(3, name="a") == at_once(counted.begin(3, name="a")) == "a"
     assert list(counted.begin(3, name="a")) == [None] * 3

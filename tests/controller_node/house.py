@@ -152,14 +152,14 @@ class House:
                     self.closed[effect.connection_id] = effect.reason
                 case AuditLine():
                     self.audited.append(effect)
-                case effects.Say():
+                case effects.LogLine():
                     self.keep_line(effect)
-                case effects.TakeTurn():
+                case effects.ScheduleSlice():
                     if self.turns_come_by_themselves:
-                        self.events.append(events.TurnCame())
-                case effects.EndTurn():
+                        self.events.append(events.SliceDue())
+                case effects.ScheduleFlush():
                     if self.turns_end_by_themselves:
-                        self.events.append(events.TurnEnded())
+                        self.events.append(events.FlushDue())
                 case effects.ReadCommitted():
                     data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
                     self.events.append(events.CommittedRead(effect.offset, data))
@@ -179,7 +179,7 @@ class House:
                 case _:
                     raise AssertionError(f"an unknown effect: {effect!r}")
 
-    def keep_line(self, line: effects.Say) -> None:
+    def keep_line(self, line: effects.LogLine) -> None:
         """Keep a log line, which must be a known one, or raise the exception that it reports."""
         failure = line.fields.get("exc_info")
         if isinstance(failure, Exception) and not self.may_fail:

@@ -10,7 +10,7 @@ import pytest
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller_node import replay
 from kraftd.controller_node.acl_publisher import AclPublisher
-from kraftd.controller_node.events import TurnCame
+from kraftd.controller_node.events import SliceDue
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraftd.metadata.state import AclState
@@ -76,7 +76,7 @@ def test_very_many_acls_are_loaded_in_slices_and_take_effect_together(
     while not authorizer.loaded:
         with pytest.raises(AuthorizerNotReady):
             authorizer.may_read("t5")
-        again.step(TurnCame())
+        again.step(SliceDue())
     assert max(authorizer.counts) <= RECORDS_PER_SLICE + 20  # a slice ends with a batch
     assert sum(authorizer.counts) == ACL_COUNT + 1
     assert (

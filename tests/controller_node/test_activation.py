@@ -10,7 +10,7 @@ import pytest
 from kraftd.controller_node.activation import Leadership
 from kraftd.controller_node.effects import ControllerActivated
 from kraftd.raft.effects import LeadershipChanged
-from kraftd.requests.effects import Say
+from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox
 
 NODE_ID, OTHER_ID, EPOCH, LOG_END, HIGH_WATERMARK = 100, 7, 5, 40, 38
@@ -43,7 +43,7 @@ class Desk:
         registration: Any = SimpleNamespace(
             write=lambda: note("write registration"),
             attempt=lambda: note("attempt"),
-            look_for_a_twin=lambda: note("look for a twin"),
+            check_for_twin=lambda: note("look for a twin"),
         )
         sayings: Any = SimpleNamespace(forget=lambda: note("forget sayings"))
         identity: Any = SimpleNamespace(node_id=NODE_ID)
@@ -103,8 +103,8 @@ STEPS_DOWN = [
 ]
 
 
-def active_line(epoch: int = EPOCH) -> Say:
-    return Say("info", "active controller", {"epoch": epoch, "node_id": NODE_ID, "next_offset": LOG_END})
+def active_line(epoch: int = EPOCH) -> LogLine:
+    return LogLine("info", "active controller", {"epoch": epoch, "node_id": NODE_ID, "next_offset": LOG_END})
 
 
 def test_a_leader_whose_image_is_complete_becomes_active_at_once() -> None:
@@ -158,7 +158,7 @@ def test_a_leadership_that_ends_with_its_first_records_starts_nothing() -> None:
 )
 def test_another_leader_or_none_is_logged(leader_id: int | None, text: str, leader: str) -> None:
     desk = Desk()
-    assert desk.change(leader_id) == [Say("info", text, {"leader": leader, "epoch": EPOCH}), "attempt"]
+    assert desk.change(leader_id) == [LogLine("info", text, {"leader": leader, "epoch": EPOCH}), "attempt"]
     assert desk.leadership.last_leader_id == leader_id
     assert desk.leadership.leaders_seen == (leader_id is not None)
 
@@ -178,7 +178,7 @@ def test_a_lost_leadership_undoes_what_is_not_committed_and_refuses_what_waits(l
     desk.change(NODE_ID)
     down, _, *done = desk.change(leader_id, EPOCH + 1)
     fields = {"epoch": EPOCH, "new_epoch": EPOCH + 1, "undone_to": HIGH_WATERMARK - 1}
-    assert down == Say("warning", "no longer the active controller", fields)
+    assert down == LogLine("warning", "no longer the active controller", fields)
     assert done == [*STEPS_DOWN, "attempt"]
     assert desk.standing.active_epoch is None
 
@@ -188,7 +188,7 @@ def test_a_leader_of_a_later_epoch_steps_down_before_it_becomes_active_again() -
     desk.change(NODE_ID)
     assert desk.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
     down, *effects = desk.change(NODE_ID, EPOCH + 2)
-    assert isinstance(down, Say) and down.fields["new_epoch"] == EPOCH + 2
+    assert isinstance(down, LogLine) and down.fields["new_epoch"] == EPOCH + 2
     assert effects == [
         active_line(EPOCH + 2),
         ControllerActivated(EPOCH + 2),

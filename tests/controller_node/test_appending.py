@@ -32,7 +32,7 @@ def record_counts(house: House, from_offset: int) -> list[int]:
 
 
 def end_turn(house: House) -> None:
-    house.step(events.TurnEnded())
+    house.step(events.FlushDue())
 
 
 def test_decisions_of_one_callback_are_one_batch(house: House) -> None:

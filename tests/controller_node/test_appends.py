@@ -11,7 +11,7 @@ from kraftd.controller.decision import Refusal
 from kraftd.controller_node import appending
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
-from kraftd.controller_node.effects import EndTurn
+from kraftd.controller_node.effects import ScheduleFlush
 from kraftd.controller_node.faults import HalfChanged
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
@@ -42,7 +42,7 @@ class Desk:
             core=SimpleNamespace(log_end_offset=LOG_END),
             step=self._step,
             perform=self._perform,
-            tell=lambda event: self.events.append(("told", event)),
+            deliver=lambda event: self.events.append(("told", event)),
         )
         image: Any = SimpleNamespace(
             apply_all=lambda messages, base, epoch: self.applied.append((len(messages), base, epoch))
@@ -90,14 +90,14 @@ def test_small_decisions_share_an_append_and_are_applied_at_once() -> None:
     assert desk.append(2, call=call) == LOG_END + 2
     assert desk.append(3) == desk.appends.next_offset == desk.appends.decided_end == LOG_END + 5
     assert len(desk.appends) == 5
-    assert desk.events == [] and desk.outbox.take() == [EndTurn()]
+    assert desk.events == [] and desk.outbox.take() == [ScheduleFlush()]
     assert desk.parked == [(1, LOG_END + 2), LOG_END + 5]
     assert desk.noted == [(LOG_END + 2, call), (LOG_END + 5, None)]
     first, second = [(2, LOG_END, EPOCH), (2, LOG_END + 2)], [(3, LOG_END + 2, EPOCH), (3, LOG_END + 5)]
     assert desk.applied == [*first, *second]
-    desk.answer = [EndTurn()]
+    desk.answer = [ScheduleFlush()]
     desk.appends.flush()
-    assert desk.events == [requested(1, 5)] and desk.performed == [EndTurn()]
+    assert desk.events == [requested(1, 5)] and desk.performed == [ScheduleFlush()]
     assert len(desk.appends) == 0
     desk.appends.flush()
     assert len(desk.events) == 1
@@ -127,7 +127,7 @@ def test_records_that_do_not_fit_into_the_pending_batch_begin_another(
         desk.append(count)
     assert desk.events == [requested(1, 3)]
     assert desk.parked == [(1, LOG_END + 2), LOG_END + 3, (2, LOG_END + 1)]
-    assert desk.outbox.take() == [EndTurn(), EndTurn()]
+    assert desk.outbox.take() == [ScheduleFlush(), ScheduleFlush()]
 
 
 def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch:
 )
 def test_a_refusal_of_the_core_refuses_the_decision(error: ErrorCode, code: ErrorCode) -> None:
     desk = Desk()
-    desk.answer = [EndTurn(), raft_effects.AppendRefused(1, error)]
+    desk.answer = [ScheduleFlush(), raft_effects.AppendRefused(1, error)]
     with pytest.raises(Refusal) as refusal:
         desk.appends.request([VALUE] * 3, EPOCH, True)
     assert refusal.value.code == code
@@ -158,8 +158,8 @@ def test_a_refusal_of_the_core_refuses_the_decision(error: ErrorCode, code: Erro
 
 def test_records_that_are_applied_by_the_caller_are_only_appended() -> None:
     desk = Desk()
-    desk.answer = [EndTurn()]
-    assert desk.appends.request([VALUE] * 3, EPOCH, False) == [EndTurn()]
+    desk.answer = [ScheduleFlush()]
+    assert desk.appends.request([VALUE] * 3, EPOCH, False) == [ScheduleFlush()]
     assert desk.events == [requested(1, 3, False)]
     assert (desk.parked, desk.appends.decided_end) == ([(1, LOG_END + 3)], LOG_END + 3)
     assert desk.applied == [] and desk.performed == []
@@ -172,7 +172,7 @@ def test_a_fault_between_image_and_log_ends_the_node() -> None:
     with pytest.raises(HalfChanged, match=r"applied and not appended: ZeroDivisionError\('planted'\)"):
         desk.appends.flush()
     desk = Desk()
-    desk.appends._sayings = None  # type: ignore[assignment]
+    desk.appends._pending_events = None  # type: ignore[assignment]
     with pytest.raises(HalfChanged, match="appended and not applied"):
         desk.append(1)
 
@@ -180,9 +180,9 @@ def test_a_fault_between_image_and_log_ends_the_node() -> None:
 def test_pending_records_reach_the_core_before_other_events() -> None:
     desk = Desk()
     event: Any = object()
-    desk.appends.tell_core(event)
+    desk.appends.step_core(event)
     desk.append(1)
-    desk.appends.tell_core(event)
+    desk.appends.step_core(event)
     assert desk.events == [("told", event), requested(1, 1), ("told", event)]
 
 
@@ -201,7 +201,9 @@ def test_an_upgrade_of_kraft_version_follows_pending_records__kip853(
 ) -> None:
     desk = Desk()
     desk.append(2)
-    desk.answer = [EndTurn()] if error is None else [EndTurn(), raft_effects.AppendRefused(2, error)]
+    desk.answer = (
+        [ScheduleFlush()] if error is None else [ScheduleFlush(), raft_effects.AppendRefused(2, error)]
+    )
     desk.appends._request = lambda *_, **__: []  # type: ignore[assignment,method-assign]
     assert desk.appends.upgrade_kraft_version(1, validate_only) == error
     assert desk.events == [raft_events.KRaftVersionUpgradeRequested(2, 1, EPOCH, validate_only)]
@@ -231,18 +233,20 @@ def test_a_fault_in_an_effect_of_the_core_ends_the_node(error: Exception, raised
 
     outbox = Outbox()
     stepped: list[Any] = []
-    core: Any = SimpleNamespace(step=lambda event, now_ms: stepped.append((event, now_ms)) or [EndTurn()])
+    core: Any = SimpleNamespace(
+        step=lambda event, now_ms: stepped.append((event, now_ms)) or [ScheduleFlush()]
+    )
     context: Any = SimpleNamespace(now_ms=77)
     driver = CoreDriver(core, context, outbox)
     driver.takers[Broken] = fail
     event: Any = object()
-    assert driver.step(event) == [EndTurn()] and outbox.take() == []
-    driver.tell(event)
-    assert outbox.take() == [EndTurn()]
+    assert driver.step(event) == [ScheduleFlush()] and outbox.take() == []
+    driver.deliver(event)
+    assert outbox.take() == [ScheduleFlush()]
     assert stepped == [(event, 77)] * 2 and driver.now_ms == 77
     with pytest.raises(raised, match="planted"):
-        driver.perform([EndTurn(), Broken(), EndTurn()])
-    assert outbox.take() == [EndTurn()]
+        driver.perform([ScheduleFlush(), Broken(), ScheduleFlush()])
+    assert outbox.take() == [ScheduleFlush()]
 
 
 def test_the_records_of_a_decision_are_measured_as_they_are_encoded(monkeypatch: pytest.MonkeyPatch) -> None:

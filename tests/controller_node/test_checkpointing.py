@@ -77,7 +77,7 @@ def order(house: House, base: OffsetAndEpoch | None = None, **fields: float) -> 
 def image_of(disk: MemoryDisk, directory: str, snapshot_id: OffsetAndEpoch) -> Image:
     reader = CheckpointReader(disk, checkpoint_path(directory, snapshot_id))
     replay = Replay(Image(), (snapshot_id, reader.runs()))
-    while replay.turn(0) is not None:
+    while replay.run_slice(0) is not None:
         pass
     return replay.image
 

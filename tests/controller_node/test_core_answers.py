@@ -23,7 +23,7 @@ from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Answer, Say
+from kraftd.requests.effects import Answer, LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.registry import ListenerKind, Registry
 from kraftd.types import OffsetAndEpoch
@@ -49,7 +49,7 @@ class Desk:
         )
         appends: Any = SimpleNamespace(
             flush=lambda: self.events.append("flush"),
-            tell_core=lambda event: self.events.append(("told", event)),
+            step_core=lambda event: self.events.append(("told", event)),
         )
         self.outbox = Outbox()
         self.boundary = Boundary(Registry(ListenerKind.CONTROLLER, []), self.outbox)
@@ -66,7 +66,7 @@ class Desk:
 
     def ask(self, call: Call, *answer: Any) -> Call:
         self.answer = list(answer)
-        self.answers.ask(call)
+        self.answers.pass_to_core(call)
         return call
 
     def take(self, effect: Any) -> list[Any]:
@@ -150,7 +150,7 @@ def test_an_answer_that_cannot_be_written_is_a_fault_of_that_call_alone() -> Non
     call = desk.ask(vote())
     broken: Any = SimpleNamespace()
     line, answer = desk.take(raft_effects.Respond(call, broken, 2))
-    assert isinstance(line, Say) and line.fields["call"] == repr(call)
+    assert isinstance(line, LogLine) and line.fields["call"] == repr(call)
     assert isinstance(line.fields["exc_info"], AttributeError | TypeError | KeyError)
     assert opened(answer, ApiKey.VOTE, 2).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -173,7 +173,7 @@ def test_the_errors_of_an_answer_are_counted_and_a_refused_node_is_logged() -> N
     call = desk.ask(vote())
     refused = VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID)
     effects = desk.take(raft_effects.Respond(call, refused, 2))
-    assert [one.text for one in effects if isinstance(one, Say)] == ["a node is refused"]
+    assert [one.text for one in effects if isinstance(one, LogLine)] == ["a node is refused"]
     assert desk.boundary.stats.by_key[ApiKey.VOTE].errors == {ErrorCode.INCONSISTENT_CLUSTER_ID: 1}
 
 
@@ -254,7 +254,7 @@ def test_a_leader_notes_the_offset_that_a_broker_has_applied(offset: int, leads:
     desk = Desk()
     desk.core.is_leader = leads
     heartbeat = BrokerHeartbeatRequest(7, 5, offset)
-    desk.answers.hear_heartbeat(Call(1, 0, "C", "h", ApiKey.BROKER_HEARTBEAT, 1, 1, "c", heartbeat))
+    desk.answers.note_heartbeat(Call(1, 0, "C", "h", ApiKey.BROKER_HEARTBEAT, 1, 1, "c", heartbeat))
     desk.core.is_leader = True
     assert len(desk.answers.replicas_ahead()) == ahead
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.events import DiskFilled
-from kraftd.controller_node.registration import AskController, ControllerAnswered
+from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -61,7 +61,7 @@ class Voter(House):
 
     def _perform(self, made: list[Any]) -> None:
         for effect in made:
-            if isinstance(effect, raft_effects.Send | AskController):
+            if isinstance(effect, raft_effects.Send | SendToController):
                 self.sent.append(effect)
             elif isinstance(effect, raft_effects.TruncateLog):
                 assert self.storage.log.truncate_to(effect.end_offset) == effect.end_offset
@@ -113,8 +113,8 @@ class Two:
 
     @staticmethod
     def _answer(voter: Voter, effect: Any, message: Any) -> None:
-        if isinstance(effect, AskController):
-            voter.step(ControllerAnswered(effect.ask_id, message))
+        if isinstance(effect, SendToController):
+            voter.step(ControllerAnswered(effect.request_id, message))
         elif message is None:
             voter.step(raft_events.SendFailed(effect.send_id))
         else:
@@ -307,7 +307,7 @@ def test_a_forgotten_or_restarted_node_is_no_second_process(two: Two) -> None:
     two.wait(10_000)
     follower.node.registration._is_in_force = False  # like the next run's, which sees this record in its log
     intrude(two, 10)
-    follower.node.registration.look_for_a_twin()
+    follower.node.registration.check_for_twin()
     assert TWIN not in follower.logged_texts
     assert follower.node.registration.twin() == []
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.acl_publisher import AclPublisher
-from kraftd.controller_node.effects import ControllerLoaded, ReadCommitted, TakeTurn
+from kraftd.controller_node.effects import ControllerLoaded, ReadCommitted, ScheduleSlice
 from kraftd.controller_node.events import CommittedRead
 from kraftd.controller_node.following import Following
+from kraftd.controller_node.next_slice import NextSlice
 from kraftd.controller_node.replay import READ_BYTES
-from kraftd.controller_node.turns import Turns
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
@@ -44,9 +44,9 @@ class Desk:
         self.caught_up = 0
         self.outbox = Outbox()
         boundary: Any = SimpleNamespace(handle=self.handled.append)
-        turns = Turns(self.outbox)
+        next_slice = NextSlice(self.outbox)
         self.following = Following(
-            self.context, self.core, boundary, turns, self.outbox, snapshot, authorizer
+            self.context, self.core, boundary, next_slice, self.outbox, snapshot, authorizer
         )
 
     def read(self, offset: int, *messages: Message, high_watermark: int) -> list[Any]:
@@ -91,7 +91,7 @@ def test_an_incomplete_read_is_followed_by_another() -> None:
 def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
     desk = Desk((OffsetAndEpoch(5, 1), iter([[LEVEL]])))
     desk.following.start()
-    assert desk.outbox.take() == [TakeTurn()]
+    assert desk.outbox.take() == [ScheduleSlice()]
     desk.context.now_ms += 30
     desk.core.high_watermark = 5
     desk.following.replay_some(desk._catch_up)

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node import api_18_api_versions, api_63_broker_heartbeat, effects, events, sayings
+from kraftd.controller_node import (
+    api_18_api_versions,
+    api_63_broker_heartbeat,
+    effects,
+    events,
+    pending_events,
+)
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.faults import HalfChanged
 from kraftd.controller_node.routes import ROWS, Row
@@ -46,7 +52,7 @@ class WatchedHouse(House):
         self.logged += [
             effect.fields["exc_info"]
             for effect in made
-            if isinstance(effect, effects.Say) and "exc_info" in effect.fields
+            if isinstance(effect, effects.LogLine) and "exc_info" in effect.fields
         ]
         super()._perform(made)
 
@@ -179,7 +185,7 @@ def test_a_fault_in_a_later_part_of_a_long_decision_is_answered(
     behind = house.create("behind", connection_id=2)
     assert house.answer(place) is None and house.answer(behind) is None
     house.turns_come_by_themselves = True
-    house.step(events.TurnCame())
+    house.step(events.SliceDue())
     assert house.answer(place).error_code == UNKNOWN
     assert house.answer(behind).topics[0].error_code == ErrorCode.NONE
     check_logged(house)
@@ -192,9 +198,9 @@ def test_a_fault_in_logging_a_change_costs_neither_the_change_nor_its_answer(
 ) -> None:
     with monkeypatch.context() as fault:
         if broken == "audit":
-            fault.setattr(sayings, "audit", planted)
+            fault.setattr(pending_events, "audit", planted)
         else:
-            fault.setattr(sayings.Sayings, "_log_created", planted)
+            fault.setattr(pending_events.PendingEvents, "_log_created", planted)
         assert house.answer(house.create("told")).topics[0].error_code == ErrorCode.NONE
     check_logged(house)
     assert "told" in house.node.image.topic_names()

@@ -14,7 +14,7 @@ from kraftd.controller.decision import Refusal
 from kraftd.controller.topics.names import everything
 from kraftd.controller_node.events import ConnectionClosed
 from kraftd.controller_node.mutation_quota import charge_of
-from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_ask_for_tokens
+from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_change_tokens
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -69,7 +69,7 @@ def test_only_authenticated_senders_may_request_tokens__kip48(
     node: Any = SimpleNamespace(identity=identity)
     envelope = Call(1, 0, "C", "h", ApiKey.ENVELOPE, 0, 1, "c", None) if forwarded else None
     call = Call(1, 0, "C", "h", 38, 3, 1, "c", None, principal, envelope)
-    assert may_ask_for_tokens(node, call) is allowed
+    assert may_change_tokens(node, call) is allowed
     assert set(listeners) <= {"C"}
 
 

@@ -40,7 +40,7 @@ def large(house: House, connection_id: int = 1) -> tuple[int, int]:
 
 
 def run_callback(house: House) -> None:
-    house.step(events.TurnCame())
+    house.step(events.SliceDue())
 
 
 def run_callbacks(house: House, most: int = 100) -> int:
@@ -71,7 +71,7 @@ def replayed(house: House) -> Image:
     end = house.storage.log.log_end
     replay.more(end)
     replay.begin(0, house.storage.log.read(0, 1 << 24, end))
-    while replay.turn(end) is not None:
+    while replay.run_slice(end) is not None:
         pass
     return replay.image
 

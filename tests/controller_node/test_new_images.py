@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.acl_publisher import AclPublisher
-from kraftd.controller_node.effects import AnswerSnapshot, OpenSnapshot, ReadCommitted, TakeTurn
+from kraftd.controller_node.effects import AnswerSnapshot, OpenSnapshot, ReadCommitted, ScheduleSlice
 from kraftd.controller_node.events import FramesReceived, SnapshotOpened
 from kraftd.messages import fetch_snapshot_request as fetch_snapshot
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
@@ -58,7 +58,7 @@ def test_the_opened_snapshot_becomes_the_image_and_its_time_is_counted(house: Ho
     loading = house.node.following.loading
     loading.records = 40  # of an earlier image
     made = house.node.step(SnapshotOpened(WANTED, iter(RUNS)), house.clock.ms)
-    assert not any(isinstance(one, ReadCommitted | TakeTurn) for one in made)
+    assert not any(isinstance(one, ReadCommitted | ScheduleSlice) for one in made)
     image = house.node.image
     assert (image.offset, image.epoch) == (499, 3)
     assert image.topics[TOPIC_ID].name == "a"

@@ -13,7 +13,7 @@ from kraftd.controller_node.node import Node
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.raft import events as raft_events
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Answer, Say
+from kraftd.requests.effects import Answer, LogLine
 from kraftd.requests.events import CallHandedOver
 from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from kraftd.types import Endpoint
@@ -58,7 +58,7 @@ def test_a_call_that_another_listener_hands_over_is_handled(house: House) -> Non
 def test_an_answer_that_could_not_be_written_is_a_fault_of_its_call(house: House) -> None:
     call, error = unregister(), ZeroDivisionError("planted")
     line, *rest = house.node.step(AnswerNotWritten(call, error), house.clock.ms)
-    assert line == Say(
+    assert line == LogLine(
         "error", "a request failed", {"call": repr(call), "error": repr(error), "exc_info": error}
     )
     assert answered(rest) == [(5, 6, ErrorCode.UNKNOWN_SERVER_ERROR)]
@@ -67,10 +67,10 @@ def test_an_answer_that_could_not_be_written_is_a_fault_of_its_call(house: House
 def test_a_full_disk_is_logged_with_its_error_and_so_is_its_end(house: House) -> None:
     full = house.node.step(DiskFilled("no space left"), house.clock.ms)
     text = "the disk is full: no writes until there is room"
-    assert full == [Say("error", text, {"error": "no space left"})]  # a single voter does not resign
+    assert full == [LogLine("error", text, {"error": "no space left"})]  # a single voter does not resign
     assert house.node.standing.disk_full and house.node.core.is_leader
     assert house.node.step(DiskHasRoom(), house.clock.ms) == [
-        Say("info", "the disk has room again: writes go on", {})
+        LogLine("info", "the disk has room again: writes go on", {})
     ]
     assert house.node.standing.disk_full is False
 

@@ -15,7 +15,7 @@ from kraftd.controller.partitions.election import balance_leaders, elect_unclean
 from kraftd.controller.tokens.change import sweep_expired_tokens
 from kraftd.controller_node import core_answers, long_decisions
 from kraftd.controller_node.core_answers import _text_of
-from kraftd.controller_node.long_decisions import first_turn, next_records, take_time_off
+from kraftd.controller_node.long_decisions import first_slice, next_records, take_time_off
 from kraftd.controller_node.periodic import AFTER_ERROR_MS, FENCE, FULL_DISK_MS, LONG_DECISION_MS, Periodic
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.create_topics_request import CreateTopicsRequest
@@ -24,7 +24,7 @@ from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Say
+from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.api import ApiKey
 from kraftd.wire.record_frame import VersionedRecord
@@ -47,9 +47,9 @@ def test_a_short_decision_is_made_at_once_a_long_one_in_several_callbacks() -> N
         return decision
 
     decision = Decision("answer")
-    assert first_turn(deciding(0)) is decision
+    assert first_slice(deciding(0)) is decision
     rest = deciding(2)
-    assert first_turn(rest) is rest
+    assert first_slice(rest) is rest
     next(rest)  # the second callback; the third ends it
     with pytest.raises(StopIteration) as end:
         next(rest)
@@ -206,7 +206,7 @@ def test_a_failed_task_is_logged_and_retried_after_minutes() -> None:
     error = clock.answers[FENCE] = ZeroDivisionError("planted")
     assert clock.run(100) == [FENCE, "often"]
     fields = {"task": FENCE, "error": repr(error), "exc_info": error}
-    assert clock.outbox.take() == [Say("error", "a periodic task failed", fields)]
+    assert clock.outbox.take() == [LogLine("error", "a periodic task failed", fields)]
     assert clock.periodic.failures == 1
     clock.answers.clear()
     assert FENCE not in clock.run(AFTER_ERROR_MS - 1)

@@ -14,15 +14,15 @@ from kraftd.controller_node.registration import (
     FIRST_BACKOFF_MS,
     LONGEST_BACKOFF_MS,
     UNTIL_SEEN_MS,
-    AskController,
     ControllerAnswered,
     Registration,
+    SendToController,
 )
 from kraftd.controller_node.twins import REMEDY
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
 from kraftd.raft.effects import Destination
-from kraftd.requests.effects import Say
+from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
@@ -72,13 +72,13 @@ class Desk:
         self.registration.attempt()
         return self.outbox.take()
 
-    def sent(self, later_ms: int = 0) -> AskController:
+    def sent(self, later_ms: int = 0) -> SendToController:
         (sent,) = self.attempt(later_ms)
-        assert isinstance(sent, AskController)
+        assert isinstance(sent, SendToController)
         return sent
 
-    def answer(self, ask_id: int, message: Any) -> list[Effect]:
-        self.registration.on_answer(ControllerAnswered(ask_id, message))
+    def answer(self, request_id: int, message: Any) -> list[Effect]:
+        self.registration.on_answer(ControllerAnswered(request_id, message))
         return self.outbox.take()
 
 
@@ -129,7 +129,7 @@ def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
     desk = Desk()
     for failures, message in enumerate([None, REFUSED] * 8):
         sent = desk.sent()
-        assert desk.answer(sent.ask_id, message) == []
+        assert desk.answer(sent.request_id, message) == []
         wait_ms = min(FIRST_BACKOFF_MS << failures, LONGEST_BACKOFF_MS)
         assert desk.registration.deadline_ms == desk.context.now_ms + wait_ms
         assert desk.attempt(wait_ms - 1) == []
@@ -138,12 +138,14 @@ def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
 
 def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> None:
     desk = Desk()
-    assert desk.answer(desk.sent().ask_id, DONE) == [Say("info", "registered", {"controller": LEADER_ID})]
+    assert desk.answer(desk.sent().request_id, DONE) == [
+        LogLine("info", "registered", {"controller": LEADER_ID})
+    ]
     assert desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
     assert desk.attempt(UNTIL_SEEN_MS - 1) == []
     sent = desk.sent(1)
     desk.know(THIS_RUN)
-    desk.answer(sent.ask_id, DONE)
+    desk.answer(sent.request_id, DONE)
     assert desk.registration.deadline_ms is None
 
 
@@ -152,11 +154,11 @@ def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None
     first = desk.sent()
     desk.core.epoch += 1
     second = desk.sent()
-    assert second.ask_id != first.ask_id
-    assert desk.answer(first.ask_id, DONE) == []
+    assert second.request_id != first.request_id
+    assert desk.answer(first.request_id, DONE) == []
     assert desk.attempt() == []  # the second is under way
-    desk.answer(second.ask_id, None)
-    assert desk.answer(second.ask_id, DONE) == []  # answered already
+    desk.answer(second.request_id, None)
+    assert desk.answer(second.request_id, DONE) == []  # answered already
     assert desk.registration.deadline_ms == desk.context.now_ms + FIRST_BACKOFF_MS
     desk.core.leader_id = 8
     assert desk.sent().destination == Destination(8, "leader", 9090)  # at once
@@ -196,8 +198,8 @@ ENDPOINT = ControllerEndpoint("C", "other", 9093, 0)
 
 
 def log_fields(desk: Desk) -> list[Any]:
-    desk.registration.look_for_a_twin()
-    return [one.fields for one in desk.outbox.take() if isinstance(one, Say)]
+    desk.registration.check_for_twin()
+    return [one.fields for one in desk.outbox.take() if isinstance(one, LogLine)]
 
 
 def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() -> None:
@@ -238,15 +240,15 @@ def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
         log_fields(desk)
         desk.context.now_ms += later_ms
         desk.know(ANOTHER, ENDPOINT)
-        desk.registration.look_for_a_twin()
+        desk.registration.check_for_twin()
         return desk.outbox.take()
 
     (first,) = replaced(0)
     fields = {"its_listeners": "C://other:9093", "remedy": REMEDY, "seen": 1}
-    assert first == Say("error", "another process runs under this node's id", fields)
+    assert first == LogLine("error", "another process runs under this node's id", fields)
     assert replaced(59_999) == []
     (second,) = replaced(1)
-    assert second == Say("error", first.text, {**fields, "seen": 2})
+    assert second == LogLine("error", first.text, {**fields, "seen": 2})
 
 
 def test_a_process_is_reported_with_all_its_listeners() -> None:
@@ -270,12 +272,12 @@ def test_before_any_request_no_answer_is_expected() -> None:
 
 def test_each_answer_ends_the_wait_for_every_earlier_one() -> None:
     desk = Desk()
-    ask_ids = [desk.sent().ask_id]
+    request_ids = [desk.sent().request_id]
     for _ in range(2):
-        desk.answer(ask_ids[-1], None)
-        ask_ids.append(desk.sent(LONGEST_BACKOFF_MS).ask_id)
-    assert len(set(ask_ids)) == len(ask_ids)
-    assert ask_ids == sorted(ask_ids)
+        desk.answer(request_ids[-1], None)
+        request_ids.append(desk.sent(LONGEST_BACKOFF_MS).request_id)
+    assert len(set(request_ids)) == len(request_ids)
+    assert request_ids == sorted(request_ids)
 
 
 def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
@@ -293,10 +295,10 @@ def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
 
 def test_no_two_requests_share_an_id_over_answers_and_leaders() -> None:
     desk = Desk()
-    ask_ids = []
+    request_ids = []
     for epoch in (4, 5, 6):
         desk.core.epoch = epoch
-        ask_ids.append(desk.sent().ask_id)
-        desk.answer(ask_ids[-1], None)
-        ask_ids.append(desk.sent(LONGEST_BACKOFF_MS).ask_id)
-    assert len(set(ask_ids)) == len(ask_ids)
+        request_ids.append(desk.sent().request_id)
+        desk.answer(request_ids[-1], None)
+        request_ids.append(desk.sent(LONGEST_BACKOFF_MS).request_id)
+    assert len(set(request_ids)) == len(request_ids)

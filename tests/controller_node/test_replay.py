@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from kraftd.controller_node import replay as replay_module
-from kraftd.controller_node.effects import ReadCommitted, TakeTurn
+from kraftd.controller_node.effects import ReadCommitted, ScheduleSlice
 from kraftd.controller_node.loading import Loading
 from kraftd.controller_node.replay import READ_BYTES, Replay
 from kraftd.messages.no_op_record import NoOpRecord
@@ -20,7 +20,7 @@ from kraftd.wire.batch import build_batch
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, encode_record
 
-TURN = TakeTurn()
+TURN = ScheduleSlice()
 
 
 def topic(number: int) -> TopicRecord:
@@ -53,10 +53,10 @@ def test_the_log_is_read_from_the_images_end_with_one_read_at_a_time() -> None:
     replay.begin(0, batch(0, topics(0, 5)))
     assert replay.busy
     assert replay.more(9) is None  # the batches already read come first
-    assert replay.turn(9) == ReadCommitted(5, 9, READ_BYTES)
+    assert replay.run_slice(9) == ReadCommitted(5, 9, READ_BYTES)
     assert (replay.next_offset, replay.complete, replay.busy) == (5, False, False)
     replay.begin(5, batch(5, topics(5, 9)))
-    assert replay.turn(9) is None
+    assert replay.run_slice(9) is None
     assert (replay.next_offset, replay.complete) == (9, True)
     assert replay.more(9) is None and replay.complete
     assert replay.more(10) == ReadCommitted(9, 10, READ_BYTES) and not replay.complete
@@ -81,7 +81,9 @@ def test_a_slice_ends_with_the_run_that_fills_it_and_is_counted() -> None:
     data = batch(0, topics(0, 2)) + batch(2, topics(2, 4), at_ms=80) + batch(4, topics(4, 8), 5, at_ms=90)
     replay.begin(0, data)
     loading = replay.loading
-    found = [(replay.turn(8), replay.next_offset, loading.records, loading.timestamp_ms) for _ in range(3)]
+    found = [
+        (replay.run_slice(8), replay.next_offset, loading.records, loading.timestamp_ms) for _ in range(3)
+    ]
     assert found == [(TURN, 4, 4, 80), (TURN, 8, 8, 90), (None, 8, 8, 90)]
     assert (replay.image.offset, replay.image.epoch) == (7, 5)
 
@@ -92,22 +94,22 @@ def test_removed_partitions_count_as_work_of_their_slice() -> None:
     partitions = [PartitionRecord(index, topic(1).topic_id, (1,), (1,), leader=1) for index in range(2)]
     replay.more(3)
     replay.begin(0, batch(0, [topic(1), *partitions]))
-    assert replay.turn(3) == TURN
-    assert replay.turn(3) is None
+    assert replay.run_slice(3) == TURN
+    assert replay.run_slice(3) is None
     replay.more(5)
     replay.begin(3, batch(3, [RemoveTopicRecord(topic(1).topic_id)]) + batch(4, topics(4, 5)))
-    assert (replay.turn(5), replay.next_offset) == (TURN, 4)
-    assert (replay.turn(5), replay.next_offset) == (None, 5)
+    assert (replay.run_slice(5), replay.next_offset) == (TURN, 4)
+    assert (replay.run_slice(5), replay.next_offset) == (None, 5)
 
 
 def test_a_batch_that_overlaps_the_image_is_applied_in_part() -> None:
     replay = Replay(Image())
     replay.more(2)
     replay.begin(0, batch(0, topics(0, 2)))
-    replay.turn(2)
+    replay.run_slice(2)
     replay.more(6)
     replay.begin(2, batch(0, [*topics(10, 12), *topics(2, 4)]) + batch(4, topics(4, 6)))
-    assert replay.turn(6) is None
+    assert replay.run_slice(6) is None
     assert (replay.next_offset, replay.image.offset, replay.loading.records) == (6, 5, 6)
     assert names(replay.image) == {f"t{number}" for number in range(6)}
 
@@ -128,9 +130,9 @@ def test_a_snapshot_comes_before_the_log_in_slices() -> None:
     assert (replay.snapshot_end, replay.loads_snapshot, replay.busy) == (7, True, True)
     assert replay.start() == TURN
     assert replay.more(9) is None
-    assert [(replay.turn(9), replay.loading.records) for _ in range(2)] == [(TURN, 3), (TURN, 7)]
+    assert [(replay.run_slice(9), replay.loading.records) for _ in range(2)] == [(TURN, 3), (TURN, 7)]
     assert replay.loads_snapshot and replay.next_offset == 0
-    assert replay.turn(9) == ReadCommitted(7, 9, READ_BYTES)
+    assert replay.run_slice(9) == ReadCommitted(7, 9, READ_BYTES)
     assert (replay.next_offset, replay.loads_snapshot) == (7, False)
     assert (replay.image.offset, replay.image.epoch) == (6, 2)
 
@@ -143,11 +145,11 @@ def test_the_log_is_not_read_until_the_expected_snapshot_is_loaded() -> None:
     assert replay.more(9) is None and not replay.complete
     replay.load(*snapshot(7, 4))  # type: ignore[arg-type]
     assert (replay.snapshot_end, replay.loads_snapshot, replay.busy) == (7, True, True)
-    assert replay.turn(9) == ReadCommitted(7, 9, READ_BYTES)
+    assert replay.run_slice(9) == ReadCommitted(7, 9, READ_BYTES)
     assert not replay.loads_snapshot
     assert replay.loading is loading and loading.records == 4
     replay.begin(7, batch(7, topics(7, 9)))
-    assert replay.turn(9) is None and replay.complete
+    assert replay.run_slice(9) is None and replay.complete
 
 
 def test_a_snapshots_records_and_load_time_are_counted() -> None:
@@ -174,7 +176,7 @@ def test_a_run_behind_another_of_its_batch_is_applied_where_that_one_ends() -> N
     mixed = [*topics(0, 2), NoOpRecord(), *topics(3, 5)]
     replay.begin(4, b"")
     replay.begin(0, batch(0, mixed) + batch(5, topics(5, 9)))
-    while replay.turn(9) is not None:
+    while replay.run_slice(9) is not None:
         pass
     assert (replay.next_offset, replay.image.offset, replay.loading.records) == (9, 8, 9)
     assert names(replay.image) == {f"t{number}" for number in (0, 1, 3, 4, 5, 6, 7, 8)}

@@ -15,7 +15,7 @@ from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, Parti
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.metrics.health import health
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
-from kraftd.requests.effects import Say
+from kraftd.requests.effects import LogLine
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, uuid_text
 from kraftd.wire.api import ApiKey
 from tests.controller_node.house import CLUSTER_ID, START_MS, House
@@ -113,7 +113,7 @@ def test_a_replica_is_reported_as_ahead_until_it_follows_this_log(house: House, 
 def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines: list[Say] = []
+    lines: list[LogLine] = []
     monkeypatch.setattr(house, "keep_line", lines.append)
     end = house.node.core.log_end_offset
     fetch(house, end + 7, end + 5)

@@ -9,7 +9,7 @@ import pytest
 from kraftd.controller_node.acl_publisher import AclPublisher
 from kraftd.controller_node.events import CommittedRead
 from kraftd.controller_node.loading import Loading
-from kraftd.controller_node.registration import AskController
+from kraftd.controller_node.registration import SendToController
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.raft.effects import Destination
 from kraftd.requests.effects import Answer, AuditLine
@@ -32,8 +32,8 @@ def test_active_controller_shows_its_parts(house: House) -> None:
         for part in (
             node,
             node.following,
-            node._turns,
-            node._sayings,
+            node._next_slice,
+            node._pending_events,
             node.core_answers,
             node.core_answers._ahead,
             node.core_answers._fetching,
@@ -49,8 +49,8 @@ def test_active_controller_shows_its_parts(house: House) -> None:
     } == {
         "Node": f"<Node 100 <Standing active in epoch 1>, <ParkedAnswers 0>, {image}>",
         "Following": "<Following <Replay at 13, complete>, 0 calls wait for metadata>",
-        "Turns": "<Turns, none asked for>",
-        "Sayings": "<Sayings 0 wait>",
+        "NextSlice": "<NextSlice, not scheduled>",
+        "PendingEvents": "<PendingEvents 0>",
         "CoreAnswers": "<CoreAnswers 0 calls wait>",
         "ReplicasAhead": "<ReplicasAhead 0>",
         "FetchingReplicas": "<FetchingReplicas of 0 ids>",
@@ -99,13 +99,13 @@ def test_parts_with_work_under_way_show_it(house: House) -> None:
         repr(node.decisions.parked) == f"<ParkedAnswers 2, offsets {first.end_offset} to {second.end_offset}>"
     )
     assert repr(first) == f"<AppendUnderWay {first.append_id} to {first.end_offset}, 1 answers>"
-    assert repr(node._sayings) == "<Sayings 2 wait>"
+    assert repr(node._pending_events) == "<PendingEvents 2>"
 
 
 def test_a_turn_that_is_asked_for_and_a_replay_behind_its_log_show_it(house: House) -> None:
     node = house.node
-    node._turns.ask()
-    assert repr(node._turns) == "<Turns, one asked for>"
+    node._next_slice.schedule()
+    assert repr(node._next_slice) == "<NextSlice, scheduled>"
     node.following.replay.complete = False
     assert repr(node.following.replay) == "<Replay at 13, behind>"
     node.registration._in_flight = True
@@ -120,8 +120,8 @@ def test_effects_and_events_show_how_large_they_are(house: House) -> None:
     assert repr(Answer(3, 7, [b"ab", b"cde"])) == "<Answer 3/7, 5 bytes>"
     assert repr(CommittedRead(40, b"12345")) == "<CommittedRead 5 bytes from 40>"
     frames = [memoryview(b"a"), memoryview(b"b")]
-    effect = AskController(5, Destination(7, "host", 9093), VoteRequest())
-    assert repr(effect) == f"<AskController 5 VoteRequest to {effect.destination}>"
+    effect = SendToController(5, Destination(7, "host", 9093), VoteRequest())
+    assert repr(effect) == f"<SendToController 5 VoteRequest to {effect.destination}>"
     event = FramesReceived(3, 7, frames, "CONTROLLER", "127.0.0.1")
     assert repr(event) == "<FramesReceived 2 of 3 from slot 7>"
     assert (

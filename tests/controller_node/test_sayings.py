@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node import sayings as sayings_module
-from kraftd.controller_node.sayings import Sayings
+from kraftd.controller_node import pending_events as pending_events_module
+from kraftd.controller_node.pending_events import PendingEvents
 from kraftd.messages.fence_broker_record import FenceBrokerRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.requests.call import Call
-from kraftd.requests.effects import AuditLine, Say
+from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
@@ -25,7 +25,7 @@ from tests.controller.cluster import Cluster
 class Desk:
     def __init__(self, image: Image | None = None) -> None:
         self.outbox = Outbox()
-        self.sayings = Sayings(self.outbox)
+        self.sayings = PendingEvents(self.outbox)
         self.image = image or Image()
 
     def note(self, end_offset: int, *messages: Message) -> None:
@@ -38,7 +38,7 @@ class Desk:
         return [
             one.event if isinstance(one, AuditLine) else (one.level, one.text, one.fields)
             for one in self.outbox.take()
-            if isinstance(one, AuditLine | Say)
+            if isinstance(one, AuditLine | LogLine)
         ]
 
 
@@ -122,12 +122,12 @@ def test_a_fault_in_an_event_is_logged_with_its_offset(monkeypatch: pytest.Monke
     desk = Desk()
     desk.note(5, *created("a"))
     with monkeypatch.context() as fault:
-        fault.setattr(sayings_module, "audit", fail)
+        fault.setattr(pending_events_module, "audit", fail)
         desk.note(7, *created("b"))
     fields = {"error": repr(error), "exc_info": error}
     assert desk.release(4) == [("error", text, {"end_offset": 7, **fields})]
     with monkeypatch.context() as fault:
-        fault.setattr(Sayings, "_log_created", fail)
+        fault.setattr(PendingEvents, "_log_created", fail)
         assert desk.release(6) == ["topics created", ("error", text, {"end_offset": 6, **fields})]
     assert desk.release(9) == []
 

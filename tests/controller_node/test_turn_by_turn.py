@@ -9,9 +9,9 @@ import pytest
 
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller_node import long_decisions
-from kraftd.controller_node.effects import TakeTurn
+from kraftd.controller_node.effects import ScheduleSlice
 from kraftd.controller_node.long_decisions import WAITING_CALLS_PER_CALLBACK, LongDecisions
-from kraftd.controller_node.turns import Turns
+from kraftd.controller_node.next_slice import NextSlice
 from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
@@ -77,7 +77,15 @@ class Desk:
         self.boundary.refuse = lambda *arguments: self.done.append(("refuse", *arguments))
         self.boundary.handle = lambda call: self.done.append(("handle", call))
         self.long = LongDecisions(
-            self.boundary, context, standing, following, appends, parked, driver, sayings, Turns(self.outbox)
+            self.boundary,
+            context,
+            standing,
+            following,
+            appends,
+            parked,
+            driver,
+            sayings,
+            NextSlice(self.outbox),
         )
 
     def apply_all(self, messages: Any, base_offset: int, epoch: int) -> None:
@@ -114,7 +122,7 @@ def test_it_begins_in_the_next_turn_and_is_the_only_one() -> None:
     assert not desk.long.busy and not desk.long.is_under_way
     assert repr(desk.long) == "<LongDecisions none under way, 0 calls behind>"
     call = desk.begin(decision(0))
-    assert desk.outbox.take() == [TakeTurn()] and not desk.done
+    assert desk.outbox.take() == [ScheduleSlice()] and not desk.done
     assert desk.long.busy and desk.long.is_under_way
     assert repr(desk.long) == f"<LongDecisions {call!r} under way, 0 calls behind>"
     desk.run_all_callbacks()
@@ -122,10 +130,10 @@ def test_it_begins_in_the_next_turn_and_is_the_only_one() -> None:
     assert repr(desk.long) == "<LongDecisions none under way, 0 calls behind>"
 
 
-@pytest.mark.parametrize("in_turns", [False, True])
+@pytest.mark.parametrize("in_slices", [False, True])
 @pytest.mark.parametrize("atomic", [True, False])
 def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
-    monkeypatch: pytest.MonkeyPatch, in_turns: bool, atomic: bool
+    monkeypatch: pytest.MonkeyPatch, in_slices: bool, atomic: bool
 ) -> None:
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 2 * COST)
     after: list[int] = []
@@ -137,7 +145,7 @@ def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
         return made
 
     desk = Desk()
-    call = desk.begin(deciding() if in_turns else made)
+    call = desk.begin(deciding() if in_slices else made)
     end = NEXT_OFFSET + 5
     assert desk.run_all_callbacks() == [
         ("append", 5, EPOCH, atomic),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller import turns as pace
+from kraftd.controller import slices as pace
 from kraftd.controller_node import decisions, events, long_decisions
 from kraftd.controller_node.replay import Replay
 from kraftd.messages import alter_configs_request as legacy
@@ -241,7 +241,7 @@ def named(prepare: Callable[[Town], Arguments]) -> str:
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the budget of a callback tiny."""
-    monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 40)
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 40)
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 60)
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 40)
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 3)
@@ -253,7 +253,7 @@ def town_before(tmp_path: Path, prepare: Callable[[Town], Arguments]) -> tuple[T
 
 
 def run_callback(town: Town) -> None:
-    town.step(events.TurnCame())
+    town.step(events.SliceDue())
 
 
 def run_callbacks(town: Town) -> int:
@@ -276,7 +276,7 @@ def replayed(town: Town) -> Image:
     replay, end = Replay(Image()), town.storage.log.log_end
     replay.more(end)
     replay.begin(0, town.storage.log.read(0, 1 << 26, end))
-    while replay.turn(end) is not None:
+    while replay.run_slice(end) is not None:
         pass
     return replay.image
 
@@ -289,7 +289,7 @@ def flat(batches: list[list[bytes]]) -> list[bytes]:
 def test_several_callbacks_give_the_answer_and_records_of_one(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, prepare: Any
 ) -> None:
-    monkeypatch.setattr(pace, "MAX_TURN_WORK_US", 1 << 40)
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 1 << 40)
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 1 << 40)
     whole, arguments = town_before(tmp_path, prepare)
     start = whole.storage.log.log_end

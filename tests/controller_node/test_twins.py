@@ -19,7 +19,7 @@ from kraftd.controller_node.twins import (
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Say
+from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.types import ZERO_UUID, ReplicaKey, uuid_text
 from kraftd.wire.api import ApiKey
@@ -80,7 +80,7 @@ class Leader:
         return self.fetching.lines(self.now_ms)
 
     def logged(self) -> list[dict[str, Any]]:
-        made = [one for one in self.outbox.take() if isinstance(one, Say)]
+        made = [one for one in self.outbox.take() if isinstance(one, LogLine)]
         assert all((one.level, one.text) == ("warning", "a node runs more than once") for one in made)
         return [one.fields for one in made]
 

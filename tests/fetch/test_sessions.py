@@ -445,7 +445,7 @@ def test_objects_of_a_session_show_themselves_in_one_line() -> None:
     assert repr(server.parked) == f"<ParkedFetches 0 wait, {server.sessions!r}>"
     assert repr(session) == f"<FetchSession {session.id} of a consumer, epoch 1, 1 partitions>"
     assert repr(subscription) == "<Subscription to 1 partitions, 0 dirty, 0 bytes available>"
-    assert repr(slot) == "<Slot a-0 at 0, 0 bytes available, told 0>"
+    assert repr(slot) == "<Slot a-0 at 0, 0 bytes available, reported 0>"
     context = server.sessions.begin(fetch_request(session.id, 1, {}), VERSION, 0)
     assert repr(context) == f"<FetchContext incremental of {session!r}>"
     refused = server.sessions.begin(fetch_request(session.id, 1, {}), VERSION, 0)
@@ -466,5 +466,5 @@ def test_a_parked_follower_and_an_unknown_topic_show_so() -> None:
     unknown = topic_id(99)
     server.fetch(fetch_request(session.id, 2, {(unknown, 5): 7}, replica_id=3))
     assert repr(session.subscription.slots[unknown, 5]) == (
-        f"<Slot {unknown.hex()}-5 at 7, 0 bytes available, told -1>"
+        f"<Slot {unknown.hex()}-5 at 7, 0 bytes available, reported -1>"
     )

@@ -42,7 +42,7 @@ def partition(index: int, *replicas: int) -> PartitionRecord:
 
 
 def events_of(story: Story, *messages: Message, offset: int = 10) -> list[Event]:
-    return list(story.tell(messages, offset, 3, 1_700_000_000_000))
+    return list(story.describe(messages, offset, 3, 1_700_000_000_000))
 
 
 @pytest.fixture
@@ -198,9 +198,9 @@ def test_features_quotas_and_acls_have_kafkas_names() -> None:
 
 def test_changes_of_leader_and_voters_have_sentences() -> None:
     story = Story()
-    first = story.tell_control(LeaderChangeMessage(0, 100, [Voter(100), Voter(101)]), 5, 7, 0)
+    first = story.describe_control(LeaderChangeMessage(0, 100, [Voter(100), Voter(101)]), 5, 7, 0)
     assert first is not None and first.text == "controller 100 leads the quorum in epoch 7 (voters 100, 101)"
-    change = story.tell_control(VotersRecord(0, [NamedVoter(100), NamedVoter(102)]), 6, 7, 0)
+    change = story.describe_control(VotersRecord(0, [NamedVoter(100), NamedVoter(102)]), 6, 7, 0)
     assert change is not None
     assert change.text == "voters of the quorum are 100, 102 (added 102, removed 101)"
 
@@ -220,7 +220,7 @@ def test_any_history_has_sentences_and_gives_the_image_of_its_replay(seed: int) 
     story, replayed = Story(), Image()
     for offset, message in enumerate(messages):
         replayed.apply(message, offset, 1)
-    events = list(story.tell(messages, 0, 1, 0))
+    events = list(story.describe(messages, 0, 1, 0))
     assert story.image == replayed
     assert all(event.text.isprintable() and event.text for event in events)
     assert [event.offset for event in events] == sorted({event.offset for event in events})

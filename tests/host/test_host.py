@@ -11,7 +11,7 @@ from kraftd.controller_node.effects import AnswerRecords, OpenSnapshot
 from kraftd.host import snapshot_request
 from kraftd.host.executor import BatchSplit
 from kraftd.host.ports import FilesChecked
-from kraftd.host.snapshot_request import SnapshotAnswer, ask, take_answer
+from kraftd.host.snapshot_request import SnapshotAnswer, request_snapshot, take_answer
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageFailure
 from kraftd.metadata_dir.checkpoint import checkpoint_name
@@ -43,7 +43,7 @@ class Replica:
         self.world = World(1, options=options, faults=())
         [self.host] = self.world.cluster.hosts.values()
         self.world.cluster.start(self.host)
-        vars(self.process)["ask_for_snapshot"] = lambda: False  # only the test asks
+        vars(self.process)["request_snapshot"] = lambda: False  # only the test asks
         self.world.workload.start()
         self.run(5 * SECOND)
         self.world.workload.stop()
@@ -59,7 +59,7 @@ class Replica:
         self.world.schedule.run_until(self.world.schedule.now_us + for_us)
 
     def ask(self, name: str) -> None:
-        ask(self.host.disk, PATH, name)
+        request_snapshot(self.host.disk, PATH, name)
 
     def answers(self, *names: str) -> dict[str, SnapshotAnswer]:
         """The answers to these requests within ten seconds."""
@@ -102,7 +102,7 @@ def test_a_request_during_a_snapshot_gets_its_own_answer(replica: Replica) -> No
 
 def test_requests_that_wait_together_share_one_snapshot(replica: Replica) -> None:
     for name in ("first", "second"):
-        ask(replica.process.files.disk, PATH, name)
+        request_snapshot(replica.process.files.disk, PATH, name)
     answers = replica.answers("first", "second")
     assert answers["first"].path
     assert answers["first"].path == answers["second"].path

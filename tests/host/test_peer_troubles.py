@@ -23,7 +23,7 @@ CONTROLLER = frozenset({int(ApiKey.VOTE), int(ApiKey.FETCH)})
 
 def alone() -> PeerTroubles:
     troubles = PeerTroubles(1, "mine")
-    troubles.poll(0, leader_id=None, hears_leader=False)
+    troubles.poll(0, leader_id=None, leader_answers=False)
     return troubles
 
 
@@ -43,12 +43,12 @@ def test_a_trouble_is_logged_soon_and_then_once_a_minute_with_a_count() -> None:
 def test_an_answer_has_the_time_without_a_leader() -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", "Connection refused")
-    troubles.poll(43_000, leader_id=None, hears_leader=False)
+    troubles.poll(43_000, leader_id=None, leader_answers=False)
     assert troubles.answer() == ["no leader for 43 s, since it started", *troubles.lines()]
-    troubles.poll(44_000, leader_id=2, hears_leader=True)
+    troubles.poll(44_000, leader_id=2, leader_answers=True)
     assert troubles.answer() == []
-    troubles.poll(50_000, leader_id=None, hears_leader=False)
-    troubles.poll(52_500, leader_id=None, hears_leader=False)
+    troubles.poll(50_000, leader_id=None, leader_answers=False)
+    troubles.poll(52_500, leader_id=None, leader_answers=False)
     assert troubles.answer() == ["no leader for 2 s"]
 
 
@@ -95,8 +95,8 @@ def test_the_next_loss_of_a_leader_is_reported_within_seconds_too() -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", "Connection refused")
     assert troubles.report(REPORT_AFTER_MS)
-    troubles.poll(3_000, leader_id=2, hears_leader=True)
-    troubles.poll(4_000, leader_id=None, hears_leader=False)
+    troubles.poll(3_000, leader_id=2, leader_answers=True)
+    troubles.poll(4_000, leader_id=None, leader_answers=False)
     troubles.unreachable(2, "b:9093", "Connection refused")
     assert troubles.report(4_000 + REPORT_AFTER_MS - 1) == []
     assert len(troubles.report(4_000 + REPORT_AFTER_MS)) == 1
@@ -105,7 +105,7 @@ def test_the_next_loss_of_a_leader_is_reported_within_seconds_too() -> None:
 def test_no_trouble_is_reported_once_there_is_a_leader() -> None:
     troubles = alone()
     troubles.unreachable(2, "b:9093", "Connection refused")
-    troubles.poll(10, leader_id=2, hears_leader=True)
+    troubles.poll(10, leader_id=2, leader_answers=True)
     assert troubles.findings() == []
     assert troubles.report(1_000_000) == []
 
@@ -138,8 +138,8 @@ def test_an_observer_exits_unless_a_peer_is_of_its_cluster() -> None:
 
 def test_a_node_that_once_had_a_leader_never_exits_because_of_strangers() -> None:
     troubles = alone()
-    troubles.poll(1, leader_id=2, hears_leader=True)
-    troubles.poll(2, leader_id=None, hears_leader=False)
+    troubles.poll(1, leader_id=2, leader_answers=True)
+    troubles.poll(2, leader_id=None, leader_answers=False)
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
     assert troubles.fatal(1_000_000, voters=None) is None
     assert [finding.at for finding in troubles.findings()] == ["b:9093"]
@@ -172,7 +172,7 @@ def test_a_node_whose_id_already_leads_exits(answer: FetchResponse | VoteRespons
 def test_a_former_leader_that_peers_still_name_is_no_duplicate() -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", naming(1), CONTROLLER)  # the answer to its own vote, or its own leadership
-    troubles.poll(FATAL_AFTER_MS, leader_id=1, hears_leader=False)  # frozen meanwhile, it has resigned
+    troubles.poll(FATAL_AFTER_MS, leader_id=1, leader_answers=False)  # frozen meanwhile, it has resigned
     troubles.answered(3, "c:9093", naming(1), CONTROLLER)
     assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None
     assert troubles.findings() == []
@@ -214,12 +214,12 @@ def test_a_node_that_led_for_a_moment_is_no_stranger_with_its_own_id() -> None:
 
 def test_a_node_without_peers_reports_that_until_it_contacts_one() -> None:
     troubles = alone()
-    troubles.poll(ALONE_AFTER_MS - 1, leader_id=None, hears_leader=False)
+    troubles.poll(ALONE_AFTER_MS - 1, leader_id=None, leader_answers=False)
     assert troubles.lines() == []
-    troubles.poll(ALONE_AFTER_MS, leader_id=None, hears_leader=False)
+    troubles.poll(ALONE_AFTER_MS, leader_id=None, leader_answers=False)
     (line,) = troubles.lines()
     assert line.startswith("controller.quorum.bootstrap.servers: it names only this node")
     assert len(troubles.report(ALONE_AFTER_MS)) == 1
     troubles.unreachable(2, "b:9093", "Connection refused")
-    troubles.poll(2 * ALONE_AFTER_MS, leader_id=None, hears_leader=False)
+    troubles.poll(2 * ALONE_AFTER_MS, leader_id=None, leader_answers=False)
     assert [finding.at for finding in troubles.findings()] == ["b:9093"]

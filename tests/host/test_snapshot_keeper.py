@@ -12,7 +12,7 @@ import structlog
 from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder, make_checkpoint
 from kraftd.host.retention import RetentionRules
 from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
-from kraftd.host.snapshot_request import ask
+from kraftd.host.snapshot_request import request_snapshot
 from kraftd.log.errors import StorageFailure
 from kraftd.requests.repeats import Repeats
 from tests.controller_node.house import House
@@ -82,11 +82,11 @@ class Orders:
 def keeper_of(
     house: House, max_bytes: int, rules: RetentionRules = KEEP_ALL
 ) -> tuple[SnapshotKeeper, Orders]:
-    class Beside:
+    class WorkThreads:
         def run(self, work: Callable[[], Any], done: Callable[[Any], object], failed: object) -> None:
             done(work())
 
-    ports: Any = SimpleNamespace(timer=house.clock, beside=Beside())
+    ports: Any = SimpleNamespace(timer=house.clock, work_threads=WorkThreads())
     executor: Any = SimpleNamespace(
         storage=house.storage, log=structlog.get_logger(), ports=ports, fail=None, tidy=lambda: None
     )
@@ -121,7 +121,7 @@ def test_a_snapshot_that_is_requested_needs_no_share_of_changes__kip630(tmp_path
     keeper.poll()
     orders.finish()
     house.create(*(f"more-{at}" for at in range(20)), partitions=3)
-    ask(house.disk, house.storage.directory.path, "now")
+    request_snapshot(house.disk, house.storage.directory.path, "now")
     keeper.poll()
     assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (0, "made")
 
@@ -133,7 +133,7 @@ def test_a_leader_keeps_the_log_that_a_live_observer_still_fetches__kip630(tmp_p
     ends = []
     for name in ("early", "late"):
         house.create(name)
-        ask(house.disk, house.storage.directory.path, name)
+        request_snapshot(house.disk, house.storage.directory.path, name)
         keeper.poll()
         assert orders.finish().outcome == "made"
         ends.append(orders.given[-1].end_offset)

@@ -94,7 +94,7 @@ def test_small_answers_are_written_as_one_piece_and_large_ones_are_not_copied() 
 
 
 def test_many_frames_are_handed_over_in_several_callbacks() -> None:
-    peer = Peer(frames_a_turn=4, frames_a_step=4)
+    peer = Peer(frames_per_callback=4, frames_per_step=4)
     connection, transport = peer.connect()
     connection.data_received(framed(b"a") * 10)
     assert (peer.turns, transport.reading) == ([4], False)
@@ -117,7 +117,7 @@ def test_a_peer_with_too_many_pending_answers_is_not_read() -> None:
 
 
 def test_requests_of_a_peer_that_stops_reading_are_not_handled() -> None:
-    peer = Peer(frames_a_step=2)
+    peer = Peer(frames_per_step=2)
     connection, transport = peer.connect()
     hand_over = peer.frames_received
 
@@ -134,7 +134,7 @@ def test_requests_of_a_peer_that_stops_reading_are_not_handled() -> None:
 
 
 def test_the_bytes_of_answers_behind_a_parked_one_are_bounded() -> None:
-    peer = Peer(frames_a_step=1, max_early_bytes=100)
+    peer = Peer(frames_per_step=1, max_early_bytes=100)
     connection, transport = peer.connect()
     for slot in range(10):
         connection.data_received(framed(b"a"))

@@ -57,7 +57,7 @@ def count_unsynced(patch: Any) -> None:
     """S7: the leader counts records that it has not synced."""
 
     def on_append(replica: Replica, _count: int) -> None:
-        replica.ask_sync()
+        replica.request_sync()
         role: Any = replica.role
         role.progress.local_synced(replica.log.end_offset)
         replica.log.synced_end_offset = replica.log.end_offset

@@ -66,7 +66,7 @@ def test_an_upgrade_to_the_kraft_version_in_force_commits_at_once() -> None:
 def test_a_sync_counts_only_below_every_truncation_since_it_began() -> None:
     replica = Lone().core._replica
     replica.append(b"", 10, 12, EPOCH)
-    replica.ask_sync()
+    replica.request_sync()
     for cut, end in ((4, 9), (6, 12)):
         replica.log.truncate_to(cut)
         replica.truncated()

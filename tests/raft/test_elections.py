@@ -10,7 +10,7 @@ from msgspec import structs
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.effects import Effect, LeadershipChanged, PersistElection
 from kraftd.raft.events import ResignRequested, SendFailed, ShutdownRequested
-from kraftd.raft.replica import TURN_MS
+from kraftd.raft.replica import STAGGER_MS
 from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
@@ -303,7 +303,7 @@ def test_refused_candidate_retries_after_a_short_random_wait() -> None:
     assert lone.core.state is State.CANDIDATE  # the other voter may grant its vote
     began_ms = lone.now_ms
     lone.wait_for(State.PROSPECTIVE)
-    assert TURN_MS <= lone.now_ms - began_ms < 5 * TURN_MS
+    assert STAGGER_MS <= lone.now_ms - began_ms < 5 * STAGGER_MS
     assert (lone.core.epoch, lone.receivers("Vote")) == (EPOCH, [2, 3])  # once more before the next epoch
 
 
@@ -321,7 +321,7 @@ def test_wait_after_a_refusal_is_drawn_from_an_increasing_range() -> None:
             if lone.core.state is State.CANDIDATE:
                 break
     assert longest_ms == sorted(longest_ms)
-    assert longest_ms[1] == TURN_MS + 8 * TURN_MS - 1
+    assert longest_ms[1] == STAGGER_MS + 8 * STAGGER_MS - 1
     assert longest_ms[-1] < 2 * lone.config.election_timeout_ms
 
 

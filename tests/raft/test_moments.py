@@ -15,7 +15,7 @@ from kraftd.raft.config import DurableState
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import RespondSnapshot, ShutdownCompleted
 from kraftd.raft.events import ConnectionLost, RecordsSynced, ResignRequested, ShutdownRequested
-from kraftd.raft.replica import TURN_MS
+from kraftd.raft.replica import STAGGER_MS
 from kraftd.raft.roles import Follower, Leader
 from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
@@ -146,7 +146,7 @@ def test_waits_after_lost_connections_double_until_the_epoch_ends() -> None:
         role.fetch_deadline_ms = lone.now_ms + 1_000
         lone.step(ConnectionLost(2))
         waits_ms.append(role.fetch_deadline_ms - lone.now_ms)
-    assert waits_ms == [TURN_MS, 2 * TURN_MS, 4 * TURN_MS, TURN_MS]
+    assert waits_ms == [STAGGER_MS, 2 * STAGGER_MS, 4 * STAGGER_MS, STAGGER_MS]
 
 
 @pytest.mark.parametrize("leader", [2, 3])

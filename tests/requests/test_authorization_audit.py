@@ -9,7 +9,7 @@ import pytest
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.requests.authorization_audit import MAX_LINES_PER_PERIOD, AuthorizationAudit
 from kraftd.requests.call import Call
-from kraftd.requests.effects import AuditLine, Say
+from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.security.principals import Principal
 from kraftd.wire.api import ApiKey
@@ -50,7 +50,7 @@ def test_a_decision_is_audited_and_logged(
         "api": api,
         "rule": f"User:alice 10.0.0.1 {AclOperation.CREATE} {AclResourceType.TOPIC} a",
     }
-    assert outbox.take() == [AuditLine(event, -1, fields), Say(level, event, fields)]
+    assert outbox.take() == [AuditLine(event, -1, fields), LogLine(level, event, fields)]
 
 
 @pytest.mark.parametrize(("allowances", "lines"), [(False, 2), (True, 5)])

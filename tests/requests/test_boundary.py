@@ -20,7 +20,7 @@ from kraftd.requests import boundary as boundary_module
 from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Answer, AuditLine, CloseConnection, Say
+from kraftd.requests.effects import Answer, AuditLine, CloseConnection, LogLine
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.registry import ListenerKind, Registry, Route
@@ -163,7 +163,7 @@ def test_a_fault_in_a_handler_fails_only_its_call_and_is_logged() -> None:
     door = Door(fault)
     said, answer = door.unregister()
     assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert isinstance(said, Say) and said.level == "error" and said.text == "a request failed"
+    assert isinstance(said, LogLine) and said.level == "error" and said.text == "a request failed"
     error = said.fields["exc_info"]
     assert isinstance(error, ZeroDivisionError) and error.__traceback__ is not None
     assert "UNREGISTER_BROKER" in said.fields["call"]
@@ -198,7 +198,7 @@ def test_a_fault_after_the_answer_is_logged_and_not_answered_again() -> None:
         fault(door, call)
 
     made = Door(handle).unregister()
-    assert [type(one) for one in made] == [Answer, Say]
+    assert [type(one) for one in made] == [Answer, LogLine]
     assert code_of(made[0]) == ErrorCode.NONE
 
 
@@ -235,7 +235,7 @@ def test_a_refused_node_is_named_with_the_text_of_its_refusal() -> None:
     request = BrokerRegistrationRequest(7, listeners=[])
     call = Call(1, 0, "C", "h", ApiKey.BROKER_REGISTRATION, 4, 1, "c", request)
     door.boundary.refuse(call, ErrorCode.INVALID_REGISTRATION, "no listeners")
-    lines = [one.fields["why"] for one in door.outbox.take() if isinstance(one, Say)]
+    lines = [one.fields["why"] for one in door.outbox.take() if isinstance(one, LogLine)]
     assert lines == ["no listeners"]
 
 
@@ -258,7 +258,7 @@ def test_a_fault_in_reading_a_request_closes_its_connection(monkeypatch: pytest.
     error = said.fields["exc_info"]
     assert isinstance(error, ZeroDivisionError)
     fields = {"call": "20 bytes", "error": repr(error), "exc_info": error}
-    assert said == Say("error", "a request could not be read", fields)
+    assert said == LogLine("error", "a request could not be read", fields)
     assert closed == CloseConnection(1, "a request could not be read")
     assert door.boundary.failures == 1
 
@@ -351,7 +351,7 @@ def test_a_refused_one_way_request_is_counted_and_closes_its_connection(
     door.boundary.refuse(call, code, text)
     *lines, closed = door.outbox.take()
     assert closed == CloseConnection(3, reason + ("" if text else code.name))
-    assert [one.fields["why"] for one in lines if isinstance(one, Say)] == [text or code.message]
+    assert [one.fields["why"] for one in lines if isinstance(one, LogLine)] == [text or code.message]
     assert door.boundary.stats.by_key[ApiKey.PRODUCE].errors == {code: 1}
     assert call.settled is True
 

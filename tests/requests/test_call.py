@@ -20,7 +20,7 @@ from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, parse_response
 from kraftd.wire.message import Message
-from kraftd.wire.slices import MAX_STRUCTS_PER_TURN
+from kraftd.wire.slices import MAX_STRUCTS_PER_SLICE
 
 OUTER_ID, INNER_ID = 5, 7
 RECORDS = bytes(range(256)) * 40
@@ -35,7 +35,7 @@ ANSWERS: list[tuple[int, int, Message]] = [
     (
         ApiKey.CREATE_TOPICS,
         7,
-        CreateTopicsResponse(3, [CreatableTopicResult("a")] * 2 * MAX_STRUCTS_PER_TURN),
+        CreateTopicsResponse(3, [CreatableTopicResult("a")] * 2 * MAX_STRUCTS_PER_SLICE),
     ),
     (ApiKey.FETCH, 12, fetched(RECORDS)),
 ]
@@ -62,17 +62,17 @@ def last(turns: Generator[None, None, Any]) -> Any:
             return end.value
 
 
-@pytest.mark.parametrize("in_turns", [False, True])
+@pytest.mark.parametrize("in_slices", [False, True])
 @pytest.mark.parametrize(("key", "version", "answer"), ANSWERS, ids=["short", "long", "records"])
 def test_an_answer_in_an_envelope_equals_the_plain_one_but_for_its_size__kip590(
-    key: int, version: int, answer: Any, in_turns: bool
+    key: int, version: int, answer: Any, in_slices: bool
 ) -> None:
     expected = b"".join(encode_response(key, version, INNER_ID, answer))
     framed = []
     for carried in (False, True):
         made = call(key, version, carried=carried)
-        if in_turns:
-            framed.append(b"".join(last(made.frame_in_turns(deepcopy(answer)))))
+        if in_slices:
+            framed.append(b"".join(last(made.frame_in_slices(deepcopy(answer)))))
         else:
             framed.append(b"".join(made.frame(answer)))
     assert framed[0] == expected
@@ -146,5 +146,5 @@ def test_an_answer_that_many_get_is_encoded_once_for_each_version(monkeypatch: p
 
 def test_an_envelope_around_an_answer_in_slices_has_no_error__kip590() -> None:
     made = call(ApiKey.UNREGISTER_BROKER, 0, carried=True)
-    whole = b"".join(last(made.frame_in_turns(UnregisterBrokerResponse(0, 42, "no"))))
+    whole = b"".join(last(made.frame_in_slices(UnregisterBrokerResponse(0, 42, "no"))))
     assert opened(whole).error_code == ErrorCode.NONE

@@ -207,22 +207,22 @@ def test_other_requests_before_the_login_are_not_answered(frame: bytes, reason: 
 def test_frames_are_checked_one_by_one_during_a_login_and_at_a_sessions_end() -> None:
     connection = Connection(SESSION_MS)
 
-    def needs_look(*beginnings: bytes) -> bool:
+    def needs_login(*beginnings: bytes) -> bool:
         frames = [memoryview(beginning + bytes(8)) for beginning in beginnings]
-        return connection.login.needs_look(frames, connection.now_ms)
+        return connection.login.needs_login(frames, connection.now_ms)
 
-    assert needs_look(b"\0\x03")
+    assert needs_login(b"\0\x03")
     connection.log_in()
-    assert not needs_look(b"\0\x03", b"\0\x12", b"\x11\0")
-    assert needs_look(b"\0\x03", b"\0\x11")
-    assert needs_look(b"\0\x24", b"\0\x03")
+    assert not needs_login(b"\0\x03", b"\0\x12", b"\x11\0")
+    assert needs_login(b"\0\x03", b"\0\x11")
+    assert needs_login(b"\0\x24", b"\0\x03")
     connection.now_ms += SESSION_MS - 1
-    assert not needs_look(b"\0\x03")
+    assert not needs_login(b"\0\x03")
     connection.now_ms += 1
-    assert needs_look(b"\0\x03")
+    assert needs_login(b"\0\x03")
     connection = Connection()
     connection.log_in()
-    assert not needs_look(b"\0\x03")
+    assert not needs_login(b"\0\x03")
 
 
 @pytest.mark.parametrize("version", [0, 2])

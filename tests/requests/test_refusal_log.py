@@ -21,7 +21,7 @@ from kraftd.messages.vote_request import PartitionData as VotePartition
 from kraftd.messages.vote_request import TopicData as VoteTopic
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.requests.call import Call
-from kraftd.requests.effects import AuditLine, Say
+from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusal_log import RefusalLog, node_id_of
 from kraftd.requests.repeats import REPEAT_NS
@@ -152,9 +152,9 @@ def test_a_refusal_is_logged_and_audited_with_its_remedy(
     log.own_id = OWN_ID
     log.note(call(ApiKey.FETCH, message), (NO_CLUSTER,), why)
     said, audited = outbox.take()
-    assert isinstance(said, Say) and isinstance(audited, AuditLine)
+    assert isinstance(said, LogLine) and isinstance(audited, AuditLine)
     node_id = message.replica_state.replica_id
-    assert said == Say("warning", "a node is refused", said.fields)
+    assert said == LogLine("warning", "a node is refused", said.fields)
     assert audited == AuditLine("node refused", -1, said.fields)
     assert said.fields["remedy"].startswith(remedy) and said.fields["why"].rstrip(".") == told
     others = {key: value for key, value in said.fields.items() if key not in ("remedy", "why")}
@@ -186,7 +186,7 @@ def test_each_peer_and_error_is_logged_at_once_and_then_once_a_minute() -> None:
 
     def seen(at_ns: int, code: ErrorCode = NO_CLUSTER, host: str = "a", node_id: int = 7) -> list[int]:
         log.note(call(BROKER, BrokerRegistrationRequest(node_id), at_ns, host), (code,))
-        return [one.fields["seen"] for one in outbox.take() if isinstance(one, Say)]
+        return [one.fields["seen"] for one in outbox.take() if isinstance(one, LogLine)]
 
     assert [seen(0), seen(1), seen(2)] == [[1], [], []]
     assert seen(3, host="b") == seen(4, node_id=8) == seen(5, ErrorCode.INVALID_REGISTRATION) == [1]

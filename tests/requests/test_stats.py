@@ -120,11 +120,11 @@ def test_errors_counted_in_several_callbacks_equal_those_counted_at_once(
     pauses: tuple[int, int],
     structs: int,
 ) -> None:
-    monkeypatch.setattr(stats_module, "MAX_STRUCTS_PER_TURN", structs)
-    at_once, in_turns = RequestStats(), RequestStats()
+    monkeypatch.setattr(stats_module, "MAX_STRUCTS_PER_SLICE", structs)
+    at_once, in_slices = RequestStats(), RequestStats()
     for _ in range(2):
         assert at_once.count_errors(7, response) == codes
-        turns = in_turns.count_errors_in_turns(7, response)
+        turns = in_slices.count_errors_in_slices(7, response)
         paused = 0
         try:
             while True:
@@ -133,7 +133,7 @@ def test_errors_counted_in_several_callbacks_equal_those_counted_at_once(
         except StopIteration as end:
             assert end.value == codes
         assert paused == {1: pauses[0], 4: pauses[1], 2_000: 0}[structs]
-    counted = [{key: api.errors for key, api in stats.by_key.items()} for stats in (at_once, in_turns)]
+    counted = [{key: api.errors for key, api in stats.by_key.items()} for stats in (at_once, in_slices)]
     assert counted == [{7: {code: 2 * codes.count(code) for code in codes}} if codes else {}] * 2
 
 

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from kraftd.host.checkpointing import CheckpointOrder
-from kraftd.host.snapshot_request import ask, name_of, take_answer
+from kraftd.host.snapshot_request import name_of, request_snapshot, take_answer
 from kraftd.log.disk import RealDisk
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -237,7 +237,7 @@ def test_requests_that_come_together_are_all_answered(start: Callable[..., Daemo
     daemon = start(metadata__max__idle__interval__ms=0)
     disk, folder, names = RealDisk(), str(daemon.home / "data"), ("one", "another")
     for name in names:
-        ask(disk, folder, name)
+        request_snapshot(disk, folder, name)
     for name in names:
         found: list[Any] = []
         wait_until(

@@ -144,7 +144,7 @@ def test_an_invalid_token_is_reported_first_and_refused_when_acknowledged() -> N
     assert one.respond(OAuthBearerClient("a.b.c").first(NOW_MS), NOW_MS) == b'{"status":"invalid_token"}'
     with pytest.raises(SaslFailed) as failed:
         one.respond(b"\x01", NOW_MS)
-    assert failed.value.told == '{"status":"invalid_token"}'
+    assert failed.value.to_client == '{"status":"invalid_token"}'
     assert one.login is None
 
 

@@ -70,7 +70,7 @@ def test_scram_with_a_wrong_password_fails_at_its_second_step() -> None:
     assert proof is not None
     with pytest.raises(SaslFailed) as failed:
         server.respond(proof, NOW_MS)
-    assert failed.value.told is None
+    assert failed.value.to_client is None
     assert server.login is None
 
 
@@ -125,7 +125,7 @@ def test_plain_knows_the_users_of_its_login_module() -> None:
     for name, password in (("alice", "wrong"), ("bob", "secret"), ("me", "mine")):
         with pytest.raises(SaslFailed) as failed:
             PlainServer(users).respond(PlainClient(name, password).first(NOW_MS), NOW_MS)
-        assert failed.value.told == "Authentication failed: Invalid username or password"
+        assert failed.value.to_client == "Authentication failed: Invalid username or password"
 
 
 def test_a_delegation_token_logs_its_owner_in() -> None:
@@ -190,8 +190,8 @@ def test_a_limited_session_is_extended_by_another_login_of_the_same_principal() 
     one.handshake("PLAIN", 1)
     with pytest.raises(SaslFailed) as failed:
         one.authenticate(b"\0bob\0other", 6000, NOW_MS)
-    told = "Cannot change principals during re-authentication from User.alice: User.bob"
-    assert one.failure_text(failed.value) == told
+    to_client = "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert one.failure_text(failed.value) == to_client
     assert not one.authenticated
 
 

@@ -26,7 +26,7 @@ def test_one_seed_gives_one_trace(seed: int) -> None:
 
 def test_writing_the_trace_as_text_does_not_change_the_history() -> None:
     lines: list[str] = []
-    assert run_seed(22, tell=lines.append).digest == run_seed(22).digest
+    assert run_seed(22, echo=lines.append).digest == run_seed(22).digest
     assert lines
 
 

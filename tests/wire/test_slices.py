@@ -31,7 +31,7 @@ from kraftd.wire.api import message_class
 from kraftd.wire.codec import encode
 from kraftd.wire.errors import EncodeError
 from kraftd.wire.message import Message
-from kraftd.wire.slices import encode_in_turns
+from kraftd.wire.slices import encode_in_slices
 from kraftd.wire.table import table_of
 from tests.wire.strategies import ALL_MESSAGES, for_all, messages, versions
 
@@ -39,7 +39,7 @@ WITH_LISTS = [name for name in ALL_MESSAGES if len(table_of(message_class(name))
 
 
 def in_slices(message: Message, version: int, structs: int) -> tuple[bytes, int]:
-    turns, count = encode_in_turns(deepcopy(message), version, structs), 1
+    turns, count = encode_in_slices(deepcopy(message), version, structs), 1
     while True:
         try:
             next(turns)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 SYNCS = 12
 PROBE_BYTES = 4096
-LOOK = "kraftd dump --verify shows all of it; restore the file, or have the node join anew from an empty one"
+DAMAGE_REMEDY = (
+    "kraftd dump --verify shows all of it; restore the file, or have the node join anew from an empty one"
+)
 
 
-def look_at_directories(config: DaemonConfig) -> Iterator[Finding]:
+def probe_directories(config: DaemonConfig) -> Iterator[Finding]:
     """Findings of all data directories: identity, files, room and syncs."""
     yield from _identities(config)
     path = config.metadata_log_dir
@@ -51,7 +53,7 @@ def _identities(config: DaemonConfig) -> Iterator[Finding]:
         try:
             properties = read_meta_properties(RealDisk(), directory)
         except (DirectoryProblem, StorageError):
-            continue  # the files' findings have it
+            continue  # `_files` reports it
         if properties is not None:
             found[directory] = properties
         elif directory != config.metadata_log_dir:
@@ -73,7 +75,7 @@ def _files(path: str) -> Iterator[Finding]:
         again: Sequence[Refusal] = rehearse(disk, path).refusals
         refusals = [one for one in refusals if one in again]
     for one in refusals:
-        yield problem("files", one.path, f"a start is refused: {one.reason}", LOOK)
+        yield problem("files", one.path, f"a start is refused: {one.reason}", DAMAGE_REMEDY)
     for text in notes:
         yield note("files", path, f"a start would report: {text}")
     if not refusals:

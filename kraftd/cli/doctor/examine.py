@@ -33,15 +33,15 @@ async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> 
     addresses = parse_addresses(bootstrap) if bootstrap is not None else []
     if config is None:
         if addresses:
-            await _Examination(None, None, timeout_s, found).ask(addresses)
+            await _Examination(None, None, timeout_s, found).examine_quorum(addresses)
         return found
-    from kraftd.cli.doctor.disk_probe import identity_of, look_at_directories
+    from kraftd.cli.doctor.disk_probe import identity_of, probe_directories
 
     log_in_as(config, found)
-    found += look_at_directories(config)
+    found += probe_directories(config)
     examination = _Examination(config, identity_of(config), timeout_s, found)
-    await examination.look_at_ports()
-    await examination.ask(addresses or configured_servers(config))
+    await examination.probe_ports()
+    await examination.examine_quorum(addresses or configured_servers(config))
     return found
 
 
@@ -94,8 +94,8 @@ class _Examination:
         self._identity = identity
         self._timeout_s = timeout_s
         self._found = found
-        self._own: set[Address] = set()  # where this node listens, or says that it does
-        self._ports_everywhere: set[int] = set()  # on which it listens at every address of this machine
+        self._own: set[Address] = set()  # where this node listens or advertises a listener
+        self._ports_everywhere: set[int] = set()  # of listeners at every address of this machine
         self._answering: list[Address] = []  # those of them that answer
         self._named: set[str] = set()
 
@@ -103,7 +103,7 @@ class _Examination:
     def _cluster_id(self) -> str | None:
         return self._identity.cluster_id if self._identity is not None else None
 
-    async def look_at_ports(self) -> None:
+    async def probe_ports(self) -> None:
         """Each listener of the node: free, this node's, or another's."""
         assert self._config is not None
         config = self._config
@@ -112,7 +112,7 @@ class _Examination:
             self._own.add(config.quorum_voters[config.node_id])
         for one in config.advertised_listeners:
             if one.host:
-                await self._resolves(one.host)  # peers are sent there
+                await self._resolves(one.host)  # peers connect to it
         for one in config.listeners:
             if not one.port:
                 continue  # the system chooses it
@@ -143,15 +143,15 @@ class _Examination:
             fenced = await peer_probe.fenced_brokers(metrics, self._timeout_s)
             self._found.append(judge_metrics(address_text(metrics), fenced))
 
-    async def ask(self, addresses: list[Address]) -> None:
-        """The peers at these addresses, the leader that one of them knows, and the voters that it names."""
-        answering = [*self._answering, *await self._ask_peers(addresses)]
+    async def examine_quorum(self, addresses: list[Address]) -> None:
+        """Probe the peers at these addresses, the leader that one of them names, and that leader's voters."""
+        answering = [*self._answering, *await self._probe_peers(addresses)]
         if not answering:
-            nobody = note("voters", "quorum", "no controller answers: the quorum was not asked")
-            self._found.append(nobody)
+            unanswered = note("voters", "quorum", "no controller answers: the quorum was not asked")
+            self._found.append(unanswered)
             return
         text = ",".join(address_text(one) for one in dict.fromkeys(answering))
-        leader = await quorum_probe.ask(text, self._timeout_s)
+        leader = await quorum_probe.probe_quorum(text, self._timeout_s)
         if isinstance(leader, Finding):
             self._found.append(leader)
             return
@@ -166,10 +166,10 @@ class _Examination:
                 self._found.append(judge_cluster_id(at, self._cluster_id, leader.quorum.cluster_id))
         static = config.quorum_voters if config is not None else {}
         self._found += quorum_probe.judge_leader(leader, session_timeout_ms, me, static)
-        await self._ask_peers([one for one in endpoints_of(leader) if one not in addresses])
+        await self._probe_peers([one for one in endpoints_of(leader) if one not in addresses])
 
-    async def _ask_peers(self, addresses: list[Address]) -> list[Address]:
-        """Findings of each address that is not this node's; those at which a controller answers."""
+    async def _probe_peers(self, addresses: list[Address]) -> list[Address]:
+        """Judge each address that is not this node's; return those at which a controller answers."""
         others = [one for one in dict.fromkeys(addresses) if not self._is_own(one)]
         resolved = [one for one in others if await self._resolves(one[0])]
         expects_tls = self._config is not None and any(

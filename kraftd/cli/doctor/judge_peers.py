@@ -61,7 +61,7 @@ def _as_trouble(answer: Answer) -> Finding:
         troubles.unreachable(-1, answer.at, reason)
     else:
         troubles.answered(-1, answer.at, ApiVersionsResponse(), answer.served)
-    troubles.poll(0, leader_id=None, hears_leader=False)
+    troubles.poll(0, leader_id=None, leader_answers=False)
     (found,) = troubles.findings()
     return problem("peers", answer.at, found.text, found.remedy)
 

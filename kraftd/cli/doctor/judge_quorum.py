@@ -23,14 +23,14 @@ class Member(NamedTuple):
     runs: bool
 
 
-def judge_clock(partition: PartitionData, asked_ms: float, answered_ms: float) -> Finding:
+def judge_clock(partition: PartitionData, sent_ms: float, answered_ms: float) -> Finding:
     """How far the leader's clock is from this machine's. The times are this machine's, around the answer."""
     node = f"node {partition.leader_id}"
-    told_ms = leaders_time_ms(partition)
-    if told_ms is None:
+    leaders_ms = leaders_time_ms(partition)
+    if leaders_ms is None:
         return note("clocks", node, "the leader does not report its time")
-    apart_ms = max(0.0, told_ms - answered_ms, asked_ms - told_ms)
-    side = "ahead of" if told_ms > answered_ms else "behind"
+    apart_ms = max(0.0, leaders_ms - answered_ms, sent_ms - leaders_ms)
+    side = "ahead of" if leaders_ms > answered_ms else "behind"
     if apart_ms > CLOCKS_APART_MS:
         text = f"its clock is at least {apart_ms / 1000:.1f} s {side} this machine's"
         return warning("clocks", node, text, "have both machines follow one source of time (NTP)")
@@ -44,8 +44,10 @@ def judge_voters(partition: PartitionData) -> Iterator[Finding]:
     majority = len(voters) // 2 + 1
     left = len(voters) - len(silent)
     for one in silent:
-        heard = "never fetched" if one.last_fetch_timestamp < 0 else f"silent for {_heard(partition, one)}"
-        yield problem("voters", f"node {one.replica_id}", f"a voter, {heard}", _gone_remedy(partition))
+        contact = (
+            "never fetched" if one.last_fetch_timestamp < 0 else f"silent for {_silence_text(partition, one)}"
+        )
+        yield problem("voters", f"node {one.replica_id}", f"a voter, {contact}", _gone_remedy(partition))
     if silent and left <= majority:
         text = f"{left} of {len(voters)} voters fetch: one more loss stops the quorum"
         yield problem("voters", "quorum", text, "bring the others back")
@@ -100,8 +102,8 @@ def judge_twins(partition: PartitionData, reported: Iterable[str]) -> Iterator[F
     """Ids under which several directories fetch now; `reported` has those that the leader names itself."""
     live: dict[int, int] = {}
     for one in (*partition.current_voters, *partition.observers):
-        is_asked = 0 <= one.replica_id != partition.leader_id  # it refuses fetches under its own id
-        if is_asked and _silent_ms(partition, one) < TWIN_MS:
+        may_fetch = 0 <= one.replica_id != partition.leader_id  # a leader refuses fetches under its own id
+        if may_fetch and _silent_ms(partition, one) < TWIN_MS:
             live[one.replica_id] = live.get(one.replica_id, 0) + 1
     for node_id, count in sorted(live.items()):
         if count > 1 and not any(line.startswith(f"node {node_id} runs more than once") for line in reported):
@@ -184,7 +186,7 @@ def _silent_ms(partition: PartitionData, replica: ReplicaState) -> int:
     return now_ms - replica.last_fetch_timestamp if replica.last_fetch_timestamp >= 0 else now_ms
 
 
-def _heard(partition: PartitionData, replica: ReplicaState) -> str:
+def _silence_text(partition: PartitionData, replica: ReplicaState) -> str:
     return f"{_silent_ms(partition, replica) / 1000:.0f} s"
 
 

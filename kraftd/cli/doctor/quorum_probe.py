@@ -30,17 +30,17 @@ class Leader(NamedTuple):
     """The leader's answer, the times (ms) of this machine's clock around it, and the registered nodes."""
 
     quorum: Quorum
-    asked_ms: float
+    sent_ms: float
     answered_ms: float
     registered: list[Registration]
 
 
-async def ask(bootstrap: str, timeout_s: float) -> Leader | Finding:
+async def probe_quorum(bootstrap: str, timeout_s: float) -> Leader | Finding:
     """The leader's answers, or the finding that none leads."""
     try:
         found = await ask_leader(bootstrap, timeout_s)
         async with await connect(found.address, timeout_s) as connection:
-            asked_ms = time.time() * 1000
+            sent_ms = time.time() * 1000
             quorum = await describe_quorum(connection, found.address)
             answered_ms = time.time() * 1000
     except NoLeader as failure:
@@ -60,7 +60,7 @@ async def ask(bootstrap: str, timeout_s: float) -> Leader | Finding:
         registered = await registrations(bootstrap, timeout_s)
     except (CommandFailure, ClientFailure):
         registered = []
-    return Leader(quorum, asked_ms, answered_ms, registered)
+    return Leader(quorum, sent_ms, answered_ms, registered)
 
 
 def judge_leader(
@@ -71,7 +71,7 @@ def judge_leader(
 ) -> Iterator[Finding]:
     """All findings from the leader's answers."""
     partition = leader.quorum.partition
-    yield judge_clock(partition, leader.asked_ms, leader.answered_ms)
+    yield judge_clock(partition, leader.sent_ms, leader.answered_ms)
     yield from judge_voters(partition)
     if me is not None:
         yield from judge_membership(partition, me, static_voters)

@@ -98,7 +98,7 @@ class QuorumSource:
         except Refused as error:
             return error.code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         except ClientFailure:
-            pass  # what begins to read says so
+            pass  # the read that follows reports it
         return True
 
     async def begin(self, limit: Limit) -> Beginning:

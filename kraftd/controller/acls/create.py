@@ -10,7 +10,7 @@ from kraftd.acl import CLUSTER_NAME, AclOperation, AclPatternType, AclPermission
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from kraftd.metadata.access_records import acl_record
@@ -26,10 +26,10 @@ _OPERATIONS = frozenset(AclOperation) - {AclOperation.UNKNOWN, AclOperation.ANY}
 _PERMISSIONS = frozenset({AclPermission.DENY, AclPermission.ALLOW})
 
 
-@InTurns
+@Sliced
 def create_acls(
     ctx: Context, request: CreateAclsRequest, version: int
-) -> Turns[Decision[CreateAclsResponse]]:
+) -> Slices[Decision[CreateAclsResponse]]:
     """The new ACLs in one batch, and per ACL why one is refused (INVALID_REQUEST).
 
     Raises Refusal(POLICY_VIOLATION) for more than 10,000 new ACLs in a request.

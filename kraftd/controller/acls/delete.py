@@ -9,7 +9,7 @@ from kraftd.controller.acls.filters import AclFilter
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraftd.messages.delete_acls_response import (
     DeleteAclsFilterResult,
@@ -22,14 +22,14 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
 ACLS_PER_PACE_CHECK = 250  # compared with a filter between two checks of the pace
-LOOK_US = 250
+EXAMINED_US = 250
 MAX_MATCHES = 100_000  # named in one answer, by all its filters
 
 
-@InTurns
+@Sliced
 def delete_acls(
     ctx: Context, request: DeleteAclsRequest, version: int
-) -> Turns[Decision[DeleteAclsResponse]]:
+) -> Slices[Decision[DeleteAclsResponse]]:
     """The ACLs removed, and per filter those that it matched, or why it is refused (INVALID_REQUEST).
 
     An ACL that several filters match is in the answer of each. Raises Refusal(INVALID_REQUEST) for more
@@ -39,8 +39,8 @@ def delete_acls(
     doomed: dict[bytes, None] = {}
     match_count = 0
     pace = Pace()
-    for asked in request.filters:
-        wanted = acl_filter(asked)
+    for requested_filter in request.filters:
+        wanted = acl_filter(requested_filter)
         problem = wanted.problem()
         if problem is not None:
             result = DeleteAclsFilterResult(ErrorCode.INVALID_REQUEST, problem)
@@ -48,8 +48,8 @@ def delete_acls(
             continue
         matches = wanted.matcher()
         result = DeleteAclsFilterResult(ErrorCode.NONE, None, [])
-        for looked_at, (acl_id, acl) in enumerate(ctx.image.acls.items(), 1):
-            if looked_at % ACLS_PER_PACE_CHECK == 0 and pace.spent(LOOK_US):
+        for examined, (acl_id, acl) in enumerate(ctx.image.acls.items(), 1):
+            if examined % ACLS_PER_PACE_CHECK == 0 and pace.spent(EXAMINED_US):
                 yield
             if matches(acl):
                 match_count += 1
@@ -63,15 +63,15 @@ def delete_acls(
     return Decision(answer, records)
 
 
-def acl_filter(asked: DeleteAclsFilter) -> AclFilter:
+def acl_filter(requested_filter: DeleteAclsFilter) -> AclFilter:
     return AclFilter(
-        asked.resource_type_filter,
-        asked.resource_name_filter,
-        asked.pattern_type_filter,
-        asked.principal_filter,
-        asked.host_filter,
-        asked.operation,
-        asked.permission_type,
+        requested_filter.resource_type_filter,
+        requested_filter.resource_name_filter,
+        requested_filter.pattern_type_filter,
+        requested_filter.principal_filter,
+        requested_filter.host_filter,
+        requested_filter.operation,
+        requested_filter.permission_type,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kraftd.controller.acls.delete import ACLS_PER_PACE_CHECK, LOOK_US
+from kraftd.controller.acls.delete import ACLS_PER_PACE_CHECK, EXAMINED_US
 from kraftd.controller.acls.filters import AclFilter
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
 from kraftd.messages.describe_acls_response import (
     AclDescription,
@@ -16,10 +16,10 @@ from kraftd.messages.describe_acls_response import (
 from kraftd.wire.error_code import ErrorCode
 
 
-@InTurns
+@Sliced
 def describe_acls(
     ctx: Context, request: DescribeAclsRequest, version: int
-) -> Turns[Decision[DescribeAclsResponse]]:
+) -> Slices[Decision[DescribeAclsResponse]]:
     """The matching ACLs, equal ones once. Raises Refusal(INVALID_REQUEST) for an invalid filter."""
     wanted = AclFilter(
         request.resource_type_filter,
@@ -37,8 +37,8 @@ def describe_acls(
     by_pattern: dict[tuple[int, str, int], DescribeAclsResource] = {}
     seen = set()
     pace = Pace()
-    for looked_at, acl in enumerate(ctx.image.acls.values(), 1):
-        if looked_at % ACLS_PER_PACE_CHECK == 0 and pace.spent(LOOK_US):
+    for examined, acl in enumerate(ctx.image.acls.values(), 1):
+        if examined % ACLS_PER_PACE_CHECK == 0 and pace.spent(EXAMINED_US):
             yield
         if not matches(acl) or acl in seen:
             continue

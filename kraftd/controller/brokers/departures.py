@@ -14,7 +14,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.partition_index import TopicPartition
 from kraftd.wire.record_frame import VersionedRecord
 
-EXAMINED_PER_LEFT = 4  # partitions examined in a call for each that may be left in it: most are left
+EXAMINED_PER_LEFT = 4  # a call examines this many partitions for each that it may leave: most are left
 
 
 class Departure:
@@ -29,8 +29,8 @@ class Departure:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         hosted.reverse()
-        self._hosted = hosted  # the last is the next
-        self._partitions: list[TopicPartition] = []  # what comes before it
+        self._hosted = hosted  # its last item comes next
+        self._partitions: list[TopicPartition] = []  # comes before `_hosted`
         self._position = 0
 
     def next(self, image: Image, limit: int) -> tuple[list[TopicPartition], int]:

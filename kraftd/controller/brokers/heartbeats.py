@@ -48,8 +48,8 @@ class BrokerHeartbeats:
         self._heartbeats = {}
         self.departures = {}
 
-    def heard(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
-        """Note a heartbeat: it renews the session, whatever becomes of the request."""
+    def renew(self, broker_id: int, broker_epoch: int, now_ms: int) -> None:
+        """Renew a broker's session at a heartbeat, whether or not the request succeeds."""
         key = (broker_id, broker_epoch)
         self._contacts.pop(key, None)  # so that the oldest contact stays first
         self._contacts[key] = now_ms

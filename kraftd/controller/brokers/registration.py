@@ -9,7 +9,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.endpoints import checked_endpoints
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.turns import InTurns, Turns
+from kraftd.controller.slices import Sliced, Slices
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftd.messages.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
@@ -43,10 +43,10 @@ def check_broker_epoch(ctx: Context, broker_id: int, broker_epoch: int) -> Broke
     return broker
 
 
-@InTurns
+@Sliced
 def register_broker(
     ctx: Context, request: BrokerRegistrationRequest, version: int
-) -> Turns[Decision[BrokerRegistrationResponse]]:
+) -> Slices[Decision[BrokerRegistrationResponse]]:
     """BrokerRegistration: the records that clean up after a former incarnation, then that of the
     registration.
 
@@ -122,10 +122,10 @@ def _check_incarnation(
         raise Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, "Brokers of a ZooKeeper cluster cannot register.")
 
 
-@InTurns
+@Sliced
 def unregister_broker(
     ctx: Context, request: UnregisterBrokerRequest
-) -> Turns[Decision[UnregisterBrokerResponse]]:
+) -> Slices[Decision[UnregisterBrokerResponse]]:
     """UnregisterBroker: the broker leaves every ISR and ELR, then is forgotten.
 
     Raises Refusal: BROKER_ID_NOT_REGISTERED, POLICY_VIOLATION (more records than one request may write).
@@ -171,18 +171,18 @@ def _check_features(ctx: Context, request: BrokerRegistrationRequest) -> None:
     """
     finalized = {**ctx.image.features, KRAFT_VERSION: ctx.kraft_version}
     finalized.setdefault(METADATA_VERSION, ctx.image.metadata_version)
-    told = set()
+    named = set()
     for feature in request.features:
-        told.add(feature.name)
+        named.add(feature.name)
         level = finalized.get(feature.name, 0)
         if not feature.min_supported_version <= level <= feature.max_supported_version:
             raise _unsupported(
                 feature.name, level, feature.min_supported_version, feature.max_supported_version
             )
-    if METADATA_VERSION not in told:
+    if METADATA_VERSION not in named:
         raise Refusal(ErrorCode.INVALID_REGISTRATION, "The registration has no range for metadata.version.")
     for name, level in finalized.items():
-        if level != 0 and name not in told:
+        if level != 0 and name not in named:
             raise _unsupported(name, level, 0, 0)
 
 

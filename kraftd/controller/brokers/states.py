@@ -31,7 +31,7 @@ from kraftd.controller.brokers.transitions import (
 )
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.turns import Turns, at_once
+from kraftd.controller.slices import Slices, at_once
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.metadata.state import BrokerState
@@ -57,13 +57,11 @@ class Unchanged(NamedTuple):
     seen_offset: int
 
 
-def hear_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> None:
-    """Renew a broker's session (soft state), whatever becomes of its request. An unknown broker leaves no
-    trace.
-    """
+def renew_session(ctx: Context, request: BrokerHeartbeatRequest) -> None:
+    """Renew a broker's session (soft state), even if its request fails; an unknown broker has no session."""
     broker = ctx.image.brokers.get(request.broker_id)
     if broker is not None and broker.epoch == request.broker_epoch:
-        ctx.heartbeats.heard(broker.id, broker.epoch, ctx.now_ms)
+        ctx.heartbeats.renew(broker.id, broker.epoch, ctx.now_ms)
 
 
 def unchanged(ctx: Context, request: BrokerHeartbeatRequest) -> Unchanged | None:
@@ -103,7 +101,7 @@ def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[
 
 def begin_heartbeat(
     ctx: Context, request: BrokerHeartbeatRequest
-) -> Decision[BrokerHeartbeatResponse] | Turns[Decision[BrokerHeartbeatResponse]]:
+) -> Decision[BrokerHeartbeatResponse] | Slices[Decision[BrokerHeartbeatResponse]]:
     """As ``broker_heartbeat``, as a generator if something changes: most heartbeats change nothing."""
     registered_at = ctx.image.registration_offsets.get(request.broker_id)
     if registered_at is None:
@@ -123,7 +121,7 @@ def _change_of_state(
     before: str,
     after: str,
     registered_at: int,
-) -> Turns[Decision[BrokerHeartbeatResponse]]:
+) -> Slices[Decision[BrokerHeartbeatResponse]]:
     records: list[VersionedRecord] = []
     departure: Departure | None = None
     while (after is not before or request.offline_log_dirs) and not ctx.image.settle_hosted(broker.id):
@@ -212,10 +210,10 @@ def next_state(
         return ACTIVE
     if leads:
         return SHUTTING_DOWN
-    everybody_read = ctx.heartbeats.of(broker).shutdown_offset <= ctx.heartbeats.lowest_active_offset(
+    all_have_read = ctx.heartbeats.of(broker).shutdown_offset <= ctx.heartbeats.lowest_active_offset(
         ctx.image.brokers
     )
-    return SHUT_DOWN if everybody_read else SHUTTING_DOWN
+    return SHUT_DOWN if all_have_read else SHUTTING_DOWN
 
 
 def fence_stale_broker(ctx: Context) -> Decision[bool]:
@@ -230,7 +228,7 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
     """
     stale = ctx.heartbeats.stale(ctx.now_ms)
     if stale is None:
-        return Decision(False, after=lambda _end_offset: _forget_the_heard_again(ctx))
+        return Decision(False, after=lambda _end_offset: _forget_resumed(ctx))
     broker_id, broker_epoch = stale
     broker = ctx.image.brokers.get(broker_id)
     records: list[VersionedRecord] = []
@@ -296,9 +294,9 @@ def _begin(ctx: Context, departure: Departure) -> None:
     ctx.heartbeats.departures[departure.broker_id] = departure
 
 
-def _forget_the_heard_again(ctx: Context) -> None:
-    """Forget departures of brokers whose heartbeats have resumed: no broker is silent, so only brokers that
-    shut down have one.
+def _forget_resumed(ctx: Context) -> None:
+    """Forget departures of brokers whose heartbeats have resumed. No broker is silent now, so only departures
+    of brokers that shut down remain.
     """
     departures, brokers = ctx.heartbeats.departures, ctx.image.brokers
     for broker_id in list(departures):

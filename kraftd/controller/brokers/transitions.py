@@ -12,7 +12,7 @@ from kraftd.controller.configs.elr import elr_enabled
 from kraftd.controller.context import Context
 from kraftd.controller.partitions.change import Election
 from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
-from kraftd.controller.turns import InTurns, Pace, Turns, at_once
+from kraftd.controller.slices import Pace, Sliced, Slices, at_once
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.image import Image
@@ -27,8 +27,8 @@ UNFENCE = -1
 IN_CONTROLLED_SHUTDOWN = 1
 
 
-@InTurns
-def handle_broker_fenced(ctx: Context, broker_id: int) -> Turns[list[VersionedRecord]]:
+@Sliced
+def handle_broker_fenced(ctx: Context, broker_id: int) -> Slices[list[VersionedRecord]]:
     """Fence a broker that first leaves every ISR and leadership.  Raises KeyError if unregistered."""
     records = yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id)
     return records + fence(ctx.image.brokers[broker_id])
@@ -46,20 +46,20 @@ def handle_broker_leaves(
     return at_once(changes(ctx, partitions, leaving=broker_id))
 
 
-@InTurns
-def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> Turns[list[VersionedRecord]]:
+@Sliced
+def handle_broker_unfenced(ctx: Context, broker_id: int, broker_epoch: int) -> Slices[list[VersionedRecord]]:
     """Unfence a broker, which then leads the partitions that had no leader and can now have one."""
     unfence = VersionedRecord(BrokerRegistrationChangeRecord(broker_id, broker_epoch, UNFENCE), 0)
     leaderless = ctx.image.partitions_without_leader()
     return [unfence, *(yield from changes(ctx, leaderless, joining=broker_id))]
 
 
-@InTurns
+@Sliced
 def handle_broker_in_controlled_shutdown(
     ctx: Context, broker_id: int, broker_epoch: int
-) -> Turns[list[VersionedRecord]]:
-    """Mark a broker that wants to stop, once, and remove it from every ISR that can go on without it
-    (KIP-841).
+) -> Slices[list[VersionedRecord]]:
+    """Mark a broker that wants to stop, if it is not marked yet. Remove it from every ISR that has another
+    member (KIP-841).
     """
     records = mark_controlled_shutdown(ctx, broker_id, broker_epoch)
     return records + (yield from leave(ctx, ctx.image.partitions_of(broker_id), broker_id))
@@ -76,10 +76,10 @@ def mark_controlled_shutdown(ctx: Context, broker_id: int, broker_epoch: int) ->
     return [VersionedRecord(change, 1)]
 
 
-@InTurns
+@Sliced
 def handle_broker_unregistered(
     ctx: Context, broker_id: int, broker_epoch: int
-) -> Turns[list[VersionedRecord]]:
+) -> Slices[list[VersionedRecord]]:
     """Remove a broker from every ISR, then its registration; its replicas stay assigned to it."""
     while not ctx.image.settle_hosted(broker_id):
         yield
@@ -89,8 +89,8 @@ def handle_broker_unregistered(
     return records
 
 
-@InTurns
-def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Turns[list[VersionedRecord]]:
+@Sliced
+def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Slices[list[VersionedRecord]]:
     """Handle the end of a broker's last incarnation, as its new registration reports; the caller adds the
     record of the registration.
 
@@ -117,10 +117,10 @@ def _may_be_in_isr(image: Image, broker_id: int) -> Iterator[tuple[bytes, int]]:
     return image.partitions_without_leader()
 
 
-@InTurns
+@Sliced
 def handle_directories_offline(
     ctx: Context, broker_id: int, broker_epoch: int, offline_directories: Collection[bytes]
-) -> Turns[list[VersionedRecord]]:
+) -> Slices[list[VersionedRecord]]:
     """Remove a broker's replicas in directories that it has just lost from their ISRs (KIP-858).
 
     Nothing for directories whose loss was known, nor before metadata.version 3.7-IV2.
@@ -162,12 +162,12 @@ def _lives_in(partition: PartitionState, broker_id: int, places: Collection[byte
 
 def leave(
     ctx: Context, partitions: Iterable[TopicPartition], broker_id: int, *, unclean: bool = False
-) -> Turns[list[VersionedRecord]]:
+) -> Slices[list[VersionedRecord]]:
     """Remove the broker from the ISRs of these partitions."""
     return changes(ctx, partitions, leaving=broker_id, members=True, unclean=unclean)
 
 
-def leave_elr(ctx: Context, broker_id: int, *, unclean: bool = False) -> Turns[list[VersionedRecord]]:
+def leave_elr(ctx: Context, broker_id: int, *, unclean: bool = False) -> Slices[list[VersionedRecord]]:
     """Remove the broker from every ELR."""
     with_it = ctx.image.partitions_with_elr_member(broker_id)
     return changes(ctx, with_it, leaving=broker_id, unclean=unclean)
@@ -182,7 +182,7 @@ def changes(
     unclean: bool = False,
     members: bool = False,
     places: Collection[bytes] | None = None,
-) -> Turns[list[VersionedRecord]]:
+) -> Slices[list[VersionedRecord]]:
     """Change each partition: the leaving broker out of its ISR, and a leader that may lead.
 
     unclean: the broker may have lost unsynced records, so it is not eligible either. members: only partitions
@@ -204,7 +204,7 @@ def changes(
                 partition.leader == NO_LEADER
                 and leaving not in isr
                 and not elr
-                and not partition.elr  # left from before the feature was disabled: the change empties it
+                and not partition.elr  # an ELR from before the feature was disabled: the change empties it
                 and not partition.is_reassigning
                 and alive.isdisjoint(isr)
                 and edits.election(topic) is Election.ONLINE

@@ -24,7 +24,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.policies import ConfigChange
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_configs_response as legacy_answer
 from kraftd.messages import incremental_alter_configs_request as incremental
@@ -40,7 +40,9 @@ RESOURCE_US, CONFIG_US = 8, 4  # microseconds, for the pace
 DUPLICATE_RESOURCE = "The request names this resource more than once."
 
 
-Asked = TypeVar("Asked", incremental.AlterConfigsResource, legacy.AlterConfigsResource)
+RequestedResource = TypeVar(
+    "RequestedResource", incremental.AlterConfigsResource, legacy.AlterConfigsResource
+)
 
 
 class Resource(NamedTuple):
@@ -63,22 +65,22 @@ class Outcome(NamedTuple):
     message: str | None
 
 
-@InTurns
+@Sliced
 def incremental_alter_configs(
     ctx: Context, request: incremental.IncrementalAlterConfigsRequest, *, forwarded: bool
-) -> Turns[Decision[incremental_answer.IncrementalAlterConfigsResponse]]:
+) -> Slices[Decision[incremental_answer.IncrementalAlterConfigsResponse]]:
     """Set, delete, append to or subtract from single configs. ``forwarded``: a broker has checked the
     request.
 
     Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
     """
 
-    def changes_of(resource: Resource, asked: incremental.AlterConfigsResource) -> list[Change]:
+    def changes_of(resource: Resource, requested: incremental.AlterConfigsResource) -> list[Change]:
         if resource.type == ResourceType.BROKER_LOGGER:
-            check_loggers(ctx, resource, asked)
+            check_loggers(ctx, resource, requested)
             return []
         current = known_configs(ctx, resource.type, resource.name)
-        latest = {config.name: config for config in asked.configs}  # of a key named twice the last counts
+        latest = {config.name: config for config in requested.configs}  # of a key named twice the last counts
         return [
             Change(name, changed_value(resource, current.get(name), config))
             for name, config in latest.items()
@@ -93,19 +95,21 @@ def incremental_alter_configs(
     return Decision(answer, [] if request.validate_only else records)
 
 
-@InTurns
+@Sliced
 def alter_configs(
     ctx: Context, request: legacy.AlterConfigsRequest, *, forwarded: bool
-) -> Turns[Decision[legacy_answer.AlterConfigsResponse]]:
+) -> Slices[Decision[legacy_answer.AlterConfigsResponse]]:
     """Give each resource exactly the configs of the request; its other configs are deleted.
 
     Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
     """
 
-    def changes_of(resource: Resource, asked: legacy.AlterConfigsResource) -> list[Change]:
+    def changes_of(resource: Resource, requested: legacy.AlterConfigsResource) -> list[Change]:
         if resource.type == ResourceType.BROKER_LOGGER:
             raise invalid_request("Log levels are changed with IncrementalAlterConfigs.")
-        return [Change(*change) for change in {config.name: config.value for config in asked.configs}.items()]
+        return [
+            Change(*change) for change in {config.name: config.value for config in requested.configs}.items()
+        ]
 
     records, outcomes = yield from alter(ctx, request.resources, changes_of, forwarded, keep_others=False)
     answers = [
@@ -129,11 +133,11 @@ def new_topic_configs(ctx: Context, name: str, configs: Mapping[str, str]) -> li
 
 def alter(
     ctx: Context,
-    asked_resources: Sequence[Asked],
-    changes_of: Callable[[Resource, Asked], list[Change]],
+    requested_resources: Sequence[RequestedResource],
+    changes_of: Callable[[Resource, RequestedResource], list[Change]],
     forwarded: bool,
     keep_others: bool,
-) -> Turns[tuple[list[VersionedRecord], list[Outcome]]]:
+) -> Slices[tuple[list[VersionedRecord], list[Outcome]]]:
     """Records and outcomes of a request's resources, in their order. A resource named twice is not changed,
     and answered once.
 
@@ -142,26 +146,26 @@ def alter(
     records: list[VersionedRecord] = []
     outcomes: list[Outcome] = []
     counts: dict[Resource, int] = {}
-    to_answer: list[tuple[Resource, Asked]] = []
+    to_answer: list[tuple[Resource, RequestedResource]] = []
     pace = Pace()
-    for asked in asked_resources:
+    for requested in requested_resources:
         if pace.spent(1):
             yield
-        resource = Resource(asked.resource_type, asked.resource_name)
+        resource = Resource(requested.resource_type, requested.resource_name)
         is_logger = resource.type == ResourceType.BROKER_LOGGER
         if is_resource_type(resource.type) and not (is_logger and keep_others):
             counts[resource] = counts.get(resource, 0) + 1
         if counts.get(resource, 1) == 1:
-            to_answer.append((resource, asked))
-    for resource, asked in to_answer:
-        if pace.spent(RESOURCE_US + CONFIG_US * len(asked.configs)):
+            to_answer.append((resource, requested))
+    for resource, requested in to_answer:
+        if pace.spent(RESOURCE_US + CONFIG_US * len(requested.configs)):
             yield
         try:
             if not is_resource_type(resource.type):
                 raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"There is no resource type {resource.type}.")
             if counts.get(resource, 1) > 1:
                 raise invalid_request(DUPLICATE_RESOURCE)
-            changes = changes_of(resource, asked)
+            changes = changes_of(resource, requested)
             if resource.type != ResourceType.BROKER_LOGGER:
                 gone = () if keep_others else absent_keys(ctx, resource, changes)
                 records += resource_records(
@@ -180,13 +184,13 @@ def is_resource_type(number: int) -> bool:
     return number in ResourceType._value2member_map_
 
 
-def check_loggers(ctx: Context, resource: Resource, asked: incremental.AlterConfigsResource) -> None:
+def check_loggers(ctx: Context, resource: Resource, requested: incremental.AlterConfigsResource) -> None:
     """Changes of this node's log levels. Raises Refusal for all of them: kraftd has no loggers of Kafka's
     names.
     """
     if resource.name != str(ctx.settings.node_id):
         raise invalid_request(f"This is node {ctx.settings.node_id}, not {resource.name!r}.")
-    for config in asked.configs:
+    for config in requested.configs:
         if config.config_operation in (Operation.SET, Operation.DELETE):
             raise invalid_config(f"There is no logger {config.name!r}.")
         raise invalid_request("A log level can be set or deleted, nothing else.")
@@ -263,8 +267,8 @@ def resource_records(
     if must_exist:
         check_existence(ctx, resource)
     if ctx.policies.alter_config is not None:
-        asked = {change.name: change.value for change in effective}  # not what goes besides: KAFKA-14195
-        change = ConfigChange(resource_type=resource.type, resource_name=resource.name, configs=asked)
+        requested = {change.name: change.value for change in effective}  # KAFKA-14195
+        change = ConfigChange(resource_type=resource.type, resource_name=resource.name, configs=requested)
         ctx.policies.check_configs(change)
     return [
         VersionedRecord(ConfigRecord(resource.type, resource.name, name, value), 0)

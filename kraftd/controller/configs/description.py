@@ -35,7 +35,7 @@ from kraftd.controller.configs.validation import (
 from kraftd.controller.configs.values import cluster_configs, known_configs, node_config, node_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -47,7 +47,7 @@ from kraftd.wire.error_code import ErrorCode
 
 RESOURCE_US, CONFIG_US = 12, 2  # microseconds, for the pace
 
-Wanted = tuple[str, ...] | None  # the keys that are asked for; None is all of them
+Wanted = tuple[str, ...] | None  # the requested keys; None is all of them
 Entry = tuple[str, str | None, ConfigKey | None, list[DescribeConfigsSynonym], bool]
 
 DESCRIBED = (
@@ -59,10 +59,10 @@ DESCRIBED = (
 )
 
 
-@InTurns
+@Sliced
 def describe_configs(
     ctx: Context, request: DescribeConfigsRequest
-) -> Turns[Decision[DescribeConfigsResponse]]:
+) -> Slices[Decision[DescribeConfigsResponse]]:
     """The configs of each requested resource; each is refused on its own.
 
     An unknown type of resource refuses the whole request: every resource is answered INVALID_REQUEST.

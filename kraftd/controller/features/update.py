@@ -20,7 +20,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
 GONE = " (if it is gone for good: kraftd quorum forget-controller)"
-_NO_ERROR_TEXT = "NONE"  # what Kafka puts beside each feature that was updated
+_NO_ERROR_TEXT = "NONE"  # Kafka's error text for each updated feature
 
 
 class UpgradeType(IntEnum):
@@ -127,14 +127,14 @@ def _why_no_metadata_version(
 def _unsupported(ctx: Context, name: str, level: int) -> str | None:
     """A node that does not support a feature's level: this controller, a broker, or another controller."""
     settings = ctx.settings
-    here = {f"controller {settings.node_id}": supported_features(unstable=settings.unstable_features)}
-    for who, ranges in (*here.items(), *_others(ctx)):
+    own_features = {f"controller {settings.node_id}": supported_features(unstable=settings.unstable_features)}
+    for node, ranges in (*own_features.items(), *_others(ctx)):
         low, high = ranges.get(name, (0, 0))
         if not low <= level <= high:
-            remedy = GONE if who.startswith("controller") and who not in here else ""
+            remedy = GONE if node.startswith("controller") and node not in own_features else ""
             if high == 0:
-                return f"{who} does not support it{remedy}"
-            return f"{who} supports {low} to {high} only{remedy}"
+                return f"{node} does not support it{remedy}"
+            return f"{node} supports {low} to {high} only{remedy}"
     if mv.allows_controller_registration(ctx.image.metadata_version):
         for controller_id in settings.static_voter_ids:
             if controller_id != settings.node_id and controller_id not in ctx.image.controllers:

@@ -7,7 +7,7 @@ from kraftd.controller.brokers.transitions import changes
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits, online_directories
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftd.messages.assign_replicas_to_dirs_response import (
     AssignReplicasToDirsResponse,
@@ -20,10 +20,10 @@ from kraftd.metadata.state import TopicState
 from kraftd.wire.error_code import ErrorCode
 
 
-@InTurns
+@Sliced
 def assign_replicas_to_dirs(
     ctx: Context, request: AssignReplicasToDirsRequest, version: int
-) -> Turns[Decision[AssignReplicasToDirsResponse]]:
+) -> Slices[Decision[AssignReplicasToDirsResponse]]:
     """Record the directories of replicas; a replica in an offline directory leaves its ISR.
 
     Raises Refusal: UNSUPPORTED_VERSION before metadata.version 3.7-IV2, STALE_BROKER_EPOCH.  Per partition:

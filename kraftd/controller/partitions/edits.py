@@ -22,7 +22,7 @@ from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGN
 from kraftd.wire.record_frame import VersionedRecord
 
 CHANGE_US = 7  # microseconds, for the pace of operations that make very many
-_ANY_TOPIC = ""  # a name that no topic has: finds what holds if a topic sets nothing itself
+_ANY_TOPIC = ""  # a name that no topic has: finds the settings of topics without configs
 _NOWHERE: frozenset[bytes] = frozenset()
 
 

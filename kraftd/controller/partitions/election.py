@@ -9,8 +9,8 @@ from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Election
 from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
-from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.elect_leaders_response import (
     ElectLeadersResponse,
@@ -29,10 +29,10 @@ _ELECT_UNCLEANLY = "elect uncleanly"
 _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # by Kafka's ElectionType
 
 
-@InTurns
+@Sliced
 def elect_leaders(
     ctx: Context, request: ElectLeadersRequest, version: int
-) -> Turns[Decision[ElectLeadersResponse]]:
+) -> Slices[Decision[ElectLeadersResponse]]:
     """Elect leaders of the given partitions, or of all when none are given (KIP-183, KIP-460).
 
     Raises Refusal: REQUEST_TIMED_OUT, INVALID_REQUEST for an unknown type of election, POLICY_VIOLATION for
@@ -79,14 +79,14 @@ def elect_leaders(
                 results.append(_elect(edits, topic, index, election))
             answer.replica_election_results.append(ReplicaElectionResult(topic.name, results))
     else:
-        for asked in wanted:
-            named = image.topic_named(asked.topic)
+        for requested in wanted:
+            named = image.topic_named(requested.topic)
             results = []
-            for index in asked.partitions:
+            for index in requested.partitions:
                 if pace.spent(CHANGE_US):
                     yield
                 results.append(_elect(edits, named, index, election))
-            answer.replica_election_results.append(ReplicaElectionResult(asked.topic, results))
+            answer.replica_election_results.append(ReplicaElectionResult(requested.topic, results))
     return Decision(answer, edits.records, atomic=False)
 
 
@@ -125,11 +125,11 @@ def balance_leaders(ctx: Context) -> Decision[bool]:
     """
     edits = PartitionEdits(ctx)
     walk = ctx.walks.get(_BALANCE) or ctx.image.walk_with_non_preferred_leader()
-    looked_at = walk.next(MAX_ELECTIONS_PER_RUN)
-    for topic, index, partition in _those_there(ctx, looked_at):
+    examined = walk.next(MAX_ELECTIONS_PER_RUN)
+    for topic, index, partition in _existing(ctx, examined):
         if not partition.has_preferred_leader:
             edits.change(topic, index, partition, election=Election.PREFERRED)
-    return _some_of_a_walk(ctx, _BALANCE, walk, len(looked_at), edits)
+    return _some_of_a_walk(ctx, _BALANCE, walk, len(examined), edits)
 
 
 def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
@@ -142,14 +142,14 @@ def elect_unclean_leaders(ctx: Context) -> Decision[bool]:
     """
     edits = PartitionEdits(ctx)
     walk = ctx.walks.get(_ELECT_UNCLEANLY) or ctx.image.walk_without_leader()
-    looked_at = walk.next(MAX_ELECTIONS_PER_RUN)
-    for topic, index, partition in _those_there(ctx, looked_at):
+    examined = walk.next(MAX_ELECTIONS_PER_RUN)
+    for topic, index, partition in _existing(ctx, examined):
         if partition.leader == NO_LEADER and edits.election(topic) is Election.UNCLEAN:
             edits.change(topic, index, partition, election=Election.UNCLEAN)
-    return _some_of_a_walk(ctx, _ELECT_UNCLEANLY, walk, len(looked_at), edits)
+    return _some_of_a_walk(ctx, _ELECT_UNCLEANLY, walk, len(examined), edits)
 
 
-def _those_there(
+def _existing(
     ctx: Context, partitions: Iterable[TopicPartition]
 ) -> Iterator[tuple[TopicState, int, PartitionState]]:
     """The partitions that have not been deleted since."""

@@ -14,7 +14,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.change import Election, Replicas
 from kraftd.controller.partitions.edits import PartitionEdits
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.alter_partition_request import AlterPartitionRequest, PartitionData
 from kraftd.messages.alter_partition_response import AlterPartitionResponse
 from kraftd.messages.alter_partition_response import PartitionData as PartitionAnswer
@@ -33,7 +33,7 @@ from kraftd.wire.error_code import ErrorCode
 ANY_EPOCH = -1  # of a member whose broker epoch the leader does not know: not checked
 PROPOSAL_US = 5  # microseconds, for the pace
 EQUAL_US = 2  # of one that equals another
-MAX_DECIDED = 1_000  # to remember, of one request
+MAX_DECIDED = 1_000  # remembered during one request
 
 
 class Decided(Struct, gc=False):
@@ -45,13 +45,13 @@ class Decided(Struct, gc=False):
     change: PartitionChangeRecord | None
 
 
-Known = dict[int, Decided]  # by the id of the partition, which it keeps
+Known = dict[int, Decided]  # by id(partition); `Decided` keeps the partition alive
 
 
-@InTurns
+@Sliced
 def alter_partition(
     ctx: Context, request: AlterPartitionRequest, version: int
-) -> Turns[Decision[AlterPartitionResponse]]:
+) -> Slices[Decision[AlterPartitionResponse]]:
     """The accepted new ISRs, and per partition its new state or the error.
 
     Raises Refusal(STALE_BROKER_EPOCH) for a sender that is not registered with its epoch.  Per partition:
@@ -178,7 +178,7 @@ def _proposal_error(
     if recovery_state not in (RECOVERED, RECOVERING):
         return ErrorCode.INVALID_REQUEST
     if recovery_state == RECOVERING and (len(isr) > 1 or partition.leader_recovery_state == RECOVERED):
-        return ErrorCode.INVALID_REQUEST  # a leader alone recovers, and once it has, it stays so
+        return ErrorCode.INVALID_REQUEST  # only a leader alone in the ISR recovers, and only once
     return ErrorCode.NONE
 
 

@@ -13,9 +13,9 @@ from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Assignment, Election, Replicas
 from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import check_assignment
-from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraftd.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
@@ -32,10 +32,10 @@ from kraftd.metadata.state import PartitionState, TopicState
 from kraftd.wire.error_code import ErrorCode
 
 
-@InTurns
+@Sliced
 def alter_partition_reassignments(
     ctx: Context, request: AlterPartitionReassignmentsRequest, version: int
-) -> Turns[Decision[AlterPartitionReassignmentsResponse]]:
+) -> Slices[Decision[AlterPartitionReassignmentsResponse]]:
     """Start, change or (with replicas null) cancel reassignments; per partition its error.
 
     Raises Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 changes.  Per partition:
@@ -154,14 +154,14 @@ def _check_replication_factor(partition: PartitionState, replicas: Replicas) -> 
         )
 
 
-@InTurns
+@Sliced
 def list_partition_reassignments(
     ctx: Context, request: ListPartitionReassignmentsRequest, version: int
-) -> Turns[Decision[ListPartitionReassignmentsResponse]]:
+) -> Slices[Decision[ListPartitionReassignmentsResponse]]:
     """The reassignments under way, of the given partitions or of all; partitions without one are left out."""
     image = ctx.image
     answer = ListPartitionReassignmentsResponse(error_message=None, topics=[])
-    asked: Iterable[tuple[TopicState, Iterable[int]]]
+    selected: Iterable[tuple[TopicState, Iterable[int]]]
     pace = Pace()
     if request.topics is None:
         moving: dict[bytes, list[int]] = {}
@@ -169,14 +169,14 @@ def list_partition_reassignments(
             if pace.spent(1):
                 yield
             moving.setdefault(topic_id, []).append(index)
-        asked = [(image.topics[topic_id], indexes) for topic_id, indexes in moving.items()]
+        selected = [(image.topics[topic_id], indexes) for topic_id, indexes in moving.items()]
     else:
-        asked = [
+        selected = [
             (topic, wanted.partition_indexes)
             for wanted in request.topics
             if (topic := image.topic_named(wanted.name)) is not None
         ]
-    for topic, indexes in asked:
+    for topic, indexes in selected:
         ongoing = []
         for index in indexes:
             if pace.spent(1):

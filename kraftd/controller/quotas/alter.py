@@ -13,9 +13,9 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.quotas.entities import check_value, keys_of
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.alter_client_quotas_request import AlterClientQuotasRequest, OpData
-from kraftd.messages.alter_client_quotas_request import EntryData as Asked
+from kraftd.messages.alter_client_quotas_request import EntryData as RequestedEntry
 from kraftd.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
 from kraftd.messages.client_quota_record import ClientQuotaRecord
 from kraftd.messages.client_quota_record import EntityData as RecordEntity
@@ -26,10 +26,10 @@ from kraftd.wire.record_frame import VersionedRecord
 ENTITY_US, OP_US = 8, 4
 
 
-@InTurns
+@Sliced
 def alter_client_quotas(
     ctx: Context, request: AlterClientQuotasRequest, version: int
-) -> Turns[Decision[AlterClientQuotasResponse]]:
+) -> Slices[Decision[AlterClientQuotasResponse]]:
     """The records of all changes in one batch, and per entity the reason if refused (INVALID_REQUEST).
 
     With validate_only the same answer and no records. Raises Refusal(POLICY_VIOLATION) for more than 10,000
@@ -37,12 +37,12 @@ def alter_client_quotas(
     """
     answer = AlterClientQuotasResponse(entries=[])
     records: list[VersionedRecord] = []
-    counts = Counter([entity_of(asked) for asked in request.entries])
+    counts = Counter([entity_of(requested) for requested in request.entries])
     pace = Pace()
-    for asked in request.entries:
-        if pace.spent(ENTITY_US + OP_US * len(asked.ops)):
+    for requested in request.entries:
+        if pace.spent(ENTITY_US + OP_US * len(requested.ops)):
             yield
-        entity = entity_of(asked)
+        entity = entity_of(requested)
         count = counts.pop(entity, 0)
         if not count:
             continue  # answered at its first place
@@ -50,7 +50,7 @@ def alter_client_quotas(
         try:
             if count > 1:
                 raise Refusal(ErrorCode.INVALID_REQUEST, f"The request names {_text(entity)} more than once")
-            records += _records(ctx, entity, asked.ops)
+            records += _records(ctx, entity, requested.ops)
         except Refusal as refusal:
             code, message = refusal.code, refusal.message
         answer.entries.append(EntryData(code, message, [EntityData(*part) for part in entity]))
@@ -58,9 +58,9 @@ def alter_client_quotas(
     return Decision(answer, [] if request.validate_only else records)
 
 
-def entity_of(asked: Asked) -> QuotaEntity:
+def entity_of(requested: RequestedEntry) -> QuotaEntity:
     """The entity as in the image: pairs sorted by type; of a repeated type the last counts."""
-    return tuple(sorted({part.entity_type: part.entity_name for part in asked.entity}.items()))
+    return tuple(sorted({part.entity_type: part.entity_name for part in requested.entity}.items()))
 
 
 def _records(ctx: Context, entity: QuotaEntity, ops: list[OpData]) -> list[VersionedRecord]:

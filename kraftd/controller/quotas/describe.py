@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.quotas.entities import CLIENT_ID, IP, USER
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kraftd.messages.describe_client_quotas_response import (
     DescribeClientQuotasResponse,
@@ -19,10 +19,10 @@ EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 ENTITY_US = 3
 
 
-@InTurns
+@Sliced
 def describe_client_quotas(
     ctx: Context, request: DescribeClientQuotasRequest, version: int
-) -> Turns[Decision[DescribeClientQuotasResponse]]:
+) -> Slices[Decision[DescribeClientQuotasResponse]]:
     """Every entity that has all components of the filter, and with ``strict`` no other.
 
     Raises Refusal: INVALID_REQUEST for an invalid filter, UNSUPPORTED_VERSION for an unknown type.
@@ -41,7 +41,7 @@ def describe_client_quotas(
     answer = DescribeClientQuotasResponse(entries=[])
     assert answer.entries is not None
     pace = Pace()
-    for entity, values in list(ctx.image.quotas.items()):  # a client node lets it change between turns
+    for entity, values in list(ctx.image.quotas.items()):  # on a client node it may change between slices
         if pace.spent(ENTITY_US):
             yield
         names = dict(entity)

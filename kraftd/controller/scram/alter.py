@@ -13,7 +13,7 @@ from typing import Final
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -44,10 +44,10 @@ _TWICE: Final = (
 )
 
 
-@InTurns
+@Sliced
 def alter_user_scram_credentials(
     ctx: Context, request: AlterUserScramCredentialsRequest, version: int
-) -> Turns[Decision[AlterUserScramCredentialsResponse]]:
+) -> Slices[Decision[AlterUserScramCredentialsResponse]]:
     """The records of all changes in one batch, and per user the error if refused: DUPLICATE_RESOURCE,
     UNSUPPORTED_VERSION, UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND.
 
@@ -57,8 +57,8 @@ def alter_user_scram_credentials(
     changes: dict[str, Change] = {}
     problems: dict[str, Problem] = {}
     pace = Pace()
-    asked: list[Change] = [*request.deletions, *request.upsertions]
-    for change in asked:
+    requested: list[Change] = [*request.deletions, *request.upsertions]
+    for change in requested:
         if pace.spent(USER_US):
             yield
         name = change.name

@@ -10,7 +10,7 @@ from collections import Counter
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, cut
-from kraftd.controller.turns import InTurns, Pace, Turns
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from kraftd.messages.describe_user_scram_credentials_response import (
     CredentialInfo,
@@ -22,10 +22,10 @@ from kraftd.wire.error_code import ErrorCode
 USER_US = 3
 
 
-@InTurns
+@Sliced
 def describe_user_scram_credentials(
     ctx: Context, request: DescribeUserScramCredentialsRequest, version: int
-) -> Turns[Decision[DescribeUserScramCredentialsResponse]]:
+) -> Slices[Decision[DescribeUserScramCredentialsResponse]]:
     """The named users, or all if none is named; per user RESOURCE_NOT_FOUND or DUPLICATE_RESOURCE."""
     by_user: dict[str, list[CredentialInfo]] = {}
     pace = Pace()

@@ -45,12 +45,12 @@ def create_delegation_token(
     owner = requester
     if request.owner_principal_name:
         owner = (request.owner_principal_type or "", request.owner_principal_name)
-    told = requester if version >= FIRST_VERSION_WITH_REQUESTER else ("", "")
+    recorded = requester if version >= FIRST_VERSION_WITH_REQUESTER else ("", "")
     answer = CreateDelegationTokenResponse(
         principal_type=owner[0],
         principal_name=owner[1],
-        token_requester_principal_type=told[0],
-        token_requester_principal_name=told[1],
+        token_requester_principal_type=recorded[0],
+        token_requester_principal_name=recorded[1],
     )
     answer.error_code = _unavailable(ctx)
     if answer.error_code:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.tokens.change import FIRST_VERSION_WITH_REQUESTER, may_renew
-from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
 from kraftd.messages.describe_delegation_token_response import (
     DescribedDelegationToken,
@@ -24,14 +24,14 @@ from kraftd.wire.error_code import ErrorCode
 TOKEN_US = 8
 
 
-@InTurns
+@Sliced
 def describe_delegation_tokens(
     ctx: Context,
     request: DescribeDelegationTokenRequest,
     version: int,
     requester: str,
     may_describe: Callable[[str, str], bool],
-) -> Turns[Decision[DescribeDelegationTokenResponse]]:
+) -> Slices[Decision[DescribeDelegationTokenResponse]]:
     """The tokens whose owner or renewer is among the request's owners; all tokens if those are null.
 
     The requester sees its own, and others if ``may_describe(token id, owner)``. An empty list of owners is

@@ -8,12 +8,12 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.names import NameFilter, everything
 from kraftd.controller.topics.placement import Racks, rounds
 from kraftd.controller.topics.work import ASSIGNED_US, PARTITION_US, PARTITIONS_PER_PACE_CHECK, PLACED_US
-from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraftd.metadata.state import TopicState
@@ -23,7 +23,7 @@ from kraftd.wire.record_frame import VersionedRecord
 TOPIC_US = 60  # for the pace: the brokers of all racks are examined
 
 
-@InTurns
+@Sliced
 def create_partitions(
     ctx: Context,
     request: CreatePartitionsRequest,
@@ -31,7 +31,7 @@ def create_partitions(
     *,
     alterable: NameFilter = everything,
     charge: Charge = UNLIMITED,
-) -> Turns[Decision[CreatePartitionsResponse]]:
+) -> Slices[Decision[CreatePartitionsResponse]]:
     """The new partitions of all valid topics in one batch; per topic its error.
 
     With validate_only the same answer and no records.  alterable filters the names that the sender may alter.
@@ -70,7 +70,7 @@ def create_partitions(
 
 def _grow(
     ctx: Context, pace: Pace, wanted: CreatePartitionsTopic, most: int, charge: Charge
-) -> Turns[list[VersionedRecord]]:
+) -> Slices[list[VersionedRecord]]:
     """The new partitions of one topic.  Raises Refusal for this topic."""
     image = ctx.image
     topic = image.topic_named(wanted.name)
@@ -114,7 +114,7 @@ def _replicas(
     topic: TopicState,
     wanted: CreatePartitionsTopic,
     added: int,
-) -> Turns[list[tuple[Replicas, Replicas]]]:
+) -> Slices[list[tuple[Replicas, Replicas]]]:
     """Replicas and ISR of each new partition, with as many replicas as the topic's first partition."""
     image = ctx.image
     present = len(topic.partitions)

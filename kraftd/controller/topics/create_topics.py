@@ -12,6 +12,7 @@ from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.policies import NewTopic
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_record_count
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.names import NameFilter, everything, may_collide, topic_name_problem
@@ -23,7 +24,6 @@ from kraftd.controller.topics.work import (
     PLACED_US,
     TOPIC_US,
 )
-from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.messages.topic_record import TopicRecord
@@ -35,7 +35,7 @@ from kraftd.wire.record_frame import VersionedRecord
 _DEFAULT = -1  # of the number of partitions and the replication factor (KIP-464)
 
 
-@InTurns
+@Sliced
 def create_topics(
     ctx: Context,
     request: CreateTopicsRequest,
@@ -44,7 +44,7 @@ def create_topics(
     creatable: NameFilter = everything,
     describable: NameFilter = everything,
     charge: Charge = UNLIMITED,
-) -> Turns[Decision[CreateTopicsResponse]]:
+) -> Slices[Decision[CreateTopicsResponse]]:
     """The valid topics, with configs and partitions, in one batch; per topic its error.
 
     With validate_only the answer is the same and the charge counts, but there are no records. creatable and
@@ -123,7 +123,7 @@ class _Creation:
         self.records: list[VersionedRecord] = []
         self.pace = Pace()
 
-    def create(self, topic: CreatableTopic) -> Turns[CreatableTopicResult]:
+    def create(self, topic: CreatableTopic) -> Slices[CreatableTopicResult]:
         """The answer for one topic, its records added.  Raises Refusal for this topic, nothing added."""
         name = topic.name
         _check_new_name(self._image, name)
@@ -173,7 +173,7 @@ class _Creation:
             effective_topic_configs(self._ctx, configs),
         )
 
-    def _assigned(self, topic: CreatableTopic) -> Turns[list[tuple[Replicas, Replicas]]]:
+    def _assigned(self, topic: CreatableTopic) -> Slices[list[tuple[Replicas, Replicas]]]:
         """Replicas and ISR of each partition from the request."""
         if topic.replication_factor != _DEFAULT:
             raise Refusal(
@@ -203,7 +203,7 @@ class _Creation:
             )
         return [partitions[index] for index in range(len(partitions))]
 
-    def _placed(self, topic: CreatableTopic) -> Turns[list[tuple[Replicas, Replicas]]]:
+    def _placed(self, topic: CreatableTopic) -> Slices[list[tuple[Replicas, Replicas]]]:
         """Replicas and ISR of each partition from the placer."""
         settings = self._ctx.settings
         replication_factor = topic.replication_factor

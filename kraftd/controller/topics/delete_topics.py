@@ -10,10 +10,10 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import check_record_count
+from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.names import NameFilter, everything
 from kraftd.controller.topics.work import DELETED_US
-from kraftd.controller.turns import InTurns, Pace, Turns
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
@@ -23,7 +23,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
 
-@InTurns
+@Sliced
 def delete_topics(
     ctx: Context,
     request: DeleteTopicsRequest,
@@ -32,7 +32,7 @@ def delete_topics(
     deletable: NameFilter = everything,
     describable: NameFilter = everything,
     charge: Charge = UNLIMITED,
-) -> Turns[Decision[DeleteTopicsResponse]]:
+) -> Slices[Decision[DeleteTopicsResponse]]:
     """Remove topics, named by name or by id (KIP-516); per topic its error.
 
     deletable and describable filter the names that the sender may delete, and may know of.  Raises Refusal:
@@ -42,15 +42,15 @@ def delete_topics(
     _check_deletion_is_enabled(ctx, version)
     image, pace = ctx.image, Pace()
     answer = DeleteTopicsResponse(responses=[])
-    names, ids = _asked(request, answer)
+    names, ids = _requested(request, answer)
     by_id = {id_: image.topics[id_].name for id_, count in ids.items() if count == 1 and id_ in image.topics}
     single_names = [name for name, count in names.items() if count == 1]
     if single_names or 1 in ids.values():
         check_time_left(request.timeout_ms)
-    asked = {*single_names, *by_id.values()}
-    allowed = _Allowed(deletable(asked), describable(asked))
+    requested = {*single_names, *by_id.values()}
+    allowed = _Allowed(deletable(requested), describable(requested))
 
-    if pace.spent(len(asked)):
+    if pace.spent(len(requested)):
         yield
     doomed = yield from _by_id(answer, ids, by_id, allowed, pace)
     repeated_ids = {topic_id for topic_id, count in ids.items() if count > 1}
@@ -89,7 +89,7 @@ def _check_deletion_is_enabled(ctx: Context, version: int) -> None:
 
 def _by_id(
     answer: DeleteTopicsResponse, ids: Counter[bytes], by_id: dict[bytes, str], allowed: _Allowed, pace: Pace
-) -> Turns[dict[bytes, str]]:
+) -> Slices[dict[bytes, str]]:
     """The topics to delete, by id, of those that the request names once by their id; others are refused."""
     doomed: dict[bytes, str] = {}
     for topic_id, count in ids.items():
@@ -116,7 +116,7 @@ def _add_named(
     refused_ids: set[bytes],
     allowed: _Allowed,
     pace: Pace,
-) -> Turns[None]:
+) -> Slices[None]:
     """Add the topics of these names to `doomed`, or refuse them."""
     for name in names:
         if pace.spent(DELETED_US):
@@ -137,7 +137,9 @@ def _add_named(
             doomed[named.id] = name
 
 
-def _asked(request: DeleteTopicsRequest, answer: DeleteTopicsResponse) -> tuple[Counter[str], Counter[bytes]]:
+def _requested(
+    request: DeleteTopicsRequest, answer: DeleteTopicsResponse
+) -> tuple[Counter[str], Counter[bytes]]:
     """How often the request has each name and id; invalid elements are refused."""
     names: Counter[str] = Counter(request.topic_names)
     ids: Counter[bytes] = Counter()

@@ -64,27 +64,27 @@ class Racks:
 class _Wheel:
     """Brokers in a ring: one revolution returns each once, and each revolution starts one further."""
 
-    __slots__ = ("brokers", "given", "offset", "turn")
+    __slots__ = ("brokers", "drawn", "offset", "revolution")
 
     def __init__(self, brokers: list[int], dice: Dice) -> None:
         self.brokers = brokers
-        self.given = 0
+        self.drawn = 0
         self.offset = dice.below(len(brokers)) if brokers else 0
-        self.turn = 0
+        self.revolution = 0
 
-    def next(self, turn: int) -> int:
+    def next(self, revolution: int) -> int:
         """The next broker of this revolution; -1 after all."""
         count = len(self.brokers)
         if not count:
             return -1
-        if self.turn != turn:
-            self.turn = turn
-            self.given = 0
+        if self.revolution != revolution:
+            self.revolution = revolution
+            self.drawn = 0
             self.offset = (self.offset + 1) % count
-        if self.given >= count:
+        if self.drawn >= count:
             return -1
-        broker = self.brokers[(self.given + self.offset) % count]
-        self.given += 1
+        broker = self.brokers[(self.drawn + self.offset) % count]
+        self.drawn += 1
         return broker
 
 
@@ -101,7 +101,7 @@ class Striper:
         "_order",
         "_racks",
         "_replication_factor",
-        "_turn",
+        "_revolution",
         "_unfenced",
     )
 
@@ -115,38 +115,38 @@ class Striper:
             self._unfenced.append(_Wheel(unfenced, dice))
         self._order = list(range(len(self._unfenced)))
         self._offset = dice.below(len(self._order)) if self._order else 0
-        self._turn = 0
+        self._revolution = 0
         self._replication_factor = replication_factor
         racks.check(replication_factor)
 
     def place(self) -> tuple[int, ...]:
         """The replicas of the next partition, the preferred leader first."""
         # Once every unfenced broker has led, shuffle, so that the next round does not pair the same brokers.
-        if self._turn == self._racks.unfenced_count and self._turn > 1:
+        if self._revolution == self._racks.unfenced_count and self._revolution > 1:
             self._shuffle()
-            self._turn = 0
+            self._revolution = 0
         order = self._order
         rack_count = len(order)
         if self._offset == rack_count:
             self._offset = 0
-        turn = self._turn
+        revolution = self._revolution
         leader_rack = self._offset
-        while (leader := self._unfenced[order[leader_rack]].next(turn)) < 0:
+        while (leader := self._unfenced[order[leader_rack]].next(revolution)) < 0:
             leader_rack = (leader_rack + 1) % rack_count
         replicas = [leader]
         rack = self._offset
-        skipped = False  # the leader's rack skips its first turn, because it has given the leader
+        skipped = False  # the leader's rack is skipped once, because the leader is from it
         while len(replicas) < self._replication_factor:
             if rack == leader_rack and not skipped:
                 skipped = True
             else:
-                broker = self._unfenced[order[rack]].next(turn)
+                broker = self._unfenced[order[rack]].next(revolution)
                 if broker < 0:
-                    broker = self._fenced[order[rack]].next(turn)
+                    broker = self._fenced[order[rack]].next(revolution)
                 if broker >= 0:
                     replicas.append(broker)
             rack = (rack + 1) % rack_count
-        self._turn += 1
+        self._revolution += 1
         self._offset += 1
         return tuple(replicas)
 
@@ -194,13 +194,13 @@ def _rounds_of_ring(
     racks.check(replication_factor)
     left = partition_count
     while True:
-        turns = range(min(count, left))
-        length = len(turns) + replication_factor - 1
+        slices = range(min(count, left))
+        length = len(slices) + replication_factor - 1
         ring = brokers[first : first + length]
         while len(ring) < length:
             ring += brokers[: length - len(ring)]
-        yield [tuple(ring[turn : turn + replication_factor]) for turn in turns]
-        left -= len(turns)
+        yield [tuple(ring[revolution : revolution + replication_factor]) for revolution in slices]
+        left -= len(slices)
         if not left:
             return
-        brokers = shuffled(brokers, dice)  # each leads once more, with other followers
+        brokers = shuffled(brokers, dice)  # each broker leads once more, with other followers

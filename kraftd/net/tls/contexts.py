@@ -36,7 +36,7 @@ class TlsContexts:
     """
 
     def __init__(self, settings: TlsSettings) -> None:
-        from kraftd.net.tls.stores import load_identity, load_trusted  # cryptography: only with TLS
+        from kraftd.net.tls.stores import load_identity, load_trusted  # needs cryptography: only with TLS
 
         self.settings = settings
         self.identity: Identity | None = load_identity(settings.keystore)

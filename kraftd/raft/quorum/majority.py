@@ -39,7 +39,7 @@ class Votes:
         if voter_id in self.voters:
             self._granted.setdefault(voter_id, granted)
 
-    def ask_again(self, key: ReplicaKey) -> None:
+    def forget_refusal(self, key: ReplicaKey) -> None:
         """Forget this voter's refusal, for it may grant now. For pre-votes only."""
         voter = self.voters.get(key.id)
         if voter is not None and matches(voter, key) and self._granted.get(key.id) is False:

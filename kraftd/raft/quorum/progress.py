@@ -14,9 +14,7 @@ from kraftd.types import ReplicaKey
 
 OBSERVER_SESSION_MS = 300_000  # an observer that has not fetched for this long is forgotten
 LIVE_REPLICA_MS = 30_000  # a replica that has fetched within that time is live, as in replica.lag.time.max.ms
-CAUGHT_UP_WINDOW_MS = (
-    3_600_000  # a replica that is to join must have fetched, caught up, within the last hour
-)
+CAUGHT_UP_WINDOW_MS = 3_600_000  # a replica that is to join must have been caught up within the last hour
 
 
 class ReplicaProgress:

@@ -31,7 +31,7 @@ def bare(listeners: Listeners) -> Listeners:
     return tuple(sorted(Endpoint(one.listener, one.host, one.port) for one in listeners))
 
 
-@lru_cache(maxsize=4096)  # every fetch of the same replicas asks for the same keys
+@lru_cache(maxsize=4096)  # fetches of the same replicas need the same keys
 def replica_key(replica_id: int, directory_id: bytes) -> ReplicaKey:
     """The replica key of a message's fields, in which the zero uuid means an unknown directory."""
     return ReplicaKey(replica_id, None if directory_id == ZERO_UUID else directory_id)

@@ -15,18 +15,18 @@ from kraftd.simulation.surroundings import World
 class AccessOperation:
     """An ACL or a user made or removed, with its time; `found` says whether it existed before."""
 
-    __slots__ = ("asked_us", "done_us", "found", "makes", "of")
+    __slots__ = ("done_us", "found", "makes", "of", "requested_us")
 
-    def __init__(self, of: str, makes: bool, asked_us: int) -> None:
+    def __init__(self, of: str, makes: bool, requested_us: int) -> None:
         self.of = of
         self.makes = makes
-        self.asked_us = asked_us
+        self.requested_us = requested_us
         self.done_us: int | None = None
         self.found: bool | None = None
 
     def __repr__(self) -> str:
         what = "make" if self.makes else "remove"
-        return f"<{what} {self.of} {self.asked_us}..{self.done_us}: found {self.found}>"
+        return f"<{what} {self.of} {self.requested_us}..{self.done_us}: found {self.found}>"
 
 
 class AccessChecker(Checker):
@@ -50,14 +50,14 @@ class AccessChecker(Checker):
         """Note a refusal for the request's content: it has no effect."""
         self._operations[operation.of].remove(operation)
 
-    def token_told(self, token_id: str, *, exists: bool) -> None:
+    def token_answered(self, token_id: str, *, exists: bool) -> None:
         """C2: an answered token is committed; an expired one is gone for good."""
         newest = self.world.reference.newest
         if newest is None or newest.waiting is not None:
-            return  # committed records take no effect yet
+            return  # in an open metadata transaction, committed records take no effect yet
         if (token_id in self._records.image.delegation_tokens) is not exists:
-            told = "made" if exists else "expired"
-            self.fail("C2", f"token {token_id} is told to be {told}, and that is not committed")
+            expected = "made" if exists else "expired"
+            self.fail("C2", f"token {token_id} is answered as {expected}, but that is not committed")
         self.world.trace.kinds["token made" if exists else "token expired"] += 1
 
     def at_rest(self, known: set[str]) -> None:
@@ -69,7 +69,7 @@ class AccessChecker(Checker):
             history.append((now_us, now_us, is_there, is_there))
             if not linearizable(history):
                 self.fail(
-                    "C2", f"no order explains what was told of {of}: {operations[-12:]}, at last {is_there}"
+                    "C2", f"no order explains the answers about {of}: {operations[-12:]}, at last {is_there}"
                 )
 
     def authorizer_at_rest(self, process: ControllerProcess) -> None:
@@ -84,5 +84,5 @@ class AccessChecker(Checker):
 
 def _step(one: AccessOperation) -> tuple[int, int | None, bool | None, bool]:
     if one.found is False and not one.makes:
-        return one.asked_us, one.done_us, False, False
-    return one.asked_us, one.done_us, one.found, one.makes
+        return one.requested_us, one.done_us, False, False
+    return one.requested_us, one.done_us, one.found, one.makes

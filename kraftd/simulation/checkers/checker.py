@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from kraftd.simulation.surroundings import World
 
-OnEffect = Callable[[Any, Any], None]  # of the process, and the effect
+OnEffect = Callable[[Any, Any], None]  # gets the process and the effect
 
 
 class Violation(BaseException):

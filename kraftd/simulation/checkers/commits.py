@@ -19,7 +19,7 @@ class CommitChecker(Checker):
         self._led: set[int] = set()
         self._ends: dict[int, int] = {}  # by epoch: how far its leader has committed
         self._shown: dict[int, int] = {}  # by epoch: how far its leader has shown commits, new or not
-        self._resets: dict[Process, int] = {}  # offset at which a process began anew with a leader's snapshot
+        self._resets: dict[Process, int] = {}  # where a leader's snapshot replaced a process's log
         self._by_directory: dict[tuple[int, bytes], int] = {}  # high watermarks, also of lost directories
 
     def effects(self) -> dict[type, OnEffect]:
@@ -51,11 +51,11 @@ class CommitChecker(Checker):
             self.fail("S7", f"{process!r}: high watermark from {before} to {mark}")
         self._marks[process] = mark
         if self.world.cluster.is_ahead(host):
-            return  # it must end
+            return  # this process must end
         self._by_directory[host.id, host.directory_id] = mark
         core = process.core
         epoch = core.epoch if core.is_leader else process.led_before  # it may have resigned in the same step
-        if mark > mirror.synced_end and epoch < 0:  # others may have synced what their leader has not yet
+        if mark > mirror.synced_end and epoch < 0:  # others may have synced records before their leader
             self.fail("S7", f"{process!r} follows to {mark}, synced to {mirror.synced_end}")
         if mark == self._resets.get(process, -1):
             if mark > committed.end:

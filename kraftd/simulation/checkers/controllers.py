@@ -29,36 +29,36 @@ class Registered(NamedTuple):
 class TopicOperation:
     """A topic created or deleted, with its times and its answer (None: unknown)."""
 
-    __slots__ = ("asked_us", "code", "creates", "done_us", "name", "topic_id")
+    __slots__ = ("code", "creates", "done_us", "name", "requested_us", "topic_id")
 
-    def __init__(self, creates: bool, name: str, asked_us: int) -> None:
+    def __init__(self, creates: bool, name: str, requested_us: int) -> None:
         self.creates = creates
         self.name = name
-        self.asked_us = asked_us
+        self.requested_us = requested_us
         self.done_us: int | None = None
         self.code: int | None = None
         self.topic_id = b""
 
     def __repr__(self) -> str:
         what = "create" if self.creates else "delete"
-        return f"<{what} {self.name} {self.asked_us}..{self.done_us}: {self.code}>"
+        return f"<{what} {self.name} {self.requested_us}..{self.done_us}: {self.code}>"
 
 
 class ConfigOperation:
     """A config of the whole cluster written or read. Each value is written once; "" is none."""
 
-    __slots__ = ("asked_us", "done_us", "key", "value", "writes")
+    __slots__ = ("done_us", "key", "requested_us", "value", "writes")
 
-    def __init__(self, key: str, value: str | None, asked_us: int) -> None:
+    def __init__(self, key: str, value: str | None, requested_us: int) -> None:
         self.writes = value is not None
         self.key = key
         self.value = value or ""
-        self.asked_us = asked_us
+        self.requested_us = requested_us
         self.done_us: int | None = None
 
     def __repr__(self) -> str:
         what = "write" if self.writes else "read"
-        return f"<{what} {self.key}={self.value} {self.asked_us}..{self.done_us}>"
+        return f"<{what} {self.key}={self.value} {self.requested_us}..{self.done_us}>"
 
 
 class ControllerChecker(Checker):
@@ -171,7 +171,7 @@ class ControllerChecker(Checker):
             if not process.node.following.replay.complete or process.core.high_watermark < committed:
                 continue
             if process.node.decisions.appends.next_offset > committed and process.node.active:
-                continue  # it has decided something more, which its image shows already
+                continue  # its image already has a later, uncommitted decision
             try:
                 process.state.catch_up(committed)
             except CorruptStorage:
@@ -195,13 +195,13 @@ def _history(operations: list[TopicOperation]) -> History:
     history: History = []
     for one in operations:
         if one.code is None:
-            history.append((one.asked_us, None, None, one.creates))
+            history.append((one.requested_us, None, None, one.creates))
         elif one.code == ErrorCode.NONE:
-            history.append((one.asked_us, one.done_us, not one.creates, one.creates))
+            history.append((one.requested_us, one.done_us, not one.creates, one.creates))
         elif one.code == ErrorCode.TOPIC_ALREADY_EXISTS:
-            history.append((one.asked_us, one.done_us, True, True))
+            history.append((one.requested_us, one.done_us, True, True))
         elif one.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            history.append((one.asked_us, one.done_us, False, False))
+            history.append((one.requested_us, one.done_us, False, False))
         # every other error is about the request itself, and says nothing of the topic
     return history
 
@@ -210,7 +210,7 @@ def _config_history(operations: list[ConfigOperation]) -> History:
     """Operations of unknown outcome matter only if their value has been read since."""
     read = {one.value for one in operations if not one.writes and one.done_us is not None}
     return [
-        (one.asked_us, one.done_us, None if one.writes else one.value, one.value)
+        (one.requested_us, one.done_us, None if one.writes else one.value, one.value)
         for one in operations
         if one.done_us is not None or (one.writes and one.value in read)
     ]

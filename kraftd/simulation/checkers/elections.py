@@ -26,10 +26,12 @@ class ElectionChecker(Checker):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._leaders: dict[int, Process] = {}  # of epochs: one run of one replica
-        self._votes: dict[int, dict[tuple[int, bytes], tuple[int, bytes]]] = {}  # of epochs, by voter
-        self.stood: dict[ReplicaKey, int] = {}  # the last epoch in which each asked for votes
-        # S16, of processes that lead: epoch, deadline, and the voters that fetched since it was set
+        self._leaders: dict[int, Process] = {}  # by epoch: one run of one replica
+        self._votes: dict[int, dict[tuple[int, bytes], tuple[int, bytes]]] = {}  # by epoch, then by voter
+        self.last_candidacies: dict[
+            ReplicaKey, int
+        ] = {}  # the last epoch in which each replica asked for votes
+        # S16, by process that leads: epoch, deadline, and the voters that have fetched since it was set
         self._quorum: dict[Process, tuple[int, int, set[int]]] = {}
 
     def effects(self) -> dict[type, OnEffect]:
@@ -45,7 +47,7 @@ class ElectionChecker(Checker):
         epoch, voted_id = process.host.persisted
         election = process.files.quorum_state.read()
         found = (0, -1) if election is None else (election.leader_epoch, election.voted_id)
-        leads = election is not None and election.leader_id >= 0  # then votes are of no use any more
+        leads = election is not None and election.leader_id >= 0  # later votes do not matter
         if found[0] < epoch or (found[0] == epoch and voted_id >= 0 and found[1] != voted_id and not leads):
             self.fail("S2", f"{process!r} persisted epoch and vote {(epoch, voted_id)}, finds {found}")
         process.host.persisted = found  # a crash may have come between the write of the file and its note
@@ -79,8 +81,8 @@ class ElectionChecker(Checker):
         for voter in core.voters:
             key = voter.key
             count += any(
-                candidate[0] == process.id and matches(key, ReplicaKey(*who))
-                for who, candidate in votes.items()
+                candidate[0] == process.id and matches(key, ReplicaKey(*granter))
+                for granter, candidate in votes.items()
             ) or matches(key, ReplicaKey(*own))
         if count * 2 <= len(core.voters):
             self.fail("S14", f"{process!r} leads by {count} votes of {core.voters!r}: {votes}")
@@ -92,10 +94,10 @@ class ElectionChecker(Checker):
             return
         answer = message.topics[0].partitions[0]
         request = effect.request_id
-        asked: Any = getattr(request, "message", None)
-        if not answer.vote_granted or asked is None:
+        requested: Any = getattr(request, "message", None)
+        if not answer.vote_granted or requested is None:
             return
-        partition = asked.topics[0].partitions[0]
+        partition = requested.topics[0].partitions[0]
         if not partition.pre_vote:
             self._vote(process, partition.replica_epoch, partition.replica_id, partition.replica_directory_id)
 
@@ -104,7 +106,7 @@ class ElectionChecker(Checker):
         if type(message) is VoteRequest:
             partition = message.topics[0].partitions[0]
             if not partition.pre_vote:
-                self.stood[process.host.key] = partition.replica_epoch
+                self.last_candidacies[process.host.key] = partition.replica_epoch
                 self._vote(process, partition.replica_epoch, process.id, process.host.directory_id)
 
     def _vote(self, process: Process, epoch: int, candidate_id: int, directory_id: bytes) -> None:
@@ -125,31 +127,31 @@ class ElectionChecker(Checker):
         message: Any = event.message
         if type(message) is not FetchRequest or message.cluster_id != CLUSTER_ID:
             return
-        asked, core = message.topics[0].partitions[0], process.core
-        if asked.current_leader_epoch == core.epoch and asked.last_fetched_epoch <= core.epoch:
-            position = core.log.locate(asked.fetch_offset, asked.last_fetched_epoch)
+        requested, core = message.topics[0].partitions[0], process.core
+        if requested.current_leader_epoch == core.epoch and requested.last_fetched_epoch <= core.epoch:
+            position = core.log.locate(requested.fetch_offset, requested.last_fetched_epoch)
             if position.fit is Fit.VALID:
-                self._heard(process, message.replica_state.replica_id, asked.replica_directory_id)
+                self._note_contact(process, message.replica_state.replica_id, requested.replica_directory_id)
 
     def updated(self, process: Process, effect: raft.Respond) -> None:
         message: Any = effect.message
         if type(message) is UpdateRaftVoterResponse and not message.error_code:
             request: Any = effect.request_id
-            self._heard(process, request.message.voter_id, request.message.voter_directory_id)
+            self._note_contact(process, request.message.voter_id, request.message.voter_directory_id)
 
     def _snapshot_sent(self, process: Process, effect: raft.RespondSnapshot) -> None:
         request: Any = effect.request_id
-        asked = request.message.topics[0].partitions[0]
-        self._heard(process, request.message.replica_id, asked.replica_directory_id)
+        requested = request.message.topics[0].partitions[0]
+        self._note_contact(process, request.message.replica_id, requested.replica_directory_id)
 
-    def _heard(self, process: Process, replica_id: int, directory_id: bytes) -> None:
+    def _note_contact(self, process: Process, replica_id: int, directory_id: bytes) -> None:
         voters = process.core.voters
         held = self._quorum.get(process)
         if held is None or not voters.has_voter(replica_key(replica_id, directory_id)):
             return
-        heard = held[2]
-        heard.add(replica_id)
-        if len(heard) >= len(voters) // 2 + 1 - (voters.get(process.id) is not None):
+        contacts = held[2]
+        contacts.add(replica_id)
+        if len(contacts) >= len(voters) // 2 + 1 - (voters.get(process.id) is not None):
             self._quorum[process] = held[0], self._quorum_deadline(process), set()
 
     def _quorum_deadline(self, process: Process) -> int:

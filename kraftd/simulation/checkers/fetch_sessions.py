@@ -29,15 +29,15 @@ class Wanted(NamedTuple):
     def key(self, version: int) -> PartitionKey:
         return (self.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else self.topic), self.partition
 
-    def in_request(self, version: int, asked: FetchPartition) -> FetchTopic:
+    def in_request(self, version: int, requested: FetchPartition) -> FetchTopic:
         by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-        return FetchTopic("" if by_id else self.topic, self.topic_id if by_id else bytes(16), [asked])
+        return FetchTopic("" if by_id else self.topic, self.topic_id if by_id else bytes(16), [requested])
 
 
 METADATA = Wanted(METADATA_TOPIC, METADATA_TOPIC_ID, 0)
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """A reader's knowledge of a partition, beside records."""
 
     error_code: int
@@ -46,9 +46,9 @@ class Told(NamedTuple):
     has_records: bool = False
 
 
-def told_of(partition: PartitionData, *, has_records: bool) -> Told:
+def reported_of(partition: PartitionData, *, has_records: bool) -> Reported:
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition.error_code in UNKNOWN else partition.error_code
-    return Told(error, partition.high_watermark, partition.log_start_offset, has_records)
+    return Reported(error, partition.high_watermark, partition.log_start_offset, has_records)
 
 
 def partitions_of(message: FetchResponse, version: int) -> dict[PartitionKey, PartitionData]:
@@ -64,16 +64,16 @@ class SessionChecker(Checker):
     """Checks each answer when it is made, and the reader's state after each."""
 
     def full_fetch(
-        self, side: Any, asked: list[FetchTopic], version: int, max_bytes: int
-    ) -> dict[PartitionKey, Told]:
+        self, side: Any, requested: list[FetchTopic], version: int, max_bytes: int
+    ) -> dict[PartitionKey, Reported]:
         """The current answer to a fetch of the same positions without a session."""
         sessions = side.node.fetches.sessions
-        request = FetchRequest(session_epoch=-1, topics=asked, max_bytes=max_bytes)
+        request = FetchRequest(session_epoch=-1, topics=requested, max_bytes=max_bytes)
         now_ms = side.node.now_ms
         response = sessions.answer(sessions.begin(request, version, now_ms), now_ms)
         read = side.node.source.take(response)
         return {
-            key: told_of(one, has_records=read is not None and read.partition is one)
+            key: reported_of(one, has_records=read is not None and read.partition is one)
             for key, one in partitions_of(response, version).items()
         }
 
@@ -112,12 +112,12 @@ class SessionChecker(Checker):
             offset, epoch = header.next_offset, header.leader_epoch
         return offset, epoch
 
-    def received(self, call: Any, known: dict[PartitionKey, Told]) -> None:
+    def received(self, call: Any, known: dict[PartitionKey, Reported]) -> None:
         """Check that a reader, after an answer, knows what a full fetch would have returned."""
         for key, full in call.full.items():
-            told = known.get(key)
-            if told == full:
+            reported = known.get(key)
+            if reported == full:
                 continue
-            if call.was_parked and told is not None and told.error_code and full.error_code:
+            if call.was_parked and reported is not None and reported.error_code and full.error_code:
                 continue  # the id of a topic is resolved by a fetch, not while one is parked
-            self.fail("S20", f"{call!r} leaves {told} known of {key}, a full fetch tells {full}")
+            self.fail("S20", f"{call!r} leaves {reported} known of {key}, a full fetch returns {full}")

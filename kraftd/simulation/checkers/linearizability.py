@@ -21,7 +21,7 @@ def linearizable(history: History, first: Value = False) -> bool:
     count = len(steps)
     closed = sum(1 << i for i, step in enumerate(steps) if step[1] is not None)
     seen: set[tuple[int, Value]] = set()
-    waiting = [(0, first)]  # steps done, as bits; the register
+    waiting = [(0, first)]  # a bit for each step done, and the register
     while waiting:
         done, value = waiting.pop()
         if done & closed == closed:

@@ -15,7 +15,7 @@ from kraftd.simulation.network import SLOWEST_US
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.surroundings import World
 
-RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # what a replica that raises the epoch forever may break
+RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # a replica that raises the epoch forever may break these
 SETTLE_US = 120 * SECOND
 MAX_SETTLE_WINDOWS = 5
 
@@ -27,7 +27,7 @@ class Liveness:
         self.world = world
         self.cluster: Cluster = world.cluster
         self.leader_us = -1
-        self.agreed = False  # the world has healed, and knows it
+        self.agreed = False  # all replicas of the healed world have agreed
         self.settled_us = -1
         self.healed_epoch = -1  # the highest known epoch when the world had healed
         self._mark = -1, 0  # an epoch, and the log end of its leader when the agreement began
@@ -53,7 +53,7 @@ class Liveness:
                     world.note("not alive by right")  # damage at rest cost one directory too many
                     return
                 if cluster.mended != mended:
-                    continue  # the operator took a damaged directory away meanwhile, the leader's perhaps
+                    continue  # the operator has replaced a damaged directory meanwhile, perhaps the leader's
                 removed = self.disturber()
                 if removed is None:
                     raise
@@ -92,12 +92,12 @@ class Liveness:
         """
         hosts = self.cluster.hosts
         leader = self.cluster.leader()
-        stood = self.world.checks.elections.stood
+        last_candidacies = self.world.checks.elections.last_candidacies
         for host in hosts.values():
             process = host.process
             if leader is None or process is None or leader.core.voters.has_voter(host.key):
                 continue
-            if stood.get(host.key, -1) <= self.healed_epoch:
+            if last_candidacies.get(host.key, -1) <= self.healed_epoch:
                 continue
             voters = process.core.voters
             if voters.has_voter(host.key) and any(hosts[one.key.id].is_old for one in voters):
@@ -207,13 +207,15 @@ class Liveness:
             role = core._replica.role
             if isinstance(role, Leader) and role.voter_change is not None and role.voter_change is change:
                 raise Violation("L3", f"{process!r} changes its voters at rest: {role.voter_change!r}")
-        said = world.network.messages - messages
+        messages_sent = world.network.messages - messages
         # Every replica fetches twice a second, with an answer each, and is notified of the epoch at most once
         # a second.
         fetches = quiet_us // (500 * MS) + 1
         allowed = len(self.cluster.hosts) * (2 * fetches + 4 * (quiet_us // (200 * MS)))
-        if said > allowed:
-            raise Violation("L5", f"{said} messages in {quiet_us // SECOND} s at rest, {allowed} would do")
+        if messages_sent > allowed:
+            raise Violation(
+                "L5", f"{messages_sent} messages in {quiet_us // SECOND} s at rest, {allowed} would do"
+            )
 
     def _one_link_broken(self) -> None:
         """S15: one voter loses its link to the leader, a majority does not: no other voter is elected."""
@@ -286,7 +288,7 @@ class Liveness:
         for host in hosts:
             process = host.process
             assert process is not None
-            process.tell(ShutdownRequested(world.options.shutdown_ms))
+            process.deliver(ShutdownRequested(world.options.shutdown_ms))
             end_us = schedule.now_us + (world.options.shutdown_ms + 500) * MS
             while host.process is process:
                 if schedule.now_us >= end_us:

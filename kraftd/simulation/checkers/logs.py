@@ -31,7 +31,7 @@ class LogChecker(Checker):
         """D1: synced records are still there and unchanged, and S4 holds for all of them."""
         host, log = process.host, process.files.log
         before = host.mirror
-        if host.was_damaged:  # it cannot be read completely; exactly the synced records are there
+        if host.was_damaged:  # it cannot be read completely, and must hold exactly the synced records
             if log.log_end != before.end:
                 self.fail("D3", f"{process!r}: synced to {before.end}, finds a damaged log to {log.log_end}")
             before.start_at(log.log_start)

@@ -36,6 +36,6 @@ class ParkedAppendChecker(Checker):
         if not waiting:
             return
         core = process.core
-        first = next(iter(waiting.values()))  # they came in the order of the log
+        first = next(iter(waiting.values()))  # they are in the order of the log
         if not core.is_leader or first <= core.high_watermark:
             self.fail("S19", f"{process!r} has not settled an append to {first}")

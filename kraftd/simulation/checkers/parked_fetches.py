@@ -24,11 +24,11 @@ class _Parked:
     __slots__ = ("deadline_ms", "epoch", "high_watermark", "is_new", "offset", "replica")
 
     def __init__(self, message: Any, version: int, now_ms: int) -> None:
-        asked = message.topics[0].partitions[0]
+        requested = message.topics[0].partitions[0]
         self.deadline_ms = now_ms + message.max_wait_ms
-        self.high_watermark = asked.high_watermark if version >= 18 else (1 << 63) - 1
-        self.offset = asked.fetch_offset
-        self.replica = replica_key(message.replica_state.replica_id, asked.replica_directory_id)
+        self.high_watermark = requested.high_watermark if version >= 18 else (1 << 63) - 1
+        self.offset = requested.fetch_offset
+        self.replica = replica_key(message.replica_state.replica_id, requested.replica_directory_id)
         self.epoch = -1
         self.is_new = True
 
@@ -61,9 +61,9 @@ class ParkedFetchChecker(Checker):
         if request not in process.requests:
             self.fail("S19", f"{process!r} answers {request!r}, which waits for no answer: {effect!r}")
         parked = self._parked.get(process)
-        asked = None if parked is None else parked.pop(request, None)
-        if asked is not None and type(effect) is raft.RespondRecords:
-            self._check_committed(process, asked.replica, effect)
+        requested = None if parked is None else parked.pop(request, None)
+        if requested is not None and type(effect) is raft.RespondRecords:
+            self._check_committed(process, requested.replica, effect)
         message = effect.message
         if type(message) is FetchResponse and message.session_id:
             self.fail("S20", f"{process!r} opens session {message.session_id} for {request!r}")
@@ -85,7 +85,7 @@ class ParkedFetchChecker(Checker):
     def moved(self, process: Process, effect: raft.HighWatermarkMoved) -> None:
         for one in self._parked.get(process, {}).values():
             if not one.is_new:
-                one.high_watermark = -2  # a fetch that waits still after this step was forgotten
+                one.high_watermark = -2  # a fetch that still waits after this step was forgotten
 
     def after_step(self, process: Process) -> None:
         parked = self._parked.get(process)

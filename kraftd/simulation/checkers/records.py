@@ -60,8 +60,8 @@ class RecordChecker(Checker):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.broker_epochs: dict[int, int] = {}  # the newest committed one, also of removed brokers
-        self.level: int | None = None  # metadata.version, as the records so far say
-        self._level_before: int | None = None  # the open transaction
+        self.level: int | None = None  # metadata.version, by the records so far
+        self._level_before: int | None = None  # before the open transaction
         self._transaction: tuple[int, int] | None = None  # begin and epoch of the open one
         self._transaction_name: str | None = None
         self.configs: dict[str, set[str]] = {}  # every committed value of each config of the whole cluster
@@ -125,7 +125,7 @@ class RecordChecker(Checker):
         if self._first_level is None:
             self._first_level = level
         if self.level == level != self._first_level:
-            pass  # two requests for the same: as in Apache Kafka, the second has a record too
+            pass  # two equal requests: as in Apache Kafka, the second writes a record too
         elif self.level is None or self.level == level:
             if self._transaction is None:
                 self._bootstrapped(offset)

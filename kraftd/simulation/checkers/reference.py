@@ -35,33 +35,33 @@ class Committed(NamedTuple):
 class Replayed:
     """A prefix of the committed log as an image. `told`, if given, gets each record first."""
 
-    def __init__(self, static_voters: VoterSet, told: RecordChecker | None = None) -> None:
+    def __init__(self, static_voters: VoterSet, records_checked: RecordChecker | None = None) -> None:
         self.image = Image()
         self.history = ControlRecordHistory(static_voters)
         self.end = 0
         self.batches = 0
         self.waiting: list[tuple[VersionedRecord, int, int]] | None = None  # of an open transaction
-        self._told = told
+        self._record_checker = records_checked
 
     def apply(self, batch: Committed) -> None:
         """The next batch. Raises Violation."""
         entry = batch.entry
         found = read_batch(batch.data, verify=False)
-        told = self._told
+        records_checked = self._record_checker
         if found.header.is_control:
             self.history.read_batch(found)
         else:
             offset = entry.base
-            if told is not None:
-                told.batch_begins(entry)
+            if records_checked is not None:
+                records_checked.batch_begins(entry)
             for value in values(found):
                 record = decode_record(value)
-                if told is not None:
-                    told.record(record, offset, entry.epoch)
+                if records_checked is not None:
+                    records_checked.record(record, offset, entry.epoch)
                 self._record(record, offset, entry.epoch)
                 offset += 1
-            if told is not None and self.waiting is None:
-                told.batch_ends(entry)
+            if records_checked is not None and self.waiting is None:
+                records_checked.batch_ends(entry)
         self.end = entry.end
         self.batches += 1
 
@@ -81,14 +81,14 @@ class Replayed:
             self._take_in(record, offset, epoch)
 
     def _take_in(self, record: VersionedRecord, offset: int, epoch: int) -> None:
-        if self._told is not None:
-            self._told.applying(record.message, offset)
+        if self._record_checker is not None:
+            self._record_checker.applying(record.message, offset)
         try:
             self.image.apply(record.message, offset, epoch)
         except ReplayError as error:
             raise Violation("C1", f"what is committed contradicts itself: {error}") from None
-        if self._told is not None:
-            self._told.applied(record.message, offset)
+        if self._record_checker is not None:
+            self._record_checker.applied(record.message, offset)
 
     def __repr__(self) -> str:
         return f"<Replayed to {self.end}, {self.image!r}>"
@@ -104,9 +104,9 @@ class Reference:
         self.newest: Replayed | None = None
         self._lagging: Replayed | None = None
 
-    def follow(self, told: RecordChecker) -> None:
+    def follow(self, records_checked: RecordChecker) -> None:
         """Replay every batch as soon as it is committed."""
-        self.newest = Replayed(self._static_voters(), told)
+        self.newest = Replayed(self._static_voters(), records_checked)
 
     def commit(self, entry: Entry) -> None:
         """Replay a committed batch."""

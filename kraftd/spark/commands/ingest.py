@@ -8,8 +8,8 @@ import click
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraftd.spark.commands.options import find_log, input_options, say
-from kraftd.spark.failures import told
+from kraftd.spark.commands.options import find_log, input_options, print_note
+from kraftd.spark.failures import ends_on_failure
 from kraftd.spark.live import live_cluster_id, read_live
 from kraftd.spark.redaction import redacted
 from kraftd.spark.session import start_session
@@ -58,7 +58,7 @@ def ingest_command(
     """
     if bool(inputs) == bool(servers):
         raise click.UsageError("give --input, or --bootstrap-server")
-    with told():
+    with ends_on_failure():
         log = find_log(inputs, mode, high_watermark)[1] if inputs else None
         session = start_session(master, jars=jars)
         try:
@@ -80,7 +80,7 @@ def ingest_command(
             query = writer.trigger(**trigger).start()
             query.awaitTermination()
             progress = query.lastProgress
-            say(f"{cluster}: up to date" if progress is None else f"{cluster}: {_told(progress)}")
+            print_note(f"{cluster}: up to date" if progress is None else f"{cluster}: {_summary(progress)}")
         finally:
             session.stop()
 
@@ -105,6 +105,6 @@ def append_batch(rows: DataFrame, directory: str) -> None:
     move(session, unfinished, join(directory, name))
 
 
-def _told(progress: object) -> str:
+def _summary(progress: object) -> str:
     sources = getattr(progress, "sources", None) or []
     return f"read up to {sources[0].endOffset}" if sources else "up to date"

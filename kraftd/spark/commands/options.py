@@ -62,7 +62,7 @@ def find_log(
     replicas = find_replicas(inputs)
     log = committed_log(replicas, permissive=mode == "permissive", high_watermark=high_watermark)
     for note in notes_of(replicas, log):
-        say(note)
+        print_note(note)
     return replicas, log
 
 
@@ -85,7 +85,7 @@ def make_timeline(session: SparkSession, log: CommittedLog, as_of: str | None, m
         return timeline
     offset = int(as_of) if as_of.isdecimal() else _offset_at(timeline, as_of)
     if offset >= end:
-        say(f"--as-of {as_of}: the log is committed to offset {end - 1}, that is what is read")
+        print_note(f"--as-of {as_of}: the log is committed to offset {end - 1}, that is what is read")
     if offset < timeline.first_state_offset:
         raise _too_early(timeline, as_of)
     return Timeline(session, log, min(end, offset + 1), permissive=mode == "permissive")
@@ -123,11 +123,11 @@ def _offset_at(timeline: Timeline, text: str) -> int:
     if found is None or found[0] is None:
         return timeline.end_offset - 1
     offset = int(found[0]) - 1
-    say(f"--as-of {text} is " + ("before the first record" if offset < 0 else f"offset {offset}"))
+    print_note(f"--as-of {text} is " + ("before the first record" if offset < 0 else f"offset {offset}"))
     return offset
 
 
-def say(text: str) -> None:
+def print_note(text: str) -> None:
     """A line on stderr."""
     click.echo(f"kraftd-spark: {text}", err=True)
 
@@ -144,5 +144,5 @@ class Progress:
         """One more step is done."""
         now = time.monotonic()
         self._done += 1
-        say(f"[{self._done}/{self._steps}] {name} ({now - self._since:.1f} s)")
+        print_note(f"[{self._done}/{self._steps}] {name} ({now - self._since:.1f} s)")
         self._since = now

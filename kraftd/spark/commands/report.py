@@ -9,7 +9,7 @@ import click
 
 from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline
 from kraftd.spark.errors import InputError
-from kraftd.spark.failures import told
+from kraftd.spark.failures import ends_on_failure
 from kraftd.spark.report.page import make_page
 from kraftd.spark.session import start_session
 from kraftd.spark.storage import join
@@ -42,7 +42,7 @@ def report_command(
     master: str | None,
 ) -> None:
     """Write a page with partitions over time, incidents, leader moves, ISR churn and admin operations."""
-    with told(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
+    with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         _, log = find_log(inputs, mode, high_watermark)
         session = start_session(master)
         try:

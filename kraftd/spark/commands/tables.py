@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 
 from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline
 from kraftd.spark.errors import InputError
-from kraftd.spark.failures import told
+from kraftd.spark.failures import ends_on_failure
 from kraftd.spark.session import start_session
 from kraftd.spark.storage import absolute, join
 from kraftd.spark.tables.catalog import NAMES, STATE, WITHOUT_LOG, table
@@ -38,7 +38,7 @@ def tables_command(
     master: str | None,
 ) -> None:
     """Write the cluster's history and state as tables."""
-    with told():
+    with ends_on_failure():
         chosen = _chosen(names)
         replicas, log = find_log(inputs, mode, high_watermark)
         session = start_session(master)

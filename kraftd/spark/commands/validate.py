@@ -11,7 +11,7 @@ import click
 
 from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline, notes_of
 from kraftd.spark.errors import InputError
-from kraftd.spark.failures import told, what_failed
+from kraftd.spark.failures import ends_on_failure, what_failed
 from kraftd.spark.session import start_session
 from kraftd.spark.validation.comparisons import (
     checkpoint_difference,
@@ -43,7 +43,7 @@ def validate_command(
     Exit codes: 0 every check passed, 2 a check failed, 1 nothing could be read.
     """
     held = 0
-    with told(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
+    with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         replicas, log = find_log(inputs, mode, high_watermark)
         notes = notes_of(replicas, log)
         for note in notes:
@@ -69,7 +69,7 @@ def validate_command(
                 progress.step(name)
                 if name == READABLE:
                     if difference is not None:
-                        break  # the others would meet the same
+                        break  # the other checks would fail likewise
                     timeline.stage(staging)
         finally:
             session.stop()

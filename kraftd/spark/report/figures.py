@@ -67,7 +67,7 @@ def operations_over_time(timeline: Timeline, span: Span) -> Rows:
     return _collect(rows.agg(F.count("*").alias("operations")), "at_ms")
 
 
-def ill_over_time(timeline: Timeline, span: Span) -> Rows:
+def unhealthy_over_time(timeline: Timeline, span: Span) -> Rows:
     """The number of unhealthy partitions, by kind, after each part of the span in which it changed."""
     rows = intervals.partition_intervals(timeline)
     begun = rows.select("kind", F.col("start_timestamp_ms").alias("timestamp_ms"), F.lit(1).alias("change"))

@@ -32,7 +32,7 @@ def make_page(timeline: Timeline, step: Callable[[str], None]) -> str:
 
     rows = figures.partitions_over_time(timeline, span)
     add("Partitions over time", "How many there were.", _plot(rows, plots.steps, "partitions", "partitions"))
-    rows = figures.ill_over_time(timeline, span)
+    rows = figures.unhealthy_over_time(timeline, span)
     plot = _plot(rows, plots.steps, "partitions", "partitions", "kind")
     add(
         "Unhealthy partitions",
@@ -53,8 +53,8 @@ def make_page(timeline: Timeline, step: Callable[[str], None]) -> str:
         _plot(rows, plots.bars, "operations", "operations", "action"),
     )
     columns = ("offset", "timestamp_ms", "action", "resource", "detail")
-    told = f"The newest {figures.MAX_OPERATIONS} at most."
-    add("Last admin operations", told, _table(figures.last_operations(timeline), columns))
+    note = f"The newest {figures.MAX_OPERATIONS} at most."
+    add("Last admin operations", note, _table(figures.last_operations(timeline), columns))
     columns = ("offset", "timestamp_ms", "epoch", "leader_id", "voters")
     add("Leaders of the quorum", "The newest first.", _table(figures.elections(timeline), columns))
     title = f"Cluster {escape(str(timeline.cluster_id or ''))}"
@@ -66,12 +66,12 @@ def make_page(timeline: Timeline, step: Callable[[str], None]) -> str:
 
 def _head(timeline: Timeline, span: figures.Span) -> str:
     source = timeline.source
-    told = (
+    note = (
         f"From {source.replica.path}: offsets {source.start_offset} to {timeline.end_offset - 1}, "
         f"{_time(span.first_ms)} to {_time(span.last_ms)}."
     )
     notes = "".join(f"<p>{escape(note)}</p>" for note in source.notes)
-    return f"<p>{escape(told)}</p>{notes}"
+    return f"<p>{escape(note)}</p>{notes}"
 
 
 def _plot(rows: figures.Rows, draw: Callable[..., str], *arguments: str) -> str:

@@ -140,9 +140,9 @@ def _or_empty(name: str, is_new: Column) -> Column:
 
 def _directories() -> Column:
     """The directory of each replica: a record without directories is of a version before KIP-858."""
-    told = F.coalesce(F.size("directories"), F.lit(0)) > 0
+    has_directories = F.coalesce(F.size("directories"), F.lit(0)) > 0
     migrating = F.array_repeat(F.lit(uuid_text(DIRECTORY_MIGRATING)), F.size("replicas"))
-    return F.when(told, F.col("directories")).otherwise(migrating)
+    return F.when(has_directories, F.col("directories")).otherwise(migrating)
 
 
 def _counted(name: str, changes: str, is_new: Column) -> Column:

@@ -69,9 +69,9 @@ def inactive_brokers_join_nothing(timeline: Timeline) -> DataFrame:
     parts = partition_history(timeline, whole=True).where("type = 'PartitionChangeRecord'")
     joined = F.array_except("isr", "old_isr")
     leads = F.when((F.col("leader") >= 0) & (F.col("leader") != F.col("old_leader")), F.array("leader"))
-    nobody = F.array().cast("array<int>")
-    admitted = F.explode(F.array_union(joined, F.coalesce(leads, nobody)))
-    asked = parts.select(
+    no_replicas = F.array().cast("array<int>")
+    admitted = F.explode(F.array_union(joined, F.coalesce(leads, no_replicas)))
+    proposed = parts.select(
         "offset",
         "batch_offset",
         "topic_id",
@@ -81,7 +81,7 @@ def inactive_brokers_join_nothing(timeline: Timeline) -> DataFrame:
     )
     events = broker_events(timeline, whole=True)
     gone = F.when(F.col("type") == UNREGISTERED, F.lit(True)).when(F.col("type") == REGISTERED, F.lit(False))
-    told = events.select(
+    reported = events.select(
         "offset",
         F.when(F.col("offset") < 0, F.lit(-1)).otherwise(F.col("batch_offset")).alias("batch_offset"),
         "broker_id",
@@ -91,7 +91,7 @@ def inactive_brokers_join_nothing(timeline: Timeline) -> DataFrame:
         .alias("said_fenced"),
         F.coalesce(F.col("became_shutting_down"), gone).alias("said_shutting_down"),
     )
-    both = asked.unionByName(told, allowMissingColumns=True)
+    both = proposed.unionByName(reported, allowMissingColumns=True)
     order = Window.partitionBy("broker_id").orderBy("batch_offset", "later", "offset")
     order = order.rowsBetween(Window.unboundedPreceding, 0)
     both = both.withColumns(
@@ -154,5 +154,5 @@ def first_break(timeline: Timeline, name: str) -> str | None:
         return None
     values = row.asDict(recursive=True)
     where = "in the checkpoint before the log" if values["offset"] < 0 else f"offset {values['offset']}"
-    told = ", ".join(f"{key} {value}" for key, value in values.items() if key != "offset")
-    return f"{timeline.source.replica.path}: {where}: {told}"
+    shown = ", ".join(f"{key} {value}" for key, value in values.items() if key != "offset")
+    return f"{timeline.source.replica.path}: {where}: {shown}"

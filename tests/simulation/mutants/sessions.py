@@ -51,12 +51,12 @@ def take_a_lag_for_a_truncation(patch: Any) -> None:
 
 def never_wake(patch: Any) -> None:
     """S20: a session always counts as caught up with the log."""
-    look = LogSource.look
+    look = LogSource.availability
 
     def at_the_end(self: LogSource, slot: Slot, reader: Any) -> Any:
         return look(self, slot, reader)._replace(available_bytes=0)
 
-    patch.setattr(LogSource, "look", at_the_end)
+    patch.setattr(LogSource, "availability", at_the_end)
 
 
 def mix_sessions_up(patch: Any) -> None:

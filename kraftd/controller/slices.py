@@ -1,7 +1,7 @@
-"""Long work in several event loop callbacks (turns), written as generators that pause between turns.
+"""Long work in slices, one for each event loop callback, written as generators that pause between slices.
 
 A call of such a function does all work at once. Its ``begin`` returns the generator, which returns the same.
-The image must not change between its turns. Short work never pauses.
+The image must not change between slices. Short work never pauses.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from kraftd.controller.decision import Decision
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Turns = Generator[None, None, R]
-Deciding = Turns[Decision[Any]]
+Slices = Generator[None, None, R]
+Deciding = Slices[Decision[Any]]
 
-MAX_TURN_WORK_US = 2_500  # microseconds, about, on a machine of today; a loaded one may need twice as many
+MAX_SLICE_WORK_US = 2_500  # about, on a current machine; a loaded one may need twice as many
 
 
 class Pace:
-    """Adds up the work of a turn: ``if pace.spent(microseconds): yield``."""
+    """Adds up the work of a slice: ``if pace.spent(microseconds): yield``."""
 
     __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self._left = MAX_TURN_WORK_US
+        self._left = MAX_SLICE_WORK_US
 
     def spent(self, work: int) -> bool:
-        """Return whether the work of a turn is done; then the next turn begins."""
+        """Return whether the work of a slice is done; then the next slice begins."""
         self._left -= work
         if self._left > 0:
             return False
-        self._left = MAX_TURN_WORK_US
+        self._left = MAX_SLICE_WORK_US
         return True
 
     def __repr__(self) -> str:
         return f"<Pace, {self._left} left>"
 
 
-class InTurns(Generic[P, R]):
+class Sliced(Generic[P, R]):
     """A generator function that can also be called like any other."""
 
-    def __init__(self, begin: Callable[P, Turns[R]]) -> None:
+    def __init__(self, begin: Callable[P, Slices[R]]) -> None:
         self.begin = begin
         update_wrapper(self, begin)
 
@@ -52,14 +52,14 @@ class InTurns(Generic[P, R]):
         return at_once(self.begin(*args, **kwargs))
 
     def __repr__(self) -> str:
-        return f"<InTurns {self.begin.__qualname__}>"
+        return f"<Sliced {self.begin.__qualname__}>"
 
 
-def at_once(turns: Turns[R]) -> R:
-    """The result of all turns, run at once."""
+def at_once(slices: Slices[R]) -> R:
+    """The result of all slices, run at once."""
     while True:
         try:
-            next(turns)
+            next(slices)
         except StopIteration as end:
             result: R = end.value
             return result

@@ -18,7 +18,7 @@ from kraftd.wire.record_frame import VersionedRecord
 QUIET = frozenset({PARTITIONS_CHANGED})  # very frequent in every cluster: audited, not logged
 
 
-class Sayings:
+class PendingEvents:
     """Events that wait for the commit of their records, in log order."""
 
     def __init__(self, outbox: Outbox) -> None:
@@ -47,7 +47,7 @@ class Sayings:
 
     def _log_fault(self, error: Exception, end_offset: int) -> None:
         text = "changes could not be logged or audited"
-        self._outbox.say("error", text, end_offset=end_offset, error=repr(error), exc_info=error)
+        self._outbox.log("error", text, end_offset=end_offset, error=repr(error), exc_info=error)
 
     def _release(self, high_watermark: int) -> None:
         waiting, emit = self._waiting, self._outbox.emit
@@ -61,7 +61,7 @@ class Sayings:
             self._log_created(created)
             created = []
             if event.event not in QUIET:
-                self._outbox.say("info", event.event, **event.fields)
+                self._outbox.log("info", event.event, **event.fields)
         self._log_created(created)
 
     def forget(self) -> None:
@@ -70,13 +70,13 @@ class Sayings:
 
     def _log_created(self, events: list[AuditLine]) -> None:
         if len(events) == 1:
-            self._outbox.say("info", CREATED, **events[0].fields)
+            self._outbox.log("info", CREATED, **events[0].fields)
         elif events:
             details: list[Any] = [event.detail for event in events]  # NamedTopics each
             names = ", ".join(detail.fields()["topics"] for detail in details[:MAX_NAMES])
             more = ", …" if len(details) > MAX_NAMES else ""
             count = sum(detail.count for detail in details)
-            self._outbox.say("info", CREATED, count=count, topics=names + more)
+            self._outbox.log("info", CREATED, count=count, topics=names + more)
 
     def __repr__(self) -> str:
-        return f"<Sayings {len(self._waiting)} wait>"
+        return f"<PendingEvents {len(self._waiting)}>"
