@@ -6,5 +6,5 @@ for effect in core.step(Started(), now_ms):  # carry the effects out in this ord
 due_ms = core.deadline_ms()                  # then: core.step(DeadlineReached(), due_ms)
 
 Public are `core`, `config`, `events`, `effects`, `metrics` and, for reading, `log_view` and `quorum`. Every
-other module holds what one kind of event means; `replica` is what they share. docs/raft.md has the map.
+other module handles one kind of event; `replica` has the state that they share. docs/raft.md has the map.
 """

@@ -1,4 +1,4 @@
-"""How a replica enters each of its states, and how it learns epochs and leaders from other replicas."""
+"""How a replica enters each of its states, and learns epochs and leaders from other replicas."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def become_follower(replica: Replica, epoch: int, leader_id: int, listeners: Lis
 
 
 def become_prospective(replica: Replica, cause: Cause) -> None:
-    """Ask for pre-votes: could an election be won, before one disturbs the other replicas (KIP-996)?"""
+    """Ask for pre-votes: they show whether it can win, before it disturbs the others (KIP-996)."""
     votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
     replica.become(
         cause,
@@ -76,9 +76,9 @@ def become_candidate(replica: Replica) -> None:
 
 
 def lose_pre_vote(replica: Replica) -> None:
-    """Return to the leader if one is known and reachable, else wait for the rest of this round's time.
+    """Follow the leader again if one is known and reachable, else wait for the rest of this round's time.
 
-    A round that timed out has none left, so the next one follows at once.
+    A round that has timed out has no time left, so the next one follows at once.
     """
     role = replica.role
     if replica.leader_id is not None and replica.leader_listeners:
@@ -122,7 +122,7 @@ def learn(replica: Replica, epoch: int, leader_id: int | None, listeners: Listen
 
 
 def move_leader(replica: Replica, listeners: Listeners) -> None:
-    """The known leader has new endpoints; listeners that the message does not name keep theirs."""
+    """Store new endpoints of the known leader; listeners that the message does not name keep theirs."""
     if replica.leader_id not in (None, replica.config.node_id):
         by_name = {one.listener: one for one in (*replica.leader_listeners, *listeners)}
         replica.leader_listeners = tuple(by_name.values())

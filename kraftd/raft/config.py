@@ -1,4 +1,4 @@
-"""A replica's configuration, which does not change, and what it finds on disk when it starts."""
+"""A replica's configuration, which does not change, and its state on disk at the start."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Dice(Protocol):
 
 
 class Parking(Protocol):
-    """What the core needs of a purgatory (kraftd.fetch.purgatory.Purgatory). Each operation leaves it exactly
-    once.
+    """The interface of a purgatory for the core (kraftd.fetch.purgatory.Purgatory). Each operation leaves it
+    exactly once.
     """
 
     def park(

@@ -1,4 +1,5 @@
-"""Which node may get a request now: one in flight per node, with a timeout, and a backoff after failures.
+"""Decides which node may get a request now: one is in flight per node, with a timeout, and failures cause a
+backoff.
 
 Kafka's request manager, with the time as an argument. Ids are node ids; bootstrap servers of unknown id have
 -2 and below.

@@ -1,8 +1,7 @@
 """The consensus core of one replica: an event and the time in, effects out (KIP-595, 853, 996, 1166).
 
-No clock, no socket, no file: the runner performs the effects in their order and reports what came of them.
-What an event means is in the module that it is dispatched to. This module holds only the dispatch and the
-deadlines.
+No clock, no socket, no file: the runner performs the effects in their order and reports the results. The
+module that an event is dispatched to handles it. This module holds only the dispatch and the deadlines.
 """
 
 from __future__ import annotations
@@ -165,7 +164,9 @@ class RaftCore:
 
     @property
     def high_watermark(self) -> int:
-        """The offset below which this replica knows everything is committed; -1 while it knows of nothing."""
+        """The offset below which everything is committed, as far as this replica knows; -1 while it knows
+        nothing.
+        """
         return self._replica.high_watermark
 
     @property
@@ -239,8 +240,8 @@ class RaftCore:
         """Handle one event; returns the effects, to be performed in this order.
 
         `now_ms` never goes back: a smaller one counts as the last. Raises ConsensusBroken or
-        IllegalTransition, both of which end the process: correct replicas cannot cause this, or a fault left
-        the replica half changed. Any other exception has changed nothing.
+        IllegalTransition, which end the process: the event is impossible among correct replicas, or a fault
+        has left this one half changed. Any other exception has changed nothing.
         """
         replica = self._replica
         role = replica.role

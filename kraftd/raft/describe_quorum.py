@@ -1,7 +1,7 @@
 """DescribeQuorum (55), v0-2: the leader's view of voters and observers (KIP-595, KIP-836, KIP-853).
 
-Errors: UNKNOWN_TOPIC_OR_PARTITION for every partition when any but the metadata partition is asked for;
-NOT_LEADER_OR_FOLLOWER for it. The leader reports the current time as its own fetch times.
+Errors: UNKNOWN_TOPIC_OR_PARTITION for every partition if the request names another than the metadata
+partition; NOT_LEADER_OR_FOLLOWER for it. The leader reports the current time as its own fetch times.
 """
 
 from __future__ import annotations

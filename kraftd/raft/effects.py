@@ -1,9 +1,9 @@
-"""What the consensus core wants done: imperatives, which the runner performs in the given order.
+"""The effects of the consensus core: actions that the runner performs in the given order.
 
-The order of effects is the order of durability.  Only two of them touch stable storage in a way that others
+The order of effects is the order of durability. Only two of them touch stable storage in a way that others
 wait for: PersistElection is a barrier (it is synced before any later effect, of this step or another, is
 begun), and SyncLog is asynchronous (RecordsSynced comes back; the core itself holds back what depends on it).
-The runner may hand on everything else at once.
+The runner may start everything else at once.
 """
 
 from __future__ import annotations

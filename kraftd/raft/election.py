@@ -89,9 +89,7 @@ def grants_vote(replica: Replica, candidate: ReplicaKey, up_to_date: bool) -> bo
 
 
 def _vote_for(replica: Replica, candidate: ReplicaKey) -> None:
-    """Make the vote durable. The candidate's chances are as good as this replica's, so restart the own
-    timeout.
-    """
+    """Make the vote durable. The candidate may win as well as this replica, so restart the own timeout."""
     role = replica.role
     if isinstance(role, Prospective):
         fresh: Prospective | Unattached = Prospective(
@@ -103,7 +101,7 @@ def _vote_for(replica: Replica, candidate: ReplicaKey) -> None:
     replica.become(Cause.VOTE_GRANTED, fresh, voted=candidate)  # a vote is granted while no leader is known
 
 
-# --- this replica asks --------------------------------------------------------------------------------
+# --- this replica requests votes -----------------------------------------------------------------------
 
 
 def request_votes(replica: Replica, role: Prospective | Candidate) -> None:
@@ -185,8 +183,8 @@ def on_vote_response(replica: Replica, source: Destination, response: VoteRespon
 
 
 def _try_again_soon(replica: Replica, role: Candidate) -> None:
-    """A voter refused, most likely because it voted for itself: of two voters that start elections at once
-    neither wins.
+    """Start another round soon: a voter refused, most likely because it voted for itself. Of two voters that
+    start elections at once neither wins.
 
     Each begins again, with pre-votes, after a wait of its own instead of its election timeout. The wait is
     drawn from a longer span every time.
@@ -230,7 +228,7 @@ def poll_prospective(replica: Replica, role: Prospective) -> int | None:
 
 
 def poll_candidate(replica: Replica, role: Candidate) -> int | None:
-    """A candidate without answers waits out its timeout, then asks again whether it could win."""
+    """Request votes; after the timeout, ask for pre-votes again."""
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         become_prospective(replica, Cause.ELECTION_TIMEOUT)
         return None
@@ -245,8 +243,8 @@ def start(replica: Replica) -> None:
     """Resume the state in which the replica stopped, as far as that is safe.
 
     A former leader is Resigned in its epoch, for it may have lost records of it that others hold. A former
-    candidate goes on with its vote for itself. If quorum-state was lost, the log still has the epoch. What
-    a snapshot holds was committed.
+    candidate keeps its vote for itself. If quorum-state was lost, the log still has the epoch. Records in a
+    snapshot were committed.
     """
     snapshot, log_epoch = replica.log.latest_snapshot, replica.log.last_epoch
     if snapshot is not None and snapshot.offset > 0:

@@ -28,7 +28,7 @@ class Started(Event, frozen=True, gc=False):
 
 
 class DeadlineReached(Event, frozen=True, gc=False):
-    """`deadline_ms()` has come; every other event at or past it does the same work."""
+    """The time `deadline_ms()` is reached. Any other event at or after it does the same work."""
 
 
 # --- requests of other nodes -------------------------------------------------------------------------------
@@ -38,9 +38,9 @@ class RequestReceived(Event, frozen=True, gc=False):
     """A raft request, decoded: Fetch, Vote, BeginQuorumEpoch, EndQuorumEpoch, FetchSnapshot, DescribeQuorum,
     AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter.
 
-    Answered exactly once by a Respond, RespondRecords or RespondSnapshot effect with the same `request_id`,
-    at once or when a parked fetch completes.  `listener` is the name of the listener on which it arrived:
-    endpoints in the answer are of that listener.
+    The core answers it exactly once, at once or when a parked fetch completes: by a Respond, RespondRecords
+    or RespondSnapshot effect with the same `request_id`. `listener` is the name of the listener on which it
+    arrived: endpoints in the answer are of that listener.
     """
 
     request_id: RequestId
@@ -58,7 +58,7 @@ class RequestAbandoned(Event, frozen=True, gc=False):
     request_id: RequestId
 
 
-# --- answers to what the core sent --------------------------------------------------------------------
+# --- answers to requests of the core --------------------------------------------------------------------
 
 
 class ResponseReceived(Event, frozen=True, gc=False):
@@ -72,7 +72,7 @@ class ResponseReceived(Event, frozen=True, gc=False):
 
 
 class SendFailed(Event, frozen=True, gc=False):
-    """A Send came to nothing.
+    """A Send failed.
 
     `error` is UNSUPPORTED_VERSION when the peer offers no version that can carry the message,
     NETWORK_EXCEPTION when it could not be authenticated, BROKER_NOT_AVAILABLE for every other loss.
@@ -83,7 +83,7 @@ class SendFailed(Event, frozen=True, gc=False):
 
 
 class ConnectionLost(Event, frozen=True, gc=False):
-    """The connection to a node was reset, or refused on connecting (not: closed for idleness by this side).
+    """The connection to a node was reset, or refused on connecting; this side did not close it for idleness.
 
     The loss of the leader's node starts a pre-vote at once instead of after the fetch timeout.
     """
@@ -106,8 +106,8 @@ class AppendRequested(Event, frozen=True, gc=False):
 
     `values` are whole record values. `epoch` is the leader epoch in which they were decided: in any other
     they are refused. Atomic ones become one batch; others may be cut into several of at most 8 MiB. An append
-    without values commits with everything appended before it. A read waits for one if it must not show what
-    could still be undone.
+    without values commits with everything appended before it: a read that must not show what could still be
+    undone waits for one.
     """
 
     append_id: AppendId

@@ -3,14 +3,13 @@
 Two keys in the purgatory: fetches of voters wait for the log end, those of observers for the high watermark;
 every move of the high watermark wakes both.
 
-A voter may write a record while the leader itself still syncs it.  That halves the time to commit, and a
-slow disk of the leader holds up no commit.  It is safe: the leader counts itself only up to what it has
-synced, and having lost a tail it never leads that epoch again.
+A voter may write a record while the leader itself still syncs it. That halves the time to commit, and a slow
+disk of the leader holds up no commit. It is safe: the leader counts itself only up to its synced end. If it
+loses a tail in a crash, it never leads that epoch again.
 
-An observer reads committed records only, and the answer that brings them brings the high watermark that
-covers them: one wake-up instead of two.  An observer below Fetch v18 cannot say which high watermark it
-knows.  Given a record before its commit, it would fetch again after the commit and park without learning of
-it.
+An observer reads committed records only, and the answer with the records also has the high watermark that
+covers them: one wake-up instead of two. An observer below Fetch v18 does not send the high watermark that it
+knows. If it got a record before the commit, its next fetch would park although the high watermark has moved.
 """
 
 from __future__ import annotations
@@ -68,8 +67,8 @@ def answer(
     *,
     may_park: bool,
 ) -> bool:
-    """Answer with what the position calls for, up to `end_offset` (`readable_end`): records, a diverging
-    epoch, a snapshot id, a higher high watermark, or nothing.
+    """Answer a fetch by its position, up to `end_offset` (`readable_end`): with records, a diverging epoch, a
+    snapshot id, a higher high watermark, or nothing.
 
     Returns false, without an answer, if there is nothing and the fetch may be parked.
     """
@@ -127,7 +126,9 @@ def records_appended(replica: Replica, leader: Leader) -> None:
 
 
 def voters_changed(replica: Replica, leader: Leader) -> None:
-    """Wake an observer that has become a voter: it may read on, and the commit of that change may need it."""
+    """Wake an observer that has become a voter: it may read up to the log end, and the commit of that change
+    may need it.
+    """
     for fetch in replica.fetches.complete_all(BY_OBSERVER):
         if leader.progress.is_voter(fetch.key):
             wake(replica, leader, [fetch])

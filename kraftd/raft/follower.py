@@ -53,7 +53,7 @@ def _may_fetch(replica: Replica) -> bool:
 
 def fetch_from_any_server(replica: Replica) -> None:
     """Fetch from a ready bootstrap server, whose answer names the leader. The known leader's address, which
-    does not answer, is used only if there is no other.
+    does not answer, is used only if there is no other server.
     """
     if not _may_fetch(replica):
         return
@@ -130,7 +130,9 @@ def _names_half_a_snapshot(partition: PartitionData) -> bool:
 
 
 def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool:
-    """Returns false if the answer brings nothing, and the same fetch at once would bring the same."""
+    """Apply an answer: truncate, begin a download, or append its records. Returns false if there is nothing
+    to do, and the same fetch at once would get the same answer.
+    """
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging.epoch >= 0:
         _truncate(replica, OffsetAndEpoch(diverging.end_offset, diverging.epoch))
@@ -223,8 +225,7 @@ def on_records_synced(replica: Replica, end_offset: int) -> None:
 
 
 def on_connection_lost(replica: Replica, node_id: int) -> None:
-    """The leader's process or the link to it is gone: ask for pre-votes soon instead of after the fetch
-    timeout.
+    """Ask for pre-votes soon, not after the fetch timeout: the leader's process or the link to it is gone.
 
     The voters start one after another by id, so that one gets a pre-vote request before it starts an
     election itself. A replica whose own link broke learns that from the others' refusals, and doubles its

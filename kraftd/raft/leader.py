@@ -63,8 +63,8 @@ def become_leader(replica: Replica) -> None:
 
 
 def start_of_epoch_records(replica: Replica, granting: Sequence[int]) -> list[ControlRecord]:
-    """LeaderChange; under kraft.version 1 also KRaftVersion and Voters in two cases. The voters are in no log
-    yet (they come from the bootstrap checkpoint), or their address of this replica is wrong.
+    """LeaderChange; with kraft.version 1 also KRaftVersion and Voters in two cases. Either no log has the
+    voters yet (they come from the bootstrap checkpoint), or their address of this replica is wrong.
     """
     change = LeaderChangeMessage(
         leader_id=replica.config.node_id,

@@ -1,4 +1,4 @@
-"""What the core knows of the log: its bounds, the start of each epoch, and the snapshots. No bytes.
+"""The core's view of the log: its bounds, the start of each epoch, and the snapshots. No bytes.
 
 The runner writes and syncs; emitted effects and returned events keep this view in step with it. It answers
 the questions of KIP-595 and KIP-630: does a (fetch offset, last fetched epoch) continue this log? If not,
@@ -28,7 +28,9 @@ VALID, DIVERGING, SNAPSHOT = Fit  # looking up an enum member takes as long as f
 
 
 class Position(NamedTuple):
-    """The relation, with the end of the last common epoch or the id of the snapshot to fetch (VALID: -1)."""
+    """The relation of a position to the log, with the end of the last common epoch or the id of the snapshot
+    to fetch (VALID: -1).
+    """
 
     fit: Fit
     at: OffsetAndEpoch
@@ -97,7 +99,7 @@ class LogView:
 
     @property
     def end(self) -> OffsetAndEpoch:
-        """Log end and last epoch: what votes compare, the epoch first."""
+        """Log end and last epoch, which votes compare, the epoch first."""
         return OffsetAndEpoch(self.end_offset, self.last_epoch)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
@@ -161,7 +163,7 @@ class LogView:
     # --- changes ---
 
     def append(self, epoch: int, base_offset: int, end_offset: int) -> None:
-        """Note records of `epoch` appended at the log end. Raises ValueError if they cannot be."""
+        """Note records of `epoch` appended at the log end. Raises ValueError if they do not continue it."""
         if base_offset != self.end_offset or end_offset <= base_offset:
             raise ValueError(
                 f"batch {base_offset}..{end_offset} does not continue a log that ends at {self.end_offset}"

@@ -1,4 +1,4 @@
-"""What a replica counts for its metrics: elections, commits, and records appended and fetched.
+"""The counts of a replica for its metrics: elections, commits, and records appended and fetched.
 
 Averages, maxima and rates look back over the last 30 to 60 seconds, as Kafka's do by default.
 """
@@ -61,7 +61,7 @@ class Recent:
 
 
 class Measured:
-    """What a replica counts."""
+    """The counts of one replica."""
 
     __slots__ = ("_election_start_ms", "_uncommitted", "appended", "commits", "elections", "fetched")
 

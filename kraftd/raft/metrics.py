@@ -1,7 +1,7 @@
 """A replica's numbers: Kafka's `raft-metrics`, by Kafka's names (KIP-595, KIP-853).
 
-What is counted over time is in `measured`. The runner measures the share of time that the loop is idle
-(`poll-idle-ratio-avg`).
+`measured` has the numbers that are counted over time. The runner measures the share of time that the loop is
+idle (`poll-idle-ratio-avg`).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def take_metrics(replica: Replica, now_ms: int) -> RaftMetrics:
 
 
 def _state(replica: Replica) -> str:
-    """Kafka's name of the state: it shows a vote, but not that a leader has resigned."""
+    """Kafka's name of the state. It shows a vote, but not whether a leader has resigned."""
     state, voted = replica.state, replica.voted is not None
     if state is State.FOLLOWER and not replica.is_voter:
         return "observer"

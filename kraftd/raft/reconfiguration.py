@@ -2,7 +2,7 @@
 upgrade of kraft.version from 0 to 1 (KIP-853, KIP-1186).
 
 One change at a time, and the first of an epoch only after a commit in it (S13): a change that cannot begin
-yet is answered REQUEST_TIMED_OUT, as if it had waited.  Errors besides: INCONSISTENT_CLUSTER_ID,
+yet is answered REQUEST_TIMED_OUT, as if it had waited. Other errors: INCONSISTENT_CLUSTER_ID,
 NOT_LEADER_OR_FOLLOWER (and the epoch errors for UpdateRaftVoter), BROKER_NOT_AVAILABLE (shutting down),
 INVALID_REQUEST, UNSUPPORTED_VERSION (kraft.version 0), DUPLICATE_VOTER, VOTER_NOT_FOUND (the last voter too).
 """
@@ -114,7 +114,7 @@ def _probed(leader: Leader, source: Destination) -> VoterChange | None:
 
 
 def on_api_versions_failed(replica: Replica, source: Destination) -> None:
-    """End the addition: the new voter could not be asked."""
+    """End the addition: the new voter did not answer ApiVersions."""
     leader = replica.role
     if isinstance(leader, Leader) and (change := _probed(leader, source)) is not None:
         text = f"the new voter {change.key} does not answer at {source.host}:{source.port}"

@@ -35,11 +35,11 @@ STAGGER_MS = 15  # between voters that start elections for the same reason: a fe
 
 
 class ConsensusBroken(RuntimeError):
-    """Something happened that cannot happen among correct replicas: stop before it spreads."""
+    """An event that is impossible among correct replicas: stop before the damage spreads."""
 
 
 class CommittedIsLost(ConsensusBroken):
-    """The quorum goes on without records that this replica knows are committed: an operator caused this."""
+    """The quorum continues without records that this replica knows are committed: an operator caused this."""
 
     def __init__(self, replica: Replica, happened: str) -> None:
         super().__init__(
@@ -52,8 +52,8 @@ class CommittedIsLost(ConsensusBroken):
 class Replica:
     """One replica of the metadata log, between two events.
 
-    `high_watermark` is what this replica knows is committed, -1 for nothing; it never goes back. A new leader
-    shows none (`Leader.high_watermark`) until a majority has reached its epoch.
+    `high_watermark` is the end of the records that this replica knows are committed, -1 for none; it never
+    goes back. A new leader shows none (`Leader.high_watermark`) until a majority has reached its epoch.
     """
 
     def __init__(
@@ -169,12 +169,12 @@ class Replica:
         return None if endpoint is None else Destination(node_id, endpoint.host, endpoint.port)
 
     def bootstrap_destinations(self) -> list[Destination]:
-        """The nodes that may know the leader: the configured bootstrap servers, else the static voters, and
-        the voters of the log, among which none of the former may be left. Never this node.
+        """The nodes that may know the leader, without this node: the configured bootstrap servers, else the
+        static voters. The voters of the log follow, because none of the configured nodes may be left.
         """
         voters, config, known = self.voters, self.config, self._bootstrap
         if known is None or known[0] is not voters or known[1] is not config:
-            # Every step of a replica without a leader asks for them.
+            # Every step of a replica without a leader needs them.
             known = self._bootstrap = voters, config, self._find_bootstrap(voters)
         return known[2]
 
@@ -230,7 +230,7 @@ class Replica:
             self.persist_election()
 
     def persist_election(self) -> None:
-        """Persist epoch, leader and vote, unless the file holds just that."""
+        """Persist epoch, leader and vote, unless the file holds them already."""
         version = self._election_version()
         state = QuorumStateData(
             leader_id=self.leader_id_or_none,

@@ -11,7 +11,7 @@ from kraftd.types import ReplicaKey
 
 
 class ReplicaView(Struct, frozen=True):
-    """A voter or an observer. Offset and times (ms) are None where they are not known here.
+    """A voter or an observer. Offset and times (ms) are None where this replica does not know them.
 
     A leader sees every replica that fetches from it. Any other replica sees the voters, and its own log.
     """

@@ -78,7 +78,7 @@ def on_begin_quorum_epoch_response(
 def on_end_quorum_epoch_request(
     replica: Replica, request: RequestReceived, message: EndQuorumEpochRequest
 ) -> None:
-    """The leader resigns: start an election after a wait that depends on the place among its preferred
+    """The leader resigns: start an election after a wait that depends on this replica's place among its
     successors.
     """
     error = checks.cluster_and_topic(replica, message.cluster_id, message.topics)

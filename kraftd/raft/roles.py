@@ -1,4 +1,4 @@
-"""What a replica keeps while it is in one state, and discards when it leaves it."""
+"""The data of each state, which a replica discards when it leaves the state."""
 
 from __future__ import annotations
 

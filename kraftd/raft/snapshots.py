@@ -1,4 +1,4 @@
-"""Snapshots over the wire: FetchSnapshot (59), v0-1, of the leader and of the follower (KIP-630).
+"""Snapshots over the wire: FetchSnapshot (59), v0-1, on the leader's and on the follower's side (KIP-630).
 
 Errors of the whole request: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (neither one topic nor one partition).
 Of several partitions only the log's gets bytes, so it may use the others' shares of the size. A response
@@ -106,8 +106,8 @@ def _is_metadata(requested: tuple[TopicSnapshot, PartitionSnapshot]) -> bool:
 
 
 def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch) -> bool:
-    """Fetch the snapshot that the leader says must precede more of its log: begin it, or resume what another
-    leader or the last process began.
+    """Fetch the snapshot that the leader names as needed before more of its log. Begin it, or resume a
+    download from another leader or the last process.
 
     Snapshots of one id need not be equal byte for byte, so resuming begins with a comparison. Returns false
     if there is nothing to fetch: the snapshot is stored here, one is being named, or the log has since begun
@@ -153,8 +153,8 @@ def on_fetch_snapshot_response(
 ) -> bool:
     """Write the received piece; after the last one, request the naming.
 
-    A snapshot that the leader no longer has, or has with other bytes, is given up: the answer to the next
-    fetch names the one that it has.
+    The download is abandoned if the leader no longer has the snapshot, or has it with other bytes: the answer
+    to the next fetch names another.
     """
     if response.error_code or len(response.topics) != 1 or len(response.topics[0].partitions) != 1:
         return False
@@ -184,7 +184,9 @@ def on_fetch_snapshot_response(
 
 
 def _take_in(replica: Replica, download: Download, piece: PieceOfSnapshot) -> bool:
-    """Compare what this piece repeats, write the rest. Returns false if it is not of this snapshot."""
+    """Compare the part of the piece that is on disk already, and write the rest. Returns false if it does not
+    continue this snapshot.
+    """
     data = memoryview(piece.unaligned_records or b"")
     piece_id = OffsetAndEpoch(piece.snapshot_id.end_offset, piece.snapshot_id.epoch)
     repeated = download.unchecked[: len(data)]
@@ -219,8 +221,8 @@ def _note_leader_answer(replica: Replica, role: Follower) -> None:
 def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
     """Replace the log with the downloaded snapshot, in which everything is committed.
 
-    A leader never does (S11). A snapshot that ends at or below what is committed here came too late and is
-    only kept.
+    A leader never does so (S11). A snapshot that ends at or below the high watermark is too late, and only
+    kept.
     """
     role, log = replica.role, replica.log
     _end_download(replica)
@@ -240,7 +242,7 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
 
 
 def on_snapshot_refused(replica: Replica, event: SnapshotRefused) -> None:
-    """Give a damaged download up: the answer to the next fetch names the leader's snapshot."""
+    """Abandon a damaged download: the answer to the next fetch names the leader's snapshot."""
     _end_download(replica)
 
 
@@ -250,7 +252,7 @@ def _end_download(replica: Replica) -> None:
         replica.role.download = None
 
 
-# --- its own ------------------------------------------------------------------------------------------
+# --- snapshots made here ------------------------------------------------------------------------------------
 
 
 def on_snapshot_taken(replica: Replica, event: SnapshotTaken) -> None:

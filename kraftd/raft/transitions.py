@@ -8,7 +8,7 @@ Rules.
    an observer waits for a leader forever.
 4. Only the winner of a pre-vote starts an election: no voter disturbs an epoch that a majority follows
   (KIP-996).
-5. A leader only ever resigns, or learns of a later epoch; no replica leads an epoch twice, even after a
+5. A leader can only resign, or learn of a later epoch; no replica leads an epoch twice, even after a
   restart.
 6. Resigned is left by a later epoch only, so that its old epoch cannot be followed or voted in again.
 """
@@ -19,7 +19,7 @@ from enum import Enum
 
 
 class State(Enum):
-    """What a replica is in its epoch."""
+    """The state of a replica in its epoch."""
 
     UNATTACHED = "unattached"
     PROSPECTIVE = "prospective"

@@ -45,8 +45,8 @@ class _Timeline(Generic[V]):
             self.entries.pop()
 
     def drop_before(self, start_offset: int) -> None:
-        """Forget what is superseded below `start_offset`. The value in force before it stays, because a
-        record at the start may still be truncated.
+        """Forget the values that are superseded below `start_offset`. The value in force before it stays,
+        because a record at the start may still be truncated.
         """
         index = bisect_right(self.entries, start_offset - 1, key=lambda entry: entry.offset)
         del self.entries[: max(0, index - 1)]

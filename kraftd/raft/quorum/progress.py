@@ -40,8 +40,8 @@ class ReplicaProgress:
     def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
         """Note a fetch at `offset`: the replica's log ends there, synced.
 
-        It is caught up now if that is the leader's end. It was caught up at its previous fetch if it has
-        since got all that the leader had then.
+        It is caught up now if that is the leader's end. It counts as caught up at its previous fetch if it
+        now has all records that the leader had then.
         """
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -67,8 +67,8 @@ class Progress:
         self.set_voters(voters)
 
     def set_voters(self, voters: VoterSet) -> None:
-        """Put another voter set in force: a replica that left becomes an observer, one that came keeps what
-        is known of it.
+        """Put another voter set in force: a removed voter becomes an observer, and an added one keeps its
+        progress.
         """
         before, now = self.voters, dict[int, ReplicaProgress]()
         for voter in voters:
