@@ -1,5 +1,5 @@
-"""What a leader writes on its own. These are a new cluster's first records, the end of a transaction that an
-earlier leader left open, and periodic NoOp records.
+"""The records that a leader writes without a request. These are a new cluster's first records, the abort of a
+transaction that an earlier leader left open, and periodic NoOp records.
 """
 
 from __future__ import annotations

@@ -16,10 +16,9 @@ A = TypeVar("A")
 class Decision(Struct, Generic[A], gc=False):
     """The answer to send once the records are committed. Nothing has changed yet.
 
-    atomic: the records go into one batch, all or nothing.
-    after: changes soft state once the records are appended (at once, if there are none); it is called on the
-    leader only, with the offset after the last of them. seen_offset: of an answer without records, the last
-    record that it reflects; None: it may be any.
+    atomic: the records go into one batch, all or nothing. after: changes soft state once the records are
+    appended (at once, if there are none); it is called on the leader only, with the offset after the last of
+    them. seen_offset: the last record that an answer without records reflects; None if it may reflect any.
     """
 
     answer: A

@@ -20,7 +20,7 @@ class Listener(Protocol):
 
 
 def checked_endpoints(listeners: Iterable[Listener]) -> list[Endpoint]:
-    """One endpoint for each name, the last one given.
+    """One endpoint for each name; of a repeated name the last one counts.
 
     Raises Refusal(UNKNOWN_SERVER_ERROR), as Kafka does, for a security protocol that does not exist.
     """

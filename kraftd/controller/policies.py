@@ -1,4 +1,4 @@
-"""Policies: the operator's own code allows or refuses creations and changes (KIP-108, KIP-133).
+"""Policies: the operator's own code, which may refuse new topics and config changes (KIP-108, KIP-133).
 
 Kafka's are Java classes; these are Python objects, from entry points of the group ``kraftd.policy``. An entry
 point is called once at the start, with the properties of the configuration file, and returns the policy:

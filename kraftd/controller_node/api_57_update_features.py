@@ -2,7 +2,7 @@
 them (KIP-584).
 
 Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors, for the whole:
-INVALID_UPDATE_VERSION, and what the quorum refuses a kraft.version with.
+INVALID_UPDATE_VERSION, and the error with which the quorum refuses a kraft.version.
 Differs from Apache Kafka: metadata.version goes down wherever no metadata in force needs the higher level.
 """
 

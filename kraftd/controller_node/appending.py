@@ -1,8 +1,9 @@
-"""Decisions into the log: applied to the image at once, appended together.
+"""Appends the records of decisions: applied to the image at once, appended together.
 
 The decisions of one event loop callback become one batch, as the records within the linger of Kafka's
-BatchAccumulator do. Here nothing lingers: the end of the callback, or any other event for the core, appends
-them. Offsets are known beforehand: only this module appends while a node takes decisions.
+BatchAccumulator do. There is no linger time here: the end of the callback, or any other event for the core,
+appends them. Their offsets are known before the append, because only this module appends while a node takes
+decisions.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MAX_BATCH_BYTES = 256 << 10  # of gathered decisions
 
 
 class Appends:
-    """The records of this callback's decisions that are not yet with the core. Owns the next offset.
+    """The records of this callback's decisions that the core does not have yet. Owns the next offset.
 
     `decided_end` is the offset after the last record of any decision: reads wait for it.
     """
@@ -68,7 +69,7 @@ class Appends:
         """Append records and apply them; returns the offset after the last. Raises Refusal if the core
         refuses.
 
-        `call` is the one that caused them, if any.
+        `call` is the one that requested them, if any.
         """
         standing = self._standing
         epoch = standing.active_epoch
@@ -130,11 +131,10 @@ class Appends:
         self._driver.deliver(event)
 
     def forget(self) -> None:
-        """Drop the gathered records: the leadership is lost, and they are undone with all that is not
-        committed.
+        """Drop the gathered records after the leadership is lost: they are undone with all uncommitted ones.
 
-        The node may have decided in the step that ended the leadership, before that was known here: the
-        effects of a commit come first.
+        The node may have taken them in the step that ended the leadership: it handles the effects of a commit
+        before that of the loss.
         """
         self._values, self._size_bytes = [], 0
         self.decided_end = 0

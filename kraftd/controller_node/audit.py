@@ -109,7 +109,7 @@ class _Summary(Struct):
 def audit(
     image: Image, records: list[VersionedRecord], end_offset: int, call: Call | None
 ) -> list[AuditLine]:
-    """The events of a decision's records, with the image from before them and the call that asked."""
+    """The events of a decision's records, with the image before them and the call that requested it."""
     caller = None
     if call is not None:
         caller = Caller(call.principal, call.client_id, call.host, call.key)

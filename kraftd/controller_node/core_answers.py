@@ -1,4 +1,4 @@
-"""Calls for the consensus core: those that wait for its answer, and the framing of answers."""
+"""Calls for the consensus core: keeps those that wait for its answer, and frames the answers."""
 
 from __future__ import annotations
 

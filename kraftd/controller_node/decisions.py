@@ -29,8 +29,8 @@ HEARTBEAT = int(ApiKey.BROKER_HEARTBEAT)
 class Decisions:
     """Decides for a call by `decide`, without one by `decide_alone`.
 
-    `parked` holds the answers that wait for the commit of an append; `long` the decision under way that takes
-    many turns. `failures` counts decisions that failed unexpectedly.
+    `parked` holds the answers that wait for the commit of an append; `long` holds the decision under way that
+    takes many slices. `failures` counts decisions that failed unexpectedly.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Decisions:
     def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
         """Take a decision on the image; append its records; answer once they are committed.
 
-        An answer without records waits for the records that it may reflect. So does a read of Kafka's
-        controller, for the highest offset in its purgatory: no answer shows what could still be undone. A
-        decision that knows its `seen_offset` waits for that. `on_standby` lets every controller answer from
-        what it has applied. A long decision takes several event loop callbacks, and the others wait. Raises
-        Refusal.
+        An answer without records waits for the commit of the records that it may reflect: no answer shows
+        what could still be undone. Reads in Kafka's controller wait likewise, for the highest offset in its
+        purgatory. A decision that knows its `seen_offset` waits for that. `on_standby` lets every controller
+        answer from what it has applied. A long decision takes several event loop callbacks, and the others
+        wait. Raises Refusal.
         """
         standing, long = self._standing, self.long
         if standing.active_epoch is None or standing.stopping:
@@ -98,7 +98,7 @@ class Decisions:
         if decision.records:
             end_offset = self.appends.append(decision.records, decision.atomic, call)
             if standing.active_epoch != epoch:
-                # The step that appended also ended the leadership (a late check-quorum), which undid the
+                # The step of the append also ended the leadership (a late check-quorum), which undid the
                 # records.
                 raise standing.not_controller()
         else:

@@ -1,4 +1,4 @@
-"""Faults that must end a node: its own state is half changed, and no answer could repair that."""
+"""Faults that must end a node: its state is half changed, and no answer could repair that."""
 
 from __future__ import annotations
 

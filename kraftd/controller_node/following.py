@@ -1,5 +1,5 @@
-"""The image that follows the committed log: what is read into it, what clients may see, and the calls that
-wait until the metadata is known.
+"""The image that follows the committed log: reads records into it, publishes it to clients, and keeps the
+calls that wait until the metadata is known.
 
 A standby reads committed records, a slice per event loop callback. An active controller applies its own
 decisions (`applied`) and publishes them once they are committed.

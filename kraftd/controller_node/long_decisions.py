@@ -1,11 +1,11 @@
 """Decisions too large for one event loop callback: made, appended and applied in several.
 
-One decision at a time. Its records are made from an image that nothing changes meanwhile. Atomic records go
-into the log as one batch, others in runs of many, so that it waits for few syncs. Appended records are
-applied in slices while the disk syncs them. Other decisions wait for it. Heartbeats that change nothing,
-fetches and the quorum's requests go on. If the leadership is lost before an append, the append has not
-happened. If it is lost afterwards, the records share the fate of all uncommitted ones. Those not yet
-applied are read from the log again.
+One long decision runs at a time. Its records are made from an image that nothing changes meanwhile. Atomic
+records go into the log as one batch, others in large runs, so that the decision waits for few syncs. Appended
+records are applied in slices while the disk syncs them. Other decisions wait for it; heartbeats that change
+nothing, fetches and the quorum's requests do not. If the leadership is lost before an append, the append does
+not happen. If it is lost afterwards, the next leader decides about the records, as about all uncommitted
+ones. Those not yet applied are read from the log again.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from kraftd.wire.record_frame import VersionedRecord, encode_records
 
 R = TypeVar("R")
 
-# Records that a decision may append and apply in its own turn: enough for a broker that shuts down, unless it
-# is so large that it leaves its partitions in parts.
+# Records that a decision may append and apply within one slice. They are enough for the shutdown of a broker,
+# unless it has so many partitions that it leaves them in parts.
 MAX_INLINE_RECORDS = 360
 MAX_RUN_RECORDS = 2_000  # per append; an atomic decision's records are one run
 APPLY_BUDGET_US = 2_500
@@ -90,7 +90,7 @@ class LongDecisions:
 
     @property
     def busy(self) -> bool:
-        """Return whether there is something to do in the next turn."""
+        """Return whether there is something to do in the next slice."""
         return self._steps is not None or bool(self._behind)
 
     def put_off(self, call: Call) -> bool:
@@ -101,12 +101,12 @@ class LongDecisions:
         return True
 
     def begin(self, call: Call, rest: Deciding | Decision[Any]) -> None:
-        """Continue, from the next turn on, a decision that is not made yet or has very many records."""
+        """Continue, from the next slice on, a decision that is not made yet or has very many records."""
         self._call, self._steps, self._appended = call, self._run(call, rest), False
         self._next_slice.schedule()
 
     def go_on(self) -> None:
-        """Do one turn."""
+        """Do one slice."""
         if self._steps is None:
             self._handle_some()
             return
@@ -152,7 +152,7 @@ class LongDecisions:
         self._steps = self._call = self._answer = self._applied_end = None
 
     def _handle_some(self) -> None:
-        """Handle waiting calls in their order, until one of them needs many turns itself."""
+        """Handle waiting calls in their order, until one of them needs many slices itself."""
         self._handling = True
         for _ in range(WAITING_CALLS_PER_CALLBACK):
             if not self._behind or self._steps is not None:
@@ -241,8 +241,8 @@ def first_slice(deciding: Deciding) -> Deciding | Decision[Any]:
 
 
 def next_records(image: Image, records: list[VersionedRecord]) -> list[VersionedRecord]:
-    """Remove from the front the records that one turn can apply; freeing very many partitions takes time,
-    too.
+    """Remove and return the first records, as many as one slice can apply; freeing very many partitions takes
+    time, too.
     """
     left, count = APPLY_BUDGET_US, 0
     for message, _ in records:

@@ -149,7 +149,7 @@ class Node:
         return earliest
 
     def stop(self) -> None:
-        """Stop starting work of its own: the daemon is about to end."""
+        """Start no more work without a request: the daemon is about to end."""
         self.standing.stopping = True
         self.periodic.deactivate()
 
@@ -205,7 +205,7 @@ class Node:
         self.standing.disk_full = False
         self.outbox.log("info", "the disk has room again: writes go on")
 
-    # -- turns
+    # -- slices
 
     def _on_slice_due(self, _: SliceDue) -> None:
         """Forget what committed decisions have replaced; else continue a long decision; else, on a standby,

@@ -39,8 +39,8 @@ _DECIDED = frozenset(_OWNERS) - {ResourceType.BROKER_LOGGER}
 def topics_allowed(
     node: Node, call: Call, operation: AclOperation, *, or_on_cluster: bool = False, quietly: bool = False
 ) -> NameFilter:
-    """Filters the names of topics to which the call may do this; with `or_on_cluster` all pass if it may do
-    so on the cluster.
+    """A filter that passes the topics on which the call may do this operation; with `or_on_cluster` all pass
+    if it may do it on the cluster.
     """
     boundary = node.boundary
     if not boundary.has_authorizer:
@@ -60,8 +60,8 @@ def refused_configs(
 ) -> dict[int, ErrorCode]:
     """The denials among the resources of a request about configs, by their place in it.
 
-    Resources named twice (except loggers) or of unknown type are refused for that, not here. So are loggers
-    if the API has none, and all resources of a DescribeConfigs with such a type.
+    Left to the decision, which refuses them for other reasons: resources named twice (except loggers) or of
+    unknown type, loggers if the API has none, and all resources of a DescribeConfigs with an unknown type.
     """
     if not node.boundary.has_authorizer:
         return {}

@@ -1,10 +1,10 @@
 """Registers this run of the node with the active controller (KIP-919).
 
-Every controller, voter or not, sends ControllerRegistration once per start, and again until its record is in
-the own image. The active controller writes its own record, when it becomes active (`activation`) and when
+Every controller, voter or not, sends ControllerRegistration after each start, and again until its record is
+in its image. The active controller writes its own record: when it becomes active (`activation`), and when
 another incarnation's record has replaced it.
 
-Two processes under one id replace each other's records: so each of them knows of the other.
+Two processes under one id replace each other's records, so each of them notices the other.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SendToController(Effect, frozen=True, gc=False):
 
 
 class ControllerAnswered(Event, frozen=True, gc=False):
-    """The answer to an AskController; None without one."""
+    """The answer to a SendToController; None without one."""
 
     request_id: int
     message: Message | None
@@ -148,8 +148,8 @@ class Registration:
     def check_for_twin(self) -> None:
         """Note that another process has registered under this node's id since this one did.
 
-        On a standby whose image is complete: what it shows is committed. `forget-controller` registers
-        without listeners.
+        Only a standby with a complete image does so: what it shows is committed. `forget-controller`
+        registers without listeners.
         """
         identity = self._identity
         known = self._context.image.controllers.get(identity.node_id)

@@ -1,4 +1,6 @@
-"""Reads the committed log into the image, one slice per turn, so that requests are answered in between."""
+"""Reads the committed log into the image, one slice per event loop callback, so that requests are answered in
+between.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ class Replay:
 
     @property
     def busy(self) -> bool:
-        """Return whether the next turn has something to apply."""
+        """Return whether the next slice has something to apply."""
         return self._slices is not None
 
     @property

@@ -3,10 +3,10 @@ count.
 
 A fetch carries the high watermark that the replica knows (v18, KIP-1166). If the logs diverge below it, the
 replica has applied records that the leader does not have. The same holds if the answer is a snapshot that
-ends below it. Without a lost majority or a restored backup that cannot happen. The heartbeats of brokers,
-those before 4.1 too, carry what they have applied: that cannot lie beyond the leader's log either. `lines`
-names those that have not followed this log since: such a replica usually ends, and stays down until it is
-repaired. /readyz and DescribeQuorum pass them on.
+ends below it. That happens only after a lost majority or a restored backup. Heartbeats of brokers, also of
+those before 4.1, carry the offset that the broker has applied: that cannot lie beyond the leader's log
+either. `lines` names the replicas that have not followed this log since: such a replica usually ends, and
+stays down until it is repaired. /readyz and DescribeQuorum report them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ReplicasAhead:
         self._outbox.emit(AuditLine("replica ahead", -1, fields))
 
     def follows(self, call: Call) -> None:
-        """Note a Fetch answered with what follows the replica's log: it is no longer ahead."""
+        """Note a Fetch answered with the records after the replica's log: it is no longer ahead."""
         if self._ahead:
             self._ahead.pop(node_id_of(call), None)
 

@@ -108,7 +108,7 @@ ROWS: tuple[Row, ...] = (
 def controller_registry(node: Any, pass_to_core: Callable[[], Handle]) -> Registry:
     """The registry of a controller listener, with handlers bound to that node.
 
-    `ask_core` returns the handler of requests to the consensus core, when the first of them arrives.
+    `pass_to_core` returns the handler of requests to the consensus core, when the first of them arrives.
     """
 
     def load(file: str) -> Handle:

@@ -11,8 +11,8 @@ class Standing:
     """The state on which a node's right to decide depends, for all its parts to read.
 
     `active_epoch` is the epoch in which the node takes decisions, None on a standby. `stopping`: the daemon
-    is about to end, and the node starts no work of its own. `ending`: the core is shutting down and appends
-    nothing more. `disk_full`: nothing new is decided; reads are still answered.
+    is about to end, and the node starts no work without a request. `ending`: the core is shutting down and
+    appends nothing more. `disk_full`: nothing new is decided; reads are still answered.
     """
 
     __slots__ = ("_core", "active_epoch", "disk_full", "ending", "stopping")

@@ -22,8 +22,8 @@ NO_TIME_MS: Final = -1  # in the answer to a request that is denied
 def may_change_tokens(node: Node, call: Call) -> bool:
     """Return whether the sender is authenticated by something other than a token.
 
-    A request in an Envelope arrived at a broker, which has checked its own listener: the controllers' may be
-    PLAINTEXT.
+    A request in an Envelope arrived at a broker, which has checked its own listener; only the controllers'
+    listener may be PLAINTEXT.
     """
     if call.principal.token_authenticated:
         return False

@@ -1,4 +1,4 @@
-"""Nodes that run under one id, as the leader sees them: the id was given twice, and their fetches alternate.
+"""Several nodes that run under one id, as the leader sees them: their fetches alternate.
 
 Both fetch, each from its own directory, or from copies of one. A replaced disk is no twin: the old one no
 longer fetches. The voters of a static quorum have no directory ids in the core, but their fetches do (v17).
@@ -62,12 +62,12 @@ class _Fetcher(Struct):
 
 
 class FetchingReplicas:
-    """Notes what fetches under each id; logs ids whose directories or connections alternate, at once and
-    then once a minute with a count.
+    """Notes the sources of fetches under each id. Logs ids whose directories or connections alternate, at
+    once and then once a minute with a count.
 
-    One process has one directory. It fetches from a leader by one connection: it opens another when the
-    first is lost, or turns to a bootstrap server while it looks for the leader. So connections that
-    alternate for MIN_RETURNS_MS belong to two processes.
+    One process has one directory. It fetches from a leader by one connection. It opens another when the first
+    is lost, or when it asks a bootstrap server for the leader. So connections that alternate for
+    MIN_RETURNS_MS belong to two processes.
     """
 
     def __init__(self, outbox: Outbox) -> None:
@@ -148,7 +148,9 @@ def _alternates(fetcher: _Fetcher, key: Seen, now_ms: int) -> bool:
 
 
 def _live(fetcher: _Fetcher, now_ms: int) -> list[str]:
-    """What fetches now: directory and host. A copied directory is there once for each connection."""
+    """The sources of current fetches: directory and host. A copied directory is listed once for each
+    connection.
+    """
     return [
         f"{_name(directory)} (at {host})"
         for (_, directory), (fetched_ms, host) in fetcher.seen.items()

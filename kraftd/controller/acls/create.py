@@ -1,7 +1,7 @@
 """CreateAcls: each ACL is added or refused on its own; an existing one is not added again.
 
-Facts: AclControlManager and AclApis of Apache Kafka 4.3.1. Its controller answers UNKNOWN_SERVER_ERROR for
-all ACLs of a request that names ANY or MATCH in one. It ends the connection for a number 0.
+Facts: AclControlManager and AclApis of Apache Kafka 4.3.1. If one ACL of a request names ANY or MATCH,
+Kafka's controller answers UNKNOWN_SERVER_ERROR for all of them. It closes the connection for a number 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DeleteAcls: what each filter matches is removed, all of a request in one batch.
+"""DeleteAcls: the ACLs that any filter of a request matches are removed in one batch.
 
 Facts: AclControlManager of Apache Kafka 4.3.1, which ends the connection for a filter with a number 0.
 """
@@ -76,8 +76,8 @@ def acl_filter(requested_filter: DeleteAclsFilter) -> AclFilter:
 
 
 def _check_count(removed_count: int, match_count: int) -> None:
-    """Refuse a match beside those removed so far, and with it the whole request: in a long answer, a partial
-    deletion could go unnoticed.
+    """Refuse the whole request if one more match exceeds a limit: in a long answer, a partial deletion could
+    go unnoticed.
     """
     if removed_count >= MAX_RECORDS_PER_REQUEST:
         text = f"Cannot remove more than {MAX_RECORDS_PER_REQUEST} acls in a single delete operation."

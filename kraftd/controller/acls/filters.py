@@ -16,7 +16,7 @@ _PERMISSIONS = frozenset(AclPermission) - {AclPermission.UNKNOWN}
 
 
 class AclFilter(Struct, frozen=True):
-    """A filter. A text None and a number ANY match everything.
+    """A filter: None as a text, and ANY as a number, match everything.
 
     The pattern type MATCH matches every ACL that covers the named resource: literal, wildcard or prefixed.
     """

@@ -61,8 +61,8 @@ class Departure:
         return self.is_last(self._position)
 
     def note(self, records: Iterable[VersionedRecord]) -> None:
-        """Note records decided meanwhile: partitions whose ISR, ELR or leadership they give to the broker, it
-        must leave as well.
+        """Note records decided meanwhile: the broker must also leave the partitions whose ISR, ELR or
+        leadership they give to it.
         """
         broker_id = self.broker_id
         for message, _ in records:
@@ -79,8 +79,8 @@ class Departure:
 
 
 def is_to_be_left(image: Image, broker_id: int, partition: TopicPartition) -> bool:
-    """Return whether the partition changes when the broker leaves; an ISR's last member that no longer leads
-    stays in it.
+    """Return whether the broker's departure changes the partition. The last member of an ISR that no longer
+    leads stays in it.
     """
     topic_id, index = partition
     state = image.partition(topic_id, index)

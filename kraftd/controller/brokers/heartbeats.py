@@ -1,7 +1,8 @@
 """The leader's memory of brokers' heartbeats: soft state, lost with the leadership, never in a record.
 
-The image says whether a broker is fenced or shutting down. It has the time of each registration's last
-heartbeat, how far the broker has read the metadata, and the offset that completes its controlled shutdown.
+The image says whether a broker is fenced or shutting down. This memory has the time of each registration's
+last heartbeat. It also has how far the broker has read the metadata, and the offset that completes its
+controlled shutdown.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class BrokerHeartbeats:
         self.departures: dict[int, Departure] = {}  # of brokers that are leaving very many partitions
 
     def start(self, brokers: Iterable[BrokerState], now_ms: int) -> None:
-        """Begin a leadership: forget everything, and give every unfenced broker a whole session from now."""
+        """Begin a leadership: forget everything, and start a session of every unfenced broker now."""
         self._contacts = {(broker.id, broker.epoch): now_ms for broker in brokers if not broker.fenced}
         self._heartbeats = {}
         self.departures = {}
@@ -79,8 +80,8 @@ class BrokerHeartbeats:
         self._heartbeats[broker.id] = Heartbeat(broker.epoch, metadata_offset, shutdown_offset)
 
     def note_active(self, broker: BrokerState, metadata_offset: int) -> bool:
-        """As `note` for a broker outside of a controlled shutdown. Return whether it was noted: not before
-        the first heartbeat of a registration, and not while it is shutting down.
+        """Do the same as `note` for a broker that is not shutting down. Return whether it was noted: false
+        before the first heartbeat of a registration, and during a controlled shutdown.
         """
         heartbeat = self._heartbeats.get(broker.id)
         if heartbeat is None or heartbeat.broker_epoch != broker.epoch or heartbeat.shutdown_offset >= 0:

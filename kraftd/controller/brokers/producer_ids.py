@@ -1,4 +1,4 @@
-"""AllocateProducerIds: blocks of producer ids, each given to one broker and never to another (KIP-730)."""
+"""AllocateProducerIds: blocks of producer ids, each allocated to one broker only (KIP-730)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def register_broker(
     registration.
 
     The broker epoch is the offset of the first record. The same incarnation keeps its epoch and state, and
-    only updates its facts. The records need not be one batch: a broker that gets no answer registers again.
+    only updates its endpoints, features, rack and directories. The records need not be one batch: a broker
+    that gets no answer registers again.
 
     Raises Refusal: INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION (another incarnation is alive),
     BROKER_ID_NOT_REGISTERED (a broker that migrates from ZooKeeper); INVALID_REGISTRATION (directories, no

@@ -67,8 +67,8 @@ def renew_session(ctx: Context, request: BrokerHeartbeatRequest) -> None:
 def unchanged(ctx: Context, request: BrokerHeartbeatRequest) -> Unchanged | None:
     """The answer to an active broker that wants to stay active, as nearly all do; its heartbeat is noted.
 
-    None for any other heartbeat, which then goes to ``begin_heartbeat``: that would decide the same here, at
-    three times the cost. To be called after ``hear_heartbeat``.
+    None for any other heartbeat, which then goes to ``begin_heartbeat``. That would decide the same, at three
+    times the cost. To be called after ``renew_session``.
     """
     broker_id = request.broker_id
     broker = ctx.image.brokers.get(broker_id)
@@ -92,7 +92,7 @@ def unchanged(ctx: Context, request: BrokerHeartbeatRequest) -> Unchanged | None
 def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> Decision[BrokerHeartbeatResponse]:
     """BrokerHeartbeat: the records of the broker's new state, for the broker and its partitions.
 
-    To be called after ``hear_heartbeat``.
+    To be called after ``renew_session``.
     Raises Refusal(STALE_BROKER_EPOCH).
     """
     decision = begin_heartbeat(ctx, request)
@@ -168,8 +168,8 @@ def _heartbeat(
             if departure is not None:
                 ctx.heartbeats.departures[broker.id] = departure
                 shutdown_offset = EVERY_OFFSET  # until ``leave_partitions`` is done
-        # For the others' shutdowns, a broker whose state just changed has read nothing until its next
-        # heartbeat.
+        # Until its next heartbeat, a broker whose state has changed counts as having read nothing: the
+        # shutdowns of others wait for it.
         read = NO_OFFSET if records else request.current_metadata_offset
         ctx.heartbeats.note(broker, read, shutdown_offset)
 
@@ -220,8 +220,9 @@ def fence_stale_broker(ctx: Context) -> Decision[bool]:
     """Fence the broker that was silent for longest, if its session is over.
 
     One at a time, so that the next decision sees the effect of this one. A broker with very many partitions
-    leaves some of them in each call and is fenced with the last. Other requests are decided in between. If
-    a heartbeat arrives before, it stays, and rejoins the ISRs that it left as any replica does.
+    leaves some of them in each call and is fenced with the last. Other requests are decided in between. If a
+    heartbeat arrives before that, the broker is not fenced, and rejoins the ISRs that it left as any replica
+    does.
 
     The answer is whether to call again at once; if False, call again at
     ``ctx.heartbeats.next_deadline_ms()``.

@@ -1,4 +1,5 @@
-"""What a broker's new state means for its partitions: fenced, unfenced, stopping, unregistered, disks lost.
+"""The consequences of a broker's new state for its partitions: fenced, unfenced, stopping, unregistered,
+disks lost.
 
 Each function returns the records of the affected partitions and that of the broker. Heartbeats, expired
 sessions and registrations call them. Those that may affect very many partitions are generators.
@@ -94,8 +95,7 @@ def handle_broker_shutdown(ctx: Context, broker_id: int, clean: bool) -> Slices[
     """Handle the end of a broker's last incarnation, as its new registration reports; the caller adds the
     record of the registration.
 
-    After an unclean one it may have lost what it had not synced, so with ELR it is neither in sync nor
-    eligible.
+    After an unclean end it may have lost unsynced records, so with ELR it is neither in sync nor eligible.
     """
     unclean = not clean and elr_enabled(ctx)
     while not ctx.image.settle_hosted(broker_id):

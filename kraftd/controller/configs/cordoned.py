@@ -17,10 +17,10 @@ _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 def check_cordoned_log_dirs(
     ctx: Context, name: str, value: str | None, current: Mapping[str, str], *, forwarded: bool
 ) -> None:
-    """Raise Refusal if a broker's ``cordoned.log.dirs`` may not become this; other configs pass.
+    """Raise Refusal for an invalid new value of a broker's ``cordoned.log.dirs``; other configs pass.
 
-    Only the broker knows its directories' paths: a change that did not come through it may remove entries,
-    not add any.
+    Only the broker knows its directories' paths. So a change that the broker has not forwarded may remove
+    entries but add none.
     """
     if name != CORDONED_LOG_DIRS:
         return

@@ -143,8 +143,8 @@ def default_text(name: str) -> str | None:
 
 def topic_entries(ctx: Context, server: Server, name: str, wanted: Wanted) -> Iterable[Entry]:
     if not name:
-        # Kafka answers its change as a request without a resource, its description as a topic of invalid
-        # name.
+        # Kafka answers a change of it like a request without a resource, and a description like a topic with
+        # an invalid name.
         raise Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, "A topic's name cannot be empty.")
     validate_resource_name(ResourceType.TOPIC, name)
     if ctx.image.topic_named(name) is None:

@@ -23,7 +23,7 @@ def elr_enabled(ctx: Context) -> bool:
 
 
 def check_min_insync_replicas(ctx: Context, node_name: str, value: str | None) -> None:
-    """Raise Refusal if the config of a node, or of the cluster (name ""), may not become this."""
+    """Raise Refusal for an invalid new value of a node's config, or of the cluster's (name "")."""
     if not elr_enabled(ctx):
         return
     if node_name != CLUSTER:

@@ -137,7 +137,7 @@ def resolve(
 
 
 def scaled(text: str, factor: int) -> str:
-    """A server config's text in the topic config's unit; what is no number counts as 0, as in Kafka."""
+    """A server config's text in the topic config's unit; text without a number counts as 0, as in Kafka."""
     if factor == 1:
         return text
     try:

@@ -22,7 +22,7 @@ MAX_NAMED = 10
 
 
 def why_not_down(image: Image, level: int, proposed: Mapping[str, int]) -> str | None:
-    """Name what prevents a lower metadata.version: the first ten and a count; None for nothing.
+    """The obstacles to a lower metadata.version: the first ten and a count; None without any.
 
     `proposed` are the new levels of all features.
     """

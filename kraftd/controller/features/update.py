@@ -32,9 +32,9 @@ class UpgradeType(IntEnum):
 
 
 class FeatureUpdate(Decision[UpdateFeaturesResponse], gc=False):
-    """kraft_version is not None if the quorum must change that as well; raft does so or refuses.
+    """kraft_version is set if the quorum must change that as well; raft does so or refuses.
 
-    With validate_only raft only says whether it would. ``refused`` is the answer to a refusal by raft.
+    With validate_only raft only checks whether it would. ``refused`` is the answer if raft refuses.
     """
 
     kraft_version: int | None = None
@@ -59,7 +59,7 @@ def update_features(ctx: Context, request: UpdateFeaturesRequest, version: int) 
         if name == KRAFT_VERSION:
             if update.upgrade_type == UpgradeType.UPGRADE:
                 kraft_version = level
-                # An offset to wait for: the change itself is a control record.
+                # The answer needs an offset to wait for: the change itself is a control record.
                 records.append(VersionedRecord(NoOpRecord(), 0))
         else:
             if name == METADATA_VERSION and level < ctx.image.metadata_version:

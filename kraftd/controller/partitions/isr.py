@@ -37,7 +37,7 @@ MAX_DECIDED = 1_000  # remembered during one request
 
 
 class Decided(Struct, gc=False):
-    """What became of a proposal for a partition; the same becomes of an equal one for an equal partition."""
+    """The decision on a proposal for a partition; an equal proposal for an equal partition gets the same."""
 
     partition: PartitionState
     proposal: PartitionData

@@ -38,9 +38,9 @@ def alter_partition_reassignments(
 ) -> Slices[Decision[AlterPartitionReassignmentsResponse]]:
     """Start, change or (with replicas null) cancel reassignments; per partition its error.
 
-    Raises Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 changes.  Per partition:
+    Raises Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 changes. Per partition:
     UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
-    INVALID_REPLICATION_FACTOR (where it may not change).
+    INVALID_REPLICATION_FACTOR (if it may not change).
     """
     if not request.topics:
         return Decision(AlterPartitionReassignmentsResponse())  # Kafka checks no further either

@@ -1,1 +1,5 @@
-"""Client quotas: their changes and descriptions (KIP-546, KIP-612), and the mutation quota (KIP-599)."""
+"""Client quotas: changes and descriptions (KIP-546, KIP-612), and the controller mutation quota (KIP-599).
+
+Public: `alter.alter_client_quotas` and `describe.describe_client_quotas`, one decision each; `mutation`
+charges requests that create or delete partitions. `entities` has the valid entities and values.
+"""

@@ -1,8 +1,8 @@
 """AlterClientQuotas: each entity is changed completely or not at all, with an answer of its own (KIP-546).
 
-Facts: ClientQuotaControlManager of Apache Kafka 4.3.1. Differs from it: an entity that is named twice is
-changed by neither, where Kafka refuses it and applies the first change; a NaN is refused; an ip is an
-address, not a host name that would have to be looked up.
+Facts: ClientQuotaControlManager of Apache Kafka 4.3.1. Differs from it: neither change of an entity that is
+named twice is made, while Kafka refuses it and makes the first; a NaN is refused; an ip is an address, not a
+host name that would have to be resolved.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class MutationQuotas:
         self._tokens: dict[Bucket, tuple[float, int]] = {}
 
     def charge(self, quotas: Quotas, user: str, client_id: str, now_ms: int, *, strict: bool) -> Charge:
-        """The charge for one request of a client; no token is gone before ``Charge.commit``."""
+        """The charge for one request of a client; it takes no token before ``Charge.commit``."""
         found = limit_of(quotas, user, client_id) if quotas else None
         if found is None:
             return UNLIMITED

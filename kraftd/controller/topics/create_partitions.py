@@ -34,11 +34,11 @@ def create_partitions(
 ) -> Slices[Decision[CreatePartitionsResponse]]:
     """The new partitions of all valid topics in one batch; per topic its error.
 
-    With validate_only the same answer and no records.  alterable filters the names that the sender may alter.
+    With validate_only the same answer and no records. alterable filters the names that the sender may alter.
     Raises Refusal(REQUEST_TIMED_OUT). Per topic: INVALID_REQUEST (named twice), TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
-    POLICY_VIOLATION from the topic on that brings the request above 10,000 partitions (Kafka answers
-    UNKNOWN_SERVER_ERROR then, and adds some).
+    POLICY_VIOLATION for the topic that brings the request above 10,000 partitions, and for those after it
+    (Kafka answers UNKNOWN_SERVER_ERROR then, and adds some).
     """
     counts = Counter([topic.name for topic in request.topics])
     authorized = alterable([name for name, count in counts.items() if count == 1])

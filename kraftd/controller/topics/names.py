@@ -10,7 +10,7 @@ MAX_NAME_LENGTH = 249  # a partition's directory is the name, a dash and an inde
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_LENGTH = 300
 
-# Of some topic names, those that the authorizer lets the sender act on or see.
+# Returns those of some topic names that the authorizer lets the sender act on or see.
 NameFilter = Callable[[Collection[str]], Set[str]]
 
 

@@ -1,9 +1,9 @@
 """The placement of new replicas: striped over racks, then over the brokers of a rack (KIP-36, KIP-631).
 
-Replicas of a partition go to different racks as long as there are racks. Each next partition starts one rack
-further and takes the next brokers of each rack, so that leaders and followers spread evenly. The first
-replica, which will lead, is never on a fenced broker; the others are only if a rack has no unfenced one left.
-Dice choose the beginning of a stripe.
+Replicas of a partition go to different racks as long as there are racks. Each partition starts one rack after
+the previous one and takes the next brokers of each rack, so that leaders and followers spread evenly. The
+first replica, which will lead, is never on a fenced broker. The others are only if a rack has no unfenced one
+left. Dice choose the beginning of a stripe.
 """
 
 from __future__ import annotations
