@@ -35,7 +35,7 @@ MAX_FETCH_BYTES = 8 << 20
 WAIT_MS = 500
 ANONYMOUS_REPLICA = -1  # the replica id of an anonymous observer
 MAX_EPOCHS_TRIED = 10_000
-# From a controller to the leader that it names, and again if the epoch has changed meanwhile.
+# A controller names the leader; if the epoch has changed meanwhile, that node names another one.
 MAX_REDIRECTS = 4
 UNCOMMITTED_PAUSE_S = 0.02  # before the next fetch of records that are not yet committed
 
@@ -220,7 +220,7 @@ class QuorumLog:
         part: Callable[[Answer], Part[Value]],
         wait_s: float = 0.0,
     ) -> Value:
-        """The leader's answer; asks the controllers one after another until one knows the leader."""
+        """The leader's answer. The controllers are asked one after another until one knows the leader."""
         pause = Pause(time.monotonic() + self._timeout_s)
         failure: ClientFailure = NoLeader("no controller is known")
         while True:

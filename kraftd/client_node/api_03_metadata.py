@@ -97,7 +97,7 @@ class DescribedTopics:
         self._read_image()
 
     def _read_image(self) -> None:
-        """Look at the image of this moment."""
+        """Use the current image from now on."""
         self._reader = TopicReader(self._node.view.image, self._listener, self._call.version)
 
     def all(self) -> Generator[None, None, Described]:
@@ -147,7 +147,7 @@ class DescribedTopics:
         elif topic_id != ZERO_UUID:
             topic = image.topic(topic_id)
             if topic is None or not may_describe(node, call, topic.name):
-                # Its name is not to be learned by asking for ids.
+                # The topic's name is left out: a client must not learn it from the id.
                 error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 return MetadataResponseTopic(error, None, topic_id)
             return (yield from self._topic(topic))
@@ -191,5 +191,5 @@ def may_describe(node: ClientNode, call: Call, name: str) -> bool:
 
 
 def may_see(node: ClientNode, call: Call, name: str) -> bool:
-    """The same of a topic that the client has not named: left out without a word in the audit."""
+    """Return whether the client may describe a topic that it has not named; a denial is not audited."""
     return node.boundary.allows_quietly(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, name)

@@ -70,7 +70,7 @@ class SendToNode(Effect, frozen=True):
 
 
 class Answered(Event, frozen=True):
-    """The answer to an Ask; None without one."""
+    """The answer to a SendToNode; None without one."""
 
     request_id: int
     message: Any

@@ -1,7 +1,7 @@
 """The client node: answers ordinary clients beside a replica of the metadata log, without IO.
 
 An API's file answers at once (`boundary.answer`), from committed metadata (`answer_committed`), in several
-callbacks of the loop (`answer_in_turns`), or has another node answer (`passing_on`). Fetches wait in
+callbacks of the loop (`answer_in_slices`), or has another node answer (`passing_on`). Fetches wait in
 `fetches`.
 """
 
@@ -125,7 +125,7 @@ class ClientNode:
         return False
 
     def when_committed(self, call: Call, act: Callable[[], None]) -> None:
-        """Act once all that the image holds now is committed."""
+        """Act once everything in the current image is committed."""
         end_offset = self.view.image_end_offset
         if end_offset <= self.view.high_watermark:
             act()
@@ -134,7 +134,7 @@ class ClientNode:
             self._by_commit.park(call, (call, act), [(COMMITTED, end_offset)])
 
     def answer_committed(self, call: Call, response: Message) -> None:
-        """Answer with what the image holds now, once that is committed."""
+        """Answer from the current image, once all of it is committed."""
         self.when_committed(call, lambda: self.boundary.answer(call, response))
 
     def answer_in_slices(self, call: Call, making: Generator[None, None, Message]) -> None:

@@ -28,7 +28,7 @@ class Progress(Enum):
 
 @dataclass(slots=True, eq=False)
 class PassedOn:
-    """A call whose answer another node owes. `ask` sends it; `on_answer` returns whether it is done with.
+    """A call that another node answers. `send` sends it; `on_answer` returns whether the answer settles it.
 
     When a node has not answered within `patience_ms`, the next one is asked as well: the first answer counts.
     """
@@ -43,7 +43,7 @@ class PassedOn:
 
 
 class PassingOn:
-    """Calls, and the ids under which other nodes have been asked for their answers."""
+    """Calls that wait for other nodes, and the ids of the requests that were sent for them."""
 
     def __init__(self, boundary: Boundary, timeout_ms: int) -> None:
         self._boundary = boundary
@@ -70,7 +70,7 @@ class PassingOn:
         on_answer: Callable[[Answered], bool],
         patience_ms: int | None = None,
     ) -> None:
-        """Begin to have a call answered by the node that `ask` finds.
+        """Begin to have a call answered by the node that `send` finds.
 
         COORDINATOR_NOT_AVAILABLE if every node was asked and none has answered.
         """

@@ -35,7 +35,7 @@ def refuse_or_pass_on(
 
 
 def refuse_or_pass_on_configs(node: ClientNode, call: Call) -> None:
-    """The same for a request that changes configs of its `resources`, whether given whole or one by one."""
+    """The same for a request that changes configs of its `resources`, whole sets or single keys."""
     metadata_topic = (TOPIC_RESOURCE, METADATA_TOPIC)
     named = [(one.resource_type, one.resource_name) == metadata_topic for one in call.message.resources]
     refuse_or_pass_on(node, call, AclOperation.ALTER_CONFIGS, named)

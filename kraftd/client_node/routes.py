@@ -3,8 +3,8 @@
 A row names the file with `handle(node, call)`; it is loaded when its first request comes. Handlers authorize
 the topics that a request names. `PASSED_ON` goes to the active controller, which authorizes it itself.
 
-All that a broker serves is listed, also what is refused here: kafka-python takes what the node that it
-bootstraps from lists for what all nodes serve.
+All APIs of brokers are listed, also those that are refused here: kafka-python assumes that every node serves
+the APIs that its bootstrap node lists.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ REFUSED: dict[ErrorCode, tuple[ApiKey, ...]] = {
 
 
 def refusal_with(error: ErrorCode) -> Handle:
-    """The handler of what is refused whole, with that error."""
+    """A handler that refuses every request whole, with that error."""
 
     def refuse(_call: Call) -> None:
         raise Refusal(error)

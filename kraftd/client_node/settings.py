@@ -9,10 +9,9 @@ from kraftd.types import Endpoint
 
 
 class ClientSettings(NamedTuple):
-    """`endpoints` are how this node's client listeners are reached, by name.
+    """`endpoints` are the advertised addresses of this node's client listeners, by name.
 
-    `broker_listener` is whose endpoints of brokers clients are given, the client's own listener where it is
-    None.
+    `broker_listener` is the brokers' listener whose endpoints clients get; None is the client's own listener.
     """
 
     endpoints: dict[str, Endpoint]

@@ -1,7 +1,7 @@
 """Passes writes of admin clients to the active controller, of kraftd or Apache Kafka, on any node.
 
 This node's own controller takes the call as it is. Another gets it in an Envelope, as from a broker
-(KIP-590); while there is a new leader to be found, it is looked for until the request's time is up.
+(KIP-590). While there is no leader, the call waits for one, at most for the request's timeout.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class _Queue(Generic[T]):
         parked.queues.append(self)
 
     def take(self, limit: int | None) -> _Parked[T] | None:
-        """Remove the first that is not gone and waits for `limit` or less (None: for anything)."""
+        """Remove the first operation still parked that waits for `limit` or less (None: for anything)."""
         heap = self.heap
         while heap and (limit is None or heap[0][0] <= limit):
             parked = heappop(heap)[2]
@@ -101,7 +101,7 @@ class Purgatory(Generic[T]):
         conditions: Iterable[Condition],
         deadline_ms: int | None = None,
     ) -> None:
-        """Park until a key reaches its threshold, or until `deadline_ms` (None: no limit).
+        """Park an operation until a key reaches its threshold, or until `deadline_ms` (None: no limit).
 
         Raises ValueError if the id is parked already.
         """

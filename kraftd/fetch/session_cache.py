@@ -1,10 +1,10 @@
 """The cache of incremental fetch sessions, and which of them a new one evicts (KIP-227).
 
-The longest idle session is evicted first, if it was idle for two minutes. Otherwise the least of (privileged,
-partitions, id) is evicted if it is less than the new one. So a follower's session may replace any consumer's
-and an old follower's, a consumer's session an old consumer's. A session becomes old at a fetch more than two
-minutes after its creation. Kafka limits the number of sessions; here their partitions and bytes are limited
-as well.
+The longest idle session is evicted first, if it was idle for two minutes. Otherwise the session of the least
+rank, (privileged, partitions, id), is evicted if the new one's rank is higher. So a follower's session may
+replace any consumer's or an old follower's; a consumer's session may replace an old consumer's. A session
+becomes old at a fetch more than two minutes after its creation. Kafka limits the number of sessions; here
+their partitions and bytes are limited as well.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class FetchSession:
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """The worth of a session; the least is evicted first."""
+        """The rank of a session; the least is evicted first."""
         return self.is_privileged, self.cached_size, self.id
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ class Slot:
 
     `topic` is None while the id is unknown. `high_watermark` and `log_start_offset` are those of the last
     answer; `order` is the slot's place in answers. `log_end_offset` is that of the last fetch,
-    `looked_end_offset` that of the last look.
+    `seen_end_offset` that of the last examination.
     """
 
     __slots__ = (

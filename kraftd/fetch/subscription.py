@@ -2,8 +2,8 @@
 
 Kafka walks every cached partition in a fetch. Here a fetch examines the slots that it names and those whose
 partition changed (`dirty`). It examines those with an error until the error is gone (`failed`, `not_served`).
-Those that have records (`ready`, a heap by order) follow until the answer is full. The rest costs nothing: a
-slot watches its partition, and the partition's next change puts the slot into `dirty` once.
+Then it reads those that have records (`ready`, a heap by order) until the answer is full. All other slots
+cost nothing: each watches its partition, and the partition's next change puts it into `dirty` once.
 """
 
 from __future__ import annotations

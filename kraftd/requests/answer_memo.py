@@ -1,7 +1,7 @@
-"""Answers kept for requests that come again, byte for byte, until the state behind them changes.
+"""Keeps answers for equal requests, byte for byte, until the state behind them changes.
 
 Thousands of clients request the same metadata of the same topics again and again. A kept answer costs no
-decoding, no look at the image and no encoding.
+decoding, no reading of the image and no encoding.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KeptAnswer(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the answer to a call may be kept; of no use once the answers of its time are forgotten."""
+    """The place for the answer to a call; it is void once the answers of its time are forgotten."""
 
     answers: dict[Hashable, KeptAnswer]
     key: Hashable
@@ -41,8 +41,8 @@ class Place(NamedTuple):
 class AnswerMemo:
     """The answers of some APIs, by listener, class of connection and request without its correlation id.
 
-    The owner says when they are no longer true (`forget`), and which are worth keeping (`keep`): those that
-    depend on nothing else, and hold no error, since errors are counted one by one.
+    The owner calls `forget` when they are no longer true, and `keep` for those worth keeping: answers that
+    depend on nothing else and hold no error, because each error is counted.
     """
 
     def __init__(self, keys: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""The audit of authorization: a line for every denial, and, if asked for, for every allowance.
+"""The audit of authorization: a line for every denial and, if configured, for every allowance.
 
 A period has a limited number of lines; the omitted ones are counted and reported.
 """

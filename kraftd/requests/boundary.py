@@ -1,12 +1,12 @@
 """The boundary of a node: the one place where calls are authenticated, authorized, guarded and counted.
 
 Authenticated: a call acts for the principal of its connection, or, in an Envelope, for the client's.
-Authorized: an operation on the cluster before its handler runs; on other resources when the handler asks.
-Guarded: a fault in a handler is answered UNKNOWN_SERVER_ERROR for that call, with its traceback in the log,
-and the process lives. The exception are faults that leave the node's own state half changed (`fatal`).
-Counted: requests, errors and times by API, in `stats`.
+Authorized: an operation on the cluster before its handler runs; on other resources when the handler calls
+`allows`. Guarded: a fault in a handler is answered UNKNOWN_SERVER_ERROR for that call, with its traceback in
+the log, and the process lives. The exceptions are faults that leave the node's own state half changed
+(`fatal`). Counted: requests, errors and times by API, in `stats`.
 
-What an API's file does is `answer` and `refuse`; what parks a call answers it later by `send`.
+An API's file calls `answer` and `refuse`; code that parks a call answers it later by `send`.
 """
 
 from __future__ import annotations

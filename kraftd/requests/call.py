@@ -25,7 +25,7 @@ _WRONG_CONTROLLER = {int(ApiKey.DESCRIBE_QUORUM): ErrorCode.NOT_LEADER_OR_FOLLOW
 
 
 class FrameMemo:
-    """The last answer of each version, encoded: parked fetches of many observers get equal answers."""
+    """The last encoded answer of each version: parked fetches of many observers get equal answers."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[Message, bytes, bytes]] = {}
@@ -45,8 +45,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
     `message` is decoded with `version`; `slot` is its place among the requests of its connection.
     `arrived_ns` is of the runner's clock, 0 if nothing is measured. `settled` becomes true with its answer,
-    also one that waits for a commit: a later fault is logged, and not answered again. `place` is where an
-    AnswerMemo may keep the answer.
+    even if that waits for a commit: a later fault is logged and not answered. `place` is where an AnswerMemo
+    may keep the answer.
     """
 
     connection_id: int

@@ -69,7 +69,7 @@ class Detail(Protocol):
 
 
 class Caller(Struct, frozen=True, gc=False):
-    """The party that asked for a change, without its request, which may be large."""
+    """The sender of a request for a change, without the request, which may be large."""
 
     principal: Principal
     client_id: str
@@ -83,10 +83,10 @@ class Caller(Struct, frozen=True, gc=False):
 
 
 class AuditLine(Effect, frozen=True):
-    """An event for the audit stream: what was done or refused, with the caller.
+    """An event for the audit stream: an action or a refusal, with the caller.
 
-    `offset` is the one after the event's records, -1 if it wrote none. `caller` is None if no call asked, or
-    if the detail names the caller.
+    `offset` is the one after the event's records, -1 if it wrote none. `caller` is None if no call caused the
+    event, or if the detail names the caller.
     """
 
     event: str

@@ -1,4 +1,4 @@
-"""Turns a frame into a call, or into the reason why it is none.
+"""Makes a call of a frame, or reports why it is none.
 
 A frame that is no request closes its connection. A request for an API or a version that the listener does
 not serve is answered UNSUPPORTED_VERSION, and the connection stays open.
@@ -67,8 +67,8 @@ def read_call(
 
 
 def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: bytes) -> Call:
-    """The call of an ApiVersions in an unknown version; raises as read_call for any other frame, since those
-    that are served take the fast path.
+    """The call of an ApiVersions request in an unknown version. Raises the same as read_call for any other
+    frame, since served ones take the fast path.
     """
     header, key, version, at = parse_request_header(frame)
     correlation_id = header.correlation_id

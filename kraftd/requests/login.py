@@ -50,7 +50,7 @@ class Fail(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """A fault of this node: as a failed login, with the traceback in the log."""
+    """A fault of this node: the login fails, with the traceback in the log."""
 
     parts: list[Buffer]
     error: Exception

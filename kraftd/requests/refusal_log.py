@@ -1,8 +1,8 @@
 """Logs refused registrations and requests of unknown peers: one line each at once, then one a minute with a
 count.
 
-Such a peer repeats its request, and the controller would otherwise show nothing of it. `lines` has those of
-the last minute for /readyz and DescribeQuorum.
+Such a peer repeats its request, and the controller would otherwise not show it. `lines` has the peers of the
+last minute for /readyz and DescribeQuorum.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REMEDIES = {
 }
 _OWN_ID = "it has the id of this node"
 _OWN_ID_REMEDY = "give that node an id of its own (node.id), and format its directory"
-# The id that these name beside their partitions is the receiver's.
+# In these requests, the id beside the partitions is the receiver's.
 _SENDERS = {
     int(ApiKey.VOTE): "replica_id",
     int(ApiKey.BEGIN_QUORUM_EPOCH): "leader_id",
@@ -61,8 +61,8 @@ class RefusalLog:
                 self._note(call, code, _OWN_ID if own_id else why)
 
     def _is_own(self, call: Call) -> bool:
-        """Return whether a Fetch is this node's: in search of the leader it asks every bootstrap server, of
-        which one may be itself under another name. A leader asks none.
+        """Return whether this node itself sent a Fetch: while it searches for the leader, it asks every
+        bootstrap server, and one may be itself under another name. A leader asks none.
         """
         directories = [one.replica_directory_id for topic in call.message.topics for one in topic.partitions]
         return not self.leads() and self.own_directory in directories

@@ -50,7 +50,7 @@ _BY_THEMSELVES = frozenset(
 def refuse(
     key: int, version: int, request: Message | None, code: ErrorCode | int, message: str | None = None
 ) -> Message:
-    """The response of API `key` in a version that says `code` for everything that `request` asks.
+    """The response of API `key` in a version, with `code` for every element of `request`.
 
     `request` is None if it could not be decoded: then only a top-level error is possible. `message` is
     dropped if the response has no field for it.

@@ -1,4 +1,4 @@
-"""Refusals whose elements do not match the request's one to one: what Kafka names in them."""
+"""Refusals whose elements do not match the request's one to one, with the elements that Kafka names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The APIs of a listener: intake, ApiVersions and Envelope use its registry.
 
-A registry belongs to one kind of listener, so that one API key has another handler on another kind: Fetch
-of a controller listener is the quorum's, Fetch of a client listener reads a topic.
+A registry belongs to one kind of listener, because the same API may have another handler on another kind:
+Fetch of a controller listener is the quorum's, Fetch of a client listener reads a topic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When to log what peers cause repeatedly: at once, then once a minute with a count."""
+"""Decides when to log repeated faults of peers: at once, then once a minute with a count."""
 
 from __future__ import annotations
 
