@@ -30,7 +30,7 @@ class AsOf(click.ParamType[Limit]):
 
 
 def parse_as_of(text: str, now_s: float) -> Limit:
-    """Raises ValueError with the valid forms."""
+    """Parse an offset or a time. Raises ValueError, which lists the valid forms."""
     text = text.strip()
     if text == "now":
         return Limit()

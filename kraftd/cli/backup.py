@@ -52,7 +52,7 @@ def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
 
 
 async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
-    """Raises CommandFailure, ClientFailure, StorageError."""
+    """Write the backup into a directory. Raises CommandFailure, ClientFailure, StorageError."""
     import os
     import time
 
@@ -76,7 +76,7 @@ async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
 
 
 async def copy(log: QuorumLog, bounds: LogBounds, writer: BackupWriter) -> None:
-    """Raises CommandFailure where the leader deletes the log faster than it is read."""
+    """Copy the log to the writer. Raises CommandFailure if the leader deletes it faster than it is read."""
     from kraftd.cli.failures import FAILED, CommandFailure
     from kraftd.client.quorum_log import NotCovered
 

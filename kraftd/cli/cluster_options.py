@@ -33,7 +33,7 @@ class Place(click.ParamType[str]):
 
 
 def _secure(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Have the connections of this command, and of no later one, made as a client's file says."""
+    """Secure the connections of this command, and of no later one, as a client's file says."""
     if path is None:
         return
     from kraftd.client.connection import default_setup
@@ -73,7 +73,8 @@ class ClusterGroup(click.Group):
 
 
 def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
-    """Give a command its cluster, and run it to its end: exactly one of --bootstrap and --directory is given.
+    """Add the options that name a cluster, and run the command with that cluster's source. Exactly one of
+    --bootstrap and --directory must be set.
 
     The command is a coroutine function; its first argument is what `opened_source` returns.
     """

@@ -37,7 +37,7 @@ async def diff(cluster: Cluster, before: Limit, after: Limit, as_json: bool) -> 
     from kraftd.cli.replaying import load
     from kraftd.history.difference import differences
 
-    # Read twice: either may need a beginning of its own, and an open transaction is left out of each.
+    # Read twice: each state may start from another checkpoint, and leaves out a transaction open at its end.
     async with cluster as source:
         first = await load(source, before)
         second = await load(source, after)

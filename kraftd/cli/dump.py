@@ -126,7 +126,9 @@ def _camel(name: str) -> str:
 
 
 def rehearsed(disk: Any, directories: list[str]) -> Iterator[Row]:
-    """What a start of each data directory would be refused for; what it would put in order goes to stderr."""
+    """The faults that would refuse a start of each data directory. Repairs that a start would make go to
+    stderr.
+    """
     from kraftd.metadata_dir.rehearsal import rehearse
 
     for directory in directories:

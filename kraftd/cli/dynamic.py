@@ -116,7 +116,7 @@ def passes_by_itself(seen: Seen) -> bool:
 
 
 def silent_voters(seen: Seen) -> set[int]:
-    """Those that did not fetch lately."""
+    """The voters that have not fetched within SILENT_MS."""
     partition = seen.quorum.partition
     now_ms = leaders_time_ms(partition)
     if now_ms is None:
@@ -193,9 +193,10 @@ def judge(seen: Seen) -> Iterator[Finding]:
 
 
 def judge_file(file: str, seen: Seen) -> Iterator[Finding]:
-    """What is to be changed in a node's file, once the quorum is dynamic.
+    """What to change in a node's file once the quorum is dynamic.
 
-    Apache Kafka's nodes end with a fatal error, at the start, where a static quorum is not in their file.
+    Apache Kafka's nodes end with a fatal error at the start if their file does not name the voters of a
+    static quorum.
     """
     from kraftd.cli.doctor.findings import note, ok, problem, warning
     from kraftd.config.load import MAX_FILE_BYTES
@@ -228,12 +229,14 @@ def judge_file(file: str, seen: Seen) -> Iterator[Finding]:
 
 
 def addresses(quorum: Quorum) -> list[str]:
-    """Where the voters are, HOST:PORT each."""
+    """The voters' addresses, HOST:PORT each."""
     return [where[0].partition("://")[2] for _, where in sorted(quorum.endpoints.items()) if where]
 
 
 async def change(bootstrap: str, timeout_s: float) -> None:
-    """Have the leader do it, and wait until it knows the directory of every voter. Raises CommandFailure."""
+    """Have the leader raise kraft.version, and wait until it knows each voter's directory. Raises
+    CommandFailure.
+    """
     import asyncio
     import time
 

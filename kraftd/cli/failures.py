@@ -37,7 +37,7 @@ class CommandFailure(Exception):
 def explain(error: Exception) -> tuple[str, int]:
     """The text and the exit code for an error.
 
-    An unforeseen one is reported in a line; with KRAFTD_TRACEBACK in the environment it is raised again.
+    An unforeseen error becomes one line; with KRAFTD_TRACEBACK in the environment it is raised again.
     """
     if isinstance(error, OSError):
         return explain_os_error(error)
@@ -76,13 +76,15 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def is_startup_error(error: Exception) -> bool:
-    """Return whether the daemon said it; its module is not loaded for this when another command failed."""
+    """Return whether the daemon raised it. Its module is not imported for this: other commands have not
+    loaded it.
+    """
     daemon = sys.modules.get("kraftd.runtime.daemon")
     return daemon is not None and isinstance(error, daemon.StartupError)
 
 
 def explain_os_error(error: OSError) -> tuple[str, int]:
-    """What the operating system refused, with what to do about the usual cases."""
+    """What the operating system refused, with remedies for the usual cases."""
     if error.errno == errno.EADDRINUSE:
         return f"{error}\nStop the process that has the port, or give another port in listeners.", HELD
     remedy = {

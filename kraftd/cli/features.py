@@ -97,7 +97,9 @@ def downgrade(bootstrap: str, levels: Sequence[str], dry_run: bool, timeout_s: f
 
 
 def change(bootstrap: str, timeout_s: float, levels: Sequence[str], kind: int, dry_run: bool) -> None:
-    """Ask the leader for it, and say what is in force then. Raises CommandFailure with its reason."""
+    """Ask the leader for a change, and print the levels in force afterwards. Raises CommandFailure with its
+    reason.
+    """
     try:
         wanted = dict(map(parse_level, levels))
     except ValueError as error:
@@ -137,7 +139,7 @@ async def levels_in_force(bootstrap: str, timeout_s: float) -> dict[str, Feature
 
 
 async def api_versions(address: tuple[str, int], timeout_s: float) -> ApiVersionsResponse:
-    """What a node says of the APIs and features that it supports."""
+    """A node's answer about the APIs and features that it supports."""
     from kraftd.messages.api_versions_request import ApiVersionsRequest
     from kraftd.messages.api_versions_response import ApiVersionsResponse
 
@@ -157,7 +159,7 @@ def feature_levels(answer: ApiVersionsResponse) -> dict[str, FeatureLevels]:
 async def update(
     quorum: Quorum, timeout_s: float, wanted: Mapping[str, int], kind: int, *, dry_run: bool
 ) -> None:
-    """Ask the leader to finalize these levels. Raises CommandFailure with what it has against it."""
+    """Ask the leader to finalize these levels. Raises CommandFailure with its reason."""
     from kraftd.client.failures import NoAnswer
     from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
     from kraftd.messages.update_features_response import UpdateFeaturesResponse

@@ -1,4 +1,4 @@
-"""Events as lines: for people with time and offset, for scripts as JSON; many of one kind in sum."""
+"""Events as lines: with time and offset for people, as JSON for scripts; many of one kind become one line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def echo_events(events: Iterable[Event], as_json: bool) -> None:
 
 
 def wants(topic: str | None, partition: int | None, kinds: tuple[str, ...] = ()) -> Wanted:
-    """Which events a person asked for."""
+    """A filter for the events that a command's options select."""
 
     def wanted(event: Event) -> bool:
         meaning = event.meaning

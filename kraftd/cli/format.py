@@ -117,7 +117,7 @@ def format_node(
 ) -> None:
     """Format the directories of a configuration, and print what was formatted.
 
-    Raises CommandFailure for levels and credentials that cannot be, StorageError for the directories.
+    Raises CommandFailure for invalid levels and credentials, StorageError for the directories.
     """
     from time import time
 
@@ -161,7 +161,7 @@ def format_node(
 def initial_voters(
     config: DaemonConfig, standalone: bool, initial_controllers: str | None, no_initial_controllers: bool
 ) -> tuple[InitialVoter, ...] | None:
-    """The first voters of a dynamic quorum; None where they are static or not this node's to say."""
+    """The first voters of a dynamic quorum; None if they are static, or named on another node."""
     from kraftd.cli.identity import new_uuid
     from kraftd.metadata_dir.voters import InitialVoter, parse_voters
 

@@ -20,7 +20,7 @@ def version() -> None:
 
 
 def show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    """`kraftd --version`: the same, and nothing else is done."""
+    """Print the version for `kraftd --version`, and end."""
     if wanted and not ctx.resilient_parsing:
         print_version()
         ctx.exit()

@@ -1,4 +1,4 @@
-"""Finding the leader of a quorum, and going on for as long as the user is willing to wait for one."""
+"""Finds the leader of a quorum, and waits for one as long as the user allows."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ TRIES = 4  # one controller gets this part of the user's time: if it is frozen, 
 
 
 class Quorum(NamedTuple):
-    """What the leader says: of the quorum, where it is itself, and where each voter is by its id.
+    """The leader's description of the quorum, its own endpoint, and the voters' endpoints by id.
 
-    `refused` are the nodes that a kraftd leader refuses, and those that are ahead of it, a line each.
-    `address` is a broker's where one was asked, which passes the leader's answers on.
+    `refused` has a line for each node that a kraftd leader refuses, or that is ahead of it. `address` is a
+    broker's if the bootstrap addresses are brokers', which forward the leader's answers.
     """
 
     cluster_id: str
@@ -44,13 +44,15 @@ class Quorum(NamedTuple):
 
     @property
     def leaders_address(self) -> tuple[str, int]:
-        """Where the leader listens itself: what brokers do not pass on is asked there."""
+        """The leader's own address, for requests that brokers do not forward."""
         own = self.endpoints.get(self.partition.leader_id)
         return endpoint_address(own[0]) if self.by_broker and own else self.address
 
 
 class NoLeader(CommandFailure):
-    """Controllers answer, and none leads now; `reasons` are what kraftd's say of it, a line a peer."""
+    """Controllers answer, but none leads now. `reasons` has the explanations of kraftd's, a line for each
+    peer.
+    """
 
     def __init__(self, text: str = "it answers, and knows no leader") -> None:
         super().__init__(text, FAILED)
@@ -58,7 +60,7 @@ class NoLeader(CommandFailure):
 
 
 async def ask_leader(bootstrap: str, timeout_s: float) -> Quorum:
-    """What the leader says, as soon as there is one.
+    """The leader's description of the quorum, as soon as there is a leader.
 
     Raises Unreachable at once when no node listens, NoAnswer or NoLeader when none answers or leads in time.
     """
@@ -132,9 +134,9 @@ async def _ask_once(addresses: list[tuple[str, int]], timeout_s: float) -> Quoru
 
 
 async def why_no_leader(addresses: list[tuple[str, int]], timeout_s: float) -> Exception | None:
-    """What each of the controllers says where none leads, or which of them does not answer.
+    """Each controller's explanation why none leads, or which of them does not answer.
 
-    None where one leads by now.
+    None if one leads by now.
     """
     from kraftd.client.failures import Unreachable
 
@@ -149,7 +151,7 @@ async def why_no_leader(addresses: list[tuple[str, int]], timeout_s: float) -> E
 
 @asynccontextmanager
 async def explained(addresses: list[tuple[str, int]], timeout_s: float) -> AsyncIterator[None]:
-    """Where no leader answered in time, what each controller says of it takes the failure's place."""
+    """If no leader answered in time, replace that failure by each controller's explanation."""
     from kraftd.client import failures
 
     try:
@@ -162,7 +164,7 @@ async def explained(addresses: list[tuple[str, int]], timeout_s: float) -> Async
 
 
 async def _find_leader(connection: Connection) -> tuple[str, int]:
-    """Where the active controller is, as this one knows. Raises NoLeader if it does not."""
+    """The active controller's address, from this controller. Raises NoLeader if it knows none."""
     from kraftd.client.failures import NoAnswer
 
     try:
@@ -176,7 +178,7 @@ async def _find_leader(connection: Connection) -> tuple[str, int]:
 
 
 async def _describe_cluster(connection: Connection) -> tuple[DescribeClusterResponse, bool]:
-    """What a node says of the cluster, and whether it is a broker."""
+    """A node's description of the cluster, and whether it is a broker."""
     from kraftd.messages.describe_cluster_request import DescribeClusterRequest
     from kraftd.messages.describe_cluster_response import DescribeClusterResponse
     from kraftd.wire.error_code import ErrorCode
@@ -191,7 +193,7 @@ async def _describe_cluster(connection: Connection) -> tuple[DescribeClusterResp
 
 
 async def describe_quorum(connection: Connection, address: tuple[str, int]) -> Quorum:
-    """What the controller at that address says as the leader. Raises NoLeader if it is none."""
+    """The quorum as the controller at that address describes it. Raises NoLeader if it does not lead."""
     from kraftd.messages import describe_quorum_request as m
     from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
     from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
@@ -224,14 +226,14 @@ def endpoint_text(listener: str, host: str, port: int) -> str:
 
 
 def endpoint_address(text: str) -> tuple[str, int]:
-    """The host and port of what `endpoint_text` made. Raises ValueError."""
+    """The host and port in a text of `endpoint_text`. Raises ValueError."""
     from kraftd.configdef.addresses import parse_host_port
 
     return parse_host_port(text.partition("://")[2])
 
 
 def check(error_code: int, error_message: str | None) -> None:
-    """Raise CommandFailure for an answer that is an error, NoLeader where another one leads or none."""
+    """Raise CommandFailure for an error in an answer, NoLeader if another controller leads or none does."""
     from kraftd.wire.error_code import ErrorCode, error_name
 
     if error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:

@@ -101,7 +101,7 @@ def _recover(
 
 
 def data_directory(path: str) -> str:
-    """The directory that holds the partition's; a path may name the latter."""
+    """The data directory of a path, which may name the partition's directory in it."""
     from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 
     path = path.rstrip("/") or "/"
@@ -109,7 +109,7 @@ def data_directory(path: str) -> str:
 
 
 def identity(disk: RealDisk, config: DaemonConfig) -> tuple[str, Uuid | None]:
-    """The cluster id of the survivor, and its directory id, which a static quorum does without.
+    """The cluster id of the survivor, and its directory id, which static quorums may lack.
 
     Raises CommandFailure, DirectoryProblem.
     """
@@ -128,7 +128,7 @@ def identity(disk: RealDisk, config: DaemonConfig) -> tuple[str, Uuid | None]:
 
 
 def check_same_cluster(disk: RealDisk, cluster_id: str, others: tuple[str, ...]) -> None:
-    """Raise DirectoryProblem for a copy of another cluster; one without meta.properties is taken as it is."""
+    """Raise DirectoryProblem for a copy of another cluster; one without meta.properties is not checked."""
     from kraftd.metadata_dir.meta_properties import check_meta_properties, read_meta_properties
 
     for other in others:
@@ -140,7 +140,7 @@ def check_same_cluster(disk: RealDisk, cluster_id: str, others: tuple[str, ...])
 def check_majority_is_lost(config: DaemonConfig, cluster_id: str, mine: Survey) -> None:
     """Ask the other voters. Raise CommandFailure if enough voters answer to continue without this one.
 
-    Both quorums would then take decisions, each for brokers that find it first.
+    Otherwise both quorums would take decisions, each for the brokers that find it first.
     """
     from kraftd.cli.cluster_options import run
     from kraftd.cli.doctor.examine import log_in_as
@@ -177,7 +177,7 @@ def own_voter(config: DaemonConfig) -> str:
 
 
 def other_voters(config: DaemonConfig) -> str:
-    """What to do first with a quorum whose voters are in its files, not in its log."""
+    """The first step for a quorum whose voters are in its files, not in its log."""
     return (
         f"{config.metadata_log_dir} is of a static quorum (kraft.version 0): its voters are those of "
         f"controller.quorum.voters. Set controller.quorum.voters={own_voter(config)} in this file and run "
@@ -186,7 +186,7 @@ def other_voters(config: DaemonConfig) -> str:
 
 
 def what_next(config: DaemonConfig, *, is_static: bool) -> str:
-    """What is left for the operator."""
+    """The remaining steps for the operator."""
     if not is_static:
         return "Start it, then format new controllers with --no-initial-controllers and add them."
     return (

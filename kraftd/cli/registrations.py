@@ -1,8 +1,8 @@
 """``kraftd quorum list-controllers`` and ``forget-controller``: registrations, those of lost controllers too.
 
 A registration outlives its controller, and what it supports still bounds metadata.version (KIP-1312). Kafka
-has no record that takes one away. So `forget-controller` registers in its name what the leader supports, with
-no endpoint: it blocks nothing any more, and stock controllers and brokers read it.
+has no record that removes one. So `forget-controller` registers the leader's features in its name, without
+endpoints. That registration blocks no upgrade, and stock controllers and brokers can read it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIVE_MS = 10_000  # a controller that fetched within this time is not gone
 
 
 class Registration(NamedTuple):
-    """A registered controller. `heard_ms_ago` is None if no request of it reached the leader."""
+    """A registered controller. `contact_ms_ago` is None if no request of it reached the leader."""
 
     controller_id: int
     endpoint: str

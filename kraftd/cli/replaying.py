@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 
 class Bar:
-    """Progress on standard error, once a load takes long and a person looks; otherwise nothing."""
+    """A progress bar on standard error, shown on a terminal once a load takes long."""
 
     def __init__(self, size_bytes: int) -> None:
         self._size_bytes, self._done_bytes = size_bytes, 0
@@ -78,7 +78,7 @@ def bar_of(size_bytes: int) -> Iterator[Bar]:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Millions of small objects that all stay: looking for garbage among them would only cost."""
+    """Turn off garbage collection while millions of small objects are made, all of which stay."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -89,7 +89,7 @@ def without_collection() -> Iterator[None]:
 
 
 async def replayed(source: Source, limit: Limit) -> State:
-    """The state as of a limit, that of everything where the limit is past the end, to be followed from there.
+    """The state as of a limit, or of the end if the limit is past it. Later records can be applied to it.
 
     A metadata transaction that is open there stays open: a later record ends it. Raises CommandFailure.
     """
@@ -101,7 +101,7 @@ async def replayed(source: Source, limit: Limit) -> State:
 
 
 async def load(source: Source, limit: Limit) -> State:
-    """The state as of a limit, to be shown: an open metadata transaction is left out, as brokers do.
+    """The state as of a limit, for display: without an open metadata transaction, as brokers see it.
 
     Raises CommandFailure.
     """
@@ -168,7 +168,7 @@ def messages_of(batch: Batch) -> list[Message]:
 
 @contextmanager
 def damage(name: str, offset: int) -> Iterator[None]:
-    """Records that cannot be decoded, or contradict those before, as a CommandFailure."""
+    """Raise CommandFailure for records that cannot be decoded, or contradict earlier ones."""
     try:
         yield
     except CorruptBatch as error:

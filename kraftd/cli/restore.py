@@ -119,7 +119,7 @@ async def state_of(source: str, as_of: Limit) -> tuple[State, int]:
 
 
 def plan_of(config: DaemonConfig, cluster_id: str, state: State, last_epoch: int) -> RestorePlan:
-    """Raises CommandFailure where there is nothing to restore yet at that offset."""
+    """The plan of a restore. Raises CommandFailure if there is nothing to restore at that offset."""
     from kraftd.metadata_dir.new_epoch import epoch_beyond
     from kraftd.metadata_dir.restore import RestorePlan
     from kraftd.types import OffsetAndEpoch

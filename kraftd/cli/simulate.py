@@ -1,4 +1,4 @@
-"""``kraftd sim``: controllers in simulated worlds, with everything going wrong that can."""
+"""``kraftd sim``: quorums of controllers in simulated worlds, under every kind of fault."""
 
 from __future__ import annotations
 

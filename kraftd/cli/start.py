@@ -84,8 +84,8 @@ def run_node(config: DaemonConfig) -> int:
 
 
 def leave(_number: int, _frame: object) -> None:
-    """A signal to stop came before any answer: there is nothing to finish. Process 1 of a container would
-    not even get the signal without a handler.
+    """End at once: a signal to stop came before any answer, so there is nothing to finish. Without a handler,
+    process 1 of a container would not even get the signal.
     """
     # No SystemExit: the interrupted code may turn it into another error (a class statement) or swallow it.
     os._exit(OK)

@@ -1,4 +1,4 @@
-"""Values of options that more than one command takes, refused where they cannot mean anything."""
+"""Values of options that several commands share; invalid ones are refused."""
 
 from __future__ import annotations
 

@@ -132,9 +132,10 @@ def identity_of(config: DaemonConfig) -> tuple[str, bytes]:
 async def change(
     bootstrap: str, timeout_s: float, key: ApiKey, request: AddRaftVoterRequest | RemoveRaftVoterRequest
 ) -> None:
-    """Have the leader change its voters; ask again while it says that it cannot yet, or there is no leader.
+    """Have the leader change its voters. Repeat the request while the leader cannot do it yet, or there is
+    none.
 
-    Raises CommandFailure with what the leader says against it.
+    Raises CommandFailure with the leader's reason.
     """
     import asyncio
 
@@ -159,8 +160,8 @@ async def change(
 
 
 def was_made(key: ApiKey, voted: bool, votes: bool) -> bool:
-    """Return whether a voter that was, or was not, among those at first is now what the change makes of
-    it.
+    """Return whether the change was made: `voted` is whether the replica was a voter at first, `votes`
+    whether it is one now.
     """
     from kraftd.wire.api import ApiKey
 
@@ -168,7 +169,7 @@ def was_made(key: ApiKey, voted: bool, votes: bool) -> bool:
 
 
 class NotYet(CommandFailure):
-    """The leader says that it cannot do it now, or it is not known whether it has."""
+    """The leader cannot make the change now, or it is unknown whether it has."""
 
 
 async def request_change(found: Quorum, timeout_s: float, key: ApiKey, request: Message) -> None:

@@ -55,8 +55,8 @@ MIN_DEDUPE_BYTES = 1024 * 1024
 def check(config: DaemonConfig, settings: Settings, findings: Findings) -> DaemonConfig:
     """The configuration with its listeners, if all its parts agree.
 
-    A check whose values could not be read is left out: the findings have them already. Raises ConfigError
-    with these problems and with every disagreement.
+    A check is left out if its values could not be read: the findings name them already. Raises ConfigError
+    with these problems and with every contradiction.
     """
     for attempt in (
         partial(check_roles, config, findings),
@@ -125,7 +125,7 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
         findings.refuse("advertised.listeners", why)
     config.advertised_listeners = announced
     config.client_listeners = for_clients
-    # The quorum's listener first: the node's own logins are by its keys.
+    # The quorum's listener comes first: its keys configure the node's own logins.
     order = [name.upper() for name in names]
     known = sorted(listeners, key=lambda one: one.listener not in order[:1])
     metrics = config.metrics_listener
@@ -143,8 +143,7 @@ def broker_logins(
 ) -> dict[str, ClientSecurity]:
     """The node's logins at brokers, by their listener.
 
-    Perhaps no broker has a listener of the clients' own name, and then it needs no login. So a missing login
-    there is only a warning.
+    No login is needed if no broker has a listener of that name. So a missing login there is only a warning.
     """
     key = "kraftd.client.broker.listener.name"
     named = config.client_broker_listener_name.upper()

@@ -20,9 +20,9 @@ from kraftd.security.scram_messages import TOKEN_AUTH
 def client_login(
     client: ClientSecurity, granted: Callable[[], str] | None = None
 ) -> Callable[[], ClientExchange] | None:
-    """The function that begins a login of this side; None if servers want none.
+    """The function that begins one of this side's logins; None if servers require none.
 
-    `granted` gives the token of now, for a client with a grant; it may raise SaslFailed.
+    `granted` returns the current token of a client with a grant; it may raise SaslFailed.
     """
     if not client.mechanism or client.jaas is None:
         return None

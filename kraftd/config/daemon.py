@@ -1,7 +1,7 @@
 """DaemonConfig: every key that kraftd reads, one row a key, in the sections of docs/configuration.md.
 
-A row makes the setting, the docs and the checks: nothing else has to be written for a key (see the package's
-docstring). Times are in milliseconds, sizes in bytes; -1 is "no limit" where Kafka says so.
+A row makes the setting, the docs and the checks; a key needs nothing else (see the package's docstring).
+Times are in milliseconds, sizes in bytes; -1 is "no limit" where Kafka says so.
 """
 
 from __future__ import annotations
@@ -361,12 +361,13 @@ class DaemonConfig(
     DelegationTokenKeys,
     OwnKeys,
 ):
-    """One daemon's configuration: its rows' settings, and what several of them say together.
+    """One daemon's configuration: its rows' settings, and values that follow from several of them.
 
-    listeners: what to bind; host "" is every interface. advertised_listeners: how the controller listeners
-    are announced, the quorum's first, client_listeners how those of ordinary clients are; host "" where this
-    host's own name has to be found. node_config: the file's text as resource configs see it. security: what
-    the security keys say together. warnings: to be logged once at the start.
+    listeners: the endpoints to bind; host "" is every interface. advertised_listeners: the advertised
+    endpoints of the controller listeners, the quorum's first. client_listeners: those of listeners for
+    ordinary clients. Their host is "" if this host's own name has to be found. node_config: the file's text
+    as resource configs see it. security: the result of all security keys. warnings: to be logged once at the
+    start.
     """
 
     def __init__(
@@ -379,7 +380,7 @@ class DaemonConfig(
         client_listeners: tuple[Endpoint, ...] = (),
         warnings: tuple[str, ...] = (),
     ) -> None:
-        """``settings``: what each row's parser gave, by its target."""
+        """``settings``: the result of each row's parser, by its target."""
         self.__dict__.update(settings)
         self.node_config = node_config
         self.listeners = listeners

@@ -12,7 +12,7 @@ from kraftd.configdef.definition import Value
 class Findings:
     """Problems, which prevent the daemon's start, and warnings, which do not.
 
-    `problems` may begin with those of single keys, for which `values` has no value.
+    `problems` may already hold those of single keys, for which `values` has no value.
     """
 
     def __init__(

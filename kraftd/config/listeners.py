@@ -1,4 +1,4 @@
-"""Listeners: what ``listeners``, ``advertised.listeners`` and the protocol map say together
+"""Listeners: the endpoints that ``listeners``, ``advertised.listeners`` and the protocol map define together
 (AbstractKafkaConfig).
 
 Every function raises ValueError with the fault and the remedy; the caller adds the key and its place.
@@ -108,8 +108,8 @@ def check_shared_port(port: int, hosts: Sequence[str]) -> None:
 
 
 def are_apart(listening: str, called: str) -> bool:
-    """Return whether a socket that listens at one host surely gets nothing for another. What a name means,
-    only a resolver knows; `localhost` is this machine's alone.
+    """Return whether a socket that listens at one host surely gets no connections for another. False for
+    names, which only a resolver knows, except that `localhost` is always this machine.
     """
     try:
         ours, theirs = (
@@ -139,8 +139,8 @@ def advertise(
 ) -> tuple[Endpoint, ...]:
     """The advertised endpoint of each controller listener, in the order of ``controller.listener.names``.
 
-    As advertised, else as in `listeners`. If the first listens on every interface, its address is the one
-    that ``controller.quorum.voters`` has for this node. Host "" stays if no key says more.
+    The advertised one, else that in `listeners`. If the first listens on every interface, its address is the
+    one that ``controller.quorum.voters`` has for this node. Host "" stays if no key names one.
     """
     announced = []
     for position, name in enumerate(controller_names):

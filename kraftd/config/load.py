@@ -23,12 +23,12 @@ from kraftd.input_file import read_input_file
 BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")  # of UTF-8, as Java reads it in such a file
 MAX_FILE_BYTES = 16 << 20
 _MARKED = "the file begins with a UTF-8 byte order mark, which Java reads as a part of its first line"
-# Prefixes under which Kafka hands keys on to plugins, and listeners' own keys.
+# Prefixes of the keys that Kafka passes to plugins, and of listeners' own keys.
 OPEN_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.", "config.providers.")
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
-    """The configuration of a file, each override (``key=value``) put over it.
+    """The configuration of a file, with overrides (``key=value``) applied.
 
     Raises ConfigError with every problem: its key, value, place and remedy.
     """
@@ -117,14 +117,14 @@ def classify(
 
 
 def marked(key: str) -> str:
-    """A key as it is read after a byte order mark; the finding about the mark explains why it is not set."""
+    """A key as read after a byte order mark. The finding about the mark explains why the key is not set."""
     return BYTE_ORDER_MARK + key
 
 
 def note_byte_order_mark(setting: Setting, problems: list[str], warnings: list[str]) -> None:
     """Refuse a first line that a UTF-8 byte order mark keeps from setting its key; warn of any other.
 
-    Java's format is Latin-1: to it the mark is three letters of the first key, or of what was a comment.
+    Java's format is Latin-1: the mark becomes three letters before the first key or comment.
     """
     key = setting.key.removeprefix(BYTE_ORDER_MARK)
     if base_key(key) in ROWS or server_key(key) is not None:

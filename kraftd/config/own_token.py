@@ -1,6 +1,6 @@
-"""How a token of one's own is asked for (OAUTHBEARER's grant by client credentials): the keys of a login.
+"""The keys of a login that requests a token of its own (OAUTHBEARER's grant by client credentials).
 
-A key wins over the login module's option that says the same, as in Kafka, where the options are deprecated.
+A key overrides the login module's option of the same meaning, as in Kafka, where the options are deprecated.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_grant(keys: Keys, url: str, options: Mapping[str, str]) -> TokenGrant |
 
 
 def _agrees_with_retriever(keys: Keys, url: str) -> bool:
-    """Return whether the class that gets tokens in Kafka is one that kraftd replaces, with such a URL."""
+    """Return whether kraftd replaces the configured class that gets tokens in Kafka, for such a URL."""
     retriever = keys.text(_RETRIEVER) or _DEFAULT
     why = ""
     if retriever == _JWT_BEARER:
@@ -82,7 +82,7 @@ def _agrees_with_retriever(keys: Keys, url: str) -> bool:
 
 
 def _wrong_with(url: str) -> str | None:
-    """Why a secret is not sent to a URL; None where it is."""
+    """The reason not to send a secret to a URL; None if it may be sent."""
     if is_protected(url):
         return None
     return (
@@ -145,7 +145,7 @@ def _refresh(keys: Keys) -> RefreshRules:
 
 
 def endpoint_tls(keys: Keys, options: Mapping[str, str]) -> TlsSettings:
-    """How an endpoint of the identity provider is trusted.
+    """The TLS settings by which an endpoint of the identity provider is trusted.
 
     By the login module's ``ssl.*`` options, or else by the system's authorities.
     """

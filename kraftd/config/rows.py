@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class Unread(AttributeError):
-    """The file gives no usable value of this key; what needs it cannot be said."""
+    """The file has no usable value for this key, so whatever needs it is unknown."""
 
 
 class Row(Generic[T]):
     """One key. ``parse`` gets its typed value, and raises ValueError with the remedy.
 
-    ``definition`` is given for keys that Kafka 4.3's definition lacks: kraftd's own, above all.
+    ``definition`` is set for keys that Kafka 4.3's definition lacks, mostly kraftd's own.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The security of a file: each listener's TLS and SASL, the node's own logins, and the authorizer.
 
-A listener's own keys (``listener.name.<listener>.<key>``, with ``<mechanism>.`` before the key where it has
-one a mechanism) win over the plain ones, as in Kafka.
+A listener's own keys (``listener.name.<listener>.<key>``, or ``<mechanism>.<key>`` in place of a key for one
+mechanism) override the plain ones, as in Kafka.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ListenerSecurity(Struct, frozen=True, kw_only=True):
 class ClientSecurity(Struct, frozen=True, kw_only=True):
     """This side's authentication: TLS, and one SASL mechanism with its login module.
 
-    OAUTHBEARER's token is either in the file of `token_url`, or what `grant` leads to.
+    OAUTHBEARER's token is in the file of `token_url`, or granted according to `grant`.
     """
 
     tls: TlsSettings | None = None

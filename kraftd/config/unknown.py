@@ -38,8 +38,8 @@ def probably_meant(text: str, known: Iterable[str]) -> str | None:
 
 
 def _with_its_unit(text: str, known: Iterable[str]) -> str | None:
-    """The one known key that is the text with another word for its unit, with the unit that it lacks, or with
-    another unit.
+    """The only known key that differs from the text in its unit: in the word for it, in having one, or in
+    which it is.
     """
     stem, dot, unit = text.rpartition(".")
     spelled = {f"{stem}.{word}" for words in UNITS if unit in words for word in words} if dot else set()

@@ -1,4 +1,4 @@
-"""URLs of what a login trusts: token endpoints and sets of keys."""
+"""The URLs that a login trusts: of token endpoints and key sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def is_https(url: str) -> bool:
 
 
 def is_protected(url: str) -> bool:
-    """Return whether what is exchanged with a URL stays private: by HTTPS, or by HTTP within this host."""
+    """Return whether exchanges with a URL stay private: by HTTPS, or by HTTP within this host."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port

@@ -42,7 +42,7 @@ TYPE_IDS = {
 
 
 class InvalidValue(ValueError):
-    """A value that its key does not take: the key, the text and what would do."""
+    """An invalid value: the key, its text and the valid values."""
 
     def __init__(self, name: str, value: object, wanted: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {name}: {wanted}")
@@ -84,7 +84,7 @@ class ConfigKey(NamedTuple):
         return self.parse(self.default)
 
     def wanted(self) -> str:
-        """What the key takes, in words."""
+        """The key's valid values, in words."""
         words = TYPE_WORDS.get(self.type, "text")
         return f"{words}, {rule_words(self.rule)}" if self.rule and rule_words(self.rule) else words
 
@@ -118,7 +118,7 @@ class ConfigDef(Mapping[str, ConfigKey]):
 
 
 def parse_value(name: str, text: str, kind: str) -> Value:
-    """A text as a value of a type, its rule left aside. Raises InvalidValue."""
+    """A text as a value of a type, without checking a rule. Raises InvalidValue."""
     trimmed = trim(text)
     try:
         if kind in INTEGER_BITS:
@@ -145,7 +145,7 @@ def value_text(value: Value) -> str | None:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-# Rules: each takes the key and the parsed value, and gives the value or raises InvalidValue.
+# Rules: each takes the key and the parsed value, and returns the value or raises InvalidValue.
 
 
 def check_range(key: ConfigKey, value: Value) -> Value:

@@ -23,7 +23,7 @@ SYNONYM_GROUPS = (
 class NodeConfig(dict[str, str]):
     """What is set for a node, as text, by key; ``values`` are all keys, set or not, parsed.
 
-    Plain text in, so that it can be shown as it was written; it is not to be changed once made.
+    The text is kept as written, so that it can be shown. A NodeConfig must not be changed.
     """
 
     @classmethod
@@ -56,7 +56,7 @@ class NodeConfig(dict[str, str]):
 
     @cached_property
     def topic_defaults(self) -> dict[str, Value]:
-        """What the server's configs make of topic configs, in the topic's units
+        """The defaults of topic configs that follow from the server's configs, in the topic's units
         (KafkaConfig.extractLogConfigMap).
         """
         values = {topic: self.value(servers[0][0]) for topic, servers in facts.TOPIC_SYNONYMS.items()}
@@ -93,9 +93,7 @@ class NodeConfig(dict[str, str]):
 
 
 def server_key(name: str) -> ConfigKey | None:
-    """What is known of a key of a server: static or dynamic, or a listener's own
-    (``listener.name.<name>.<key>``).
-    """
+    """The definition of a server's key: static, dynamic, or a listener's (``listener.name.<name>.<key>``)."""
     for candidate in (name, *server_synonyms(name)):
         key = broker_def().get(candidate) or broker_quota_def().get(candidate)
         if key is not None:
@@ -104,7 +102,7 @@ def server_key(name: str) -> ConfigKey | None:
 
 
 def server_synonyms(name: str) -> tuple[str, ...]:
-    """The keys that may hold what a server key means, the first with a value wins (DynamicBrokerConfig)."""
+    """The keys that may set the same server config; the first with a value wins (DynamicBrokerConfig)."""
     for group in SYNONYM_GROUPS:
         if name in group:
             return group

@@ -1,4 +1,4 @@
-"""One thing that happened in a cluster, as a sentence for people and as fields for scripts."""
+"""An event in a cluster, as a sentence for people and as fields for scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of events: the short names by which scripts and `kraftd watch --kind` tell them apart."""
+"""The kinds of events: the short names by which scripts and `kraftd watch --kind` distinguish them."""
 
 KINDS = frozenset(
     (

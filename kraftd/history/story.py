@@ -70,7 +70,7 @@ SENTENCES: dict[type, Callable[[Image, Any], Meaning]] = {
 def sentence(image: Image, message: Message) -> Meaning | None:
     """The meaning of a record for an image without it; None for a NoOp.
 
-    A topic's creation is described without its partitions: `Story.tell` adds the records that follow.
+    A topic's creation is described without its partitions: `Story.describe` adds the records that follow.
     """
     if isinstance(message, NoOpRecord):
         return None

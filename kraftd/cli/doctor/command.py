@@ -1,4 +1,4 @@
-"""``kraftd doctor``: the command, which has the probes look and prints what was found."""
+"""``kraftd doctor``: the command, which runs the probes and prints their findings."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ def _identities(config: DaemonConfig) -> Iterator[Finding]:
 
 
 def _files(path: str) -> Iterator[Finding]:
-    """The findings of a rehearsed start. Of a running node only those of two passes count: it may write
-    during one.
+    """The findings of a rehearsed start. A running node may write meanwhile: only what two passes both find
+    counts.
     """
     disk = RealDisk()
     refusals, notes = rehearse(disk, path)

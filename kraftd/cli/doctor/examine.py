@@ -59,7 +59,7 @@ def _load(file: str, found: list[Finding]) -> DaemonConfig | None:
 
 
 def log_in_as(config: DaemonConfig, found: list[Finding]) -> None:
-    """Ask with what this node shows other controllers, where no --command-config was given."""
+    """Without --command-config, log in to other controllers as this node does."""
     from kraftd.client.connection import default_setup
     from kraftd.client.secured import Secured
     from kraftd.config import ConfigError
@@ -81,7 +81,7 @@ def configured_servers(config: DaemonConfig) -> list[Address]:
 
 
 class _Examination:
-    """The part that asks over the network, and what it knows of this machine's node."""
+    """The part of the examination that uses the network, with its facts about this machine's node."""
 
     def __init__(
         self,
@@ -187,14 +187,16 @@ class _Examination:
         return answering
 
     def _is_own(self, address: Address) -> bool:
-        """Return whether an address is this node's: as it says, or one of this machine's at a port of it."""
+        """Return whether an address is this node's: one that it advertises, or one of this machine's with its
+        port.
+        """
         host, port = address
         if address in self._own:
             return True
         return port in self._ports_everywhere and peer_probe.bind_refusal(host, 0) is None
 
     def _supported(self, answer: Answer) -> dict[str, tuple[int, int]] | None:
-        """What this kraftd supports, where it is to run a node of that quorum."""
+        """The features that this kraftd supports, if there is a file of a node of that quorum."""
         if self._config is None or answer.failure:
             return None
         from kraftd.metadata.features import supported_features
@@ -211,7 +213,7 @@ class _Examination:
 
 
 def endpoints_of(leader: quorum_probe.Leader) -> list[Address]:
-    """Where the voters are, as the leader has it; the first endpoint of each."""
+    """The first endpoint of each voter, as the leader knows it."""
     found = []
     for texts in leader.quorum.endpoints.values():
         for text in texts[:1]:

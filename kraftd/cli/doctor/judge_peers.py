@@ -101,7 +101,7 @@ def judge_versions(answer: Answer, own: Mapping[str, tuple[int, int]] | None) ->
 
 
 def judge_name(host: str, resolved: str | None) -> Finding:
-    """`resolved` is None where the name does, and else what the resolver said."""
+    """Judge a host name. `resolved` is None if it has an address, else the resolver's error."""
     if resolved is None:
         return ok("names", host, "it resolves")
     return problem("names", host, f"the name does not resolve ({resolved})", "correct it, or the resolver")
@@ -110,10 +110,10 @@ def judge_name(host: str, resolved: str | None) -> Finding:
 def judge_port(
     at: str, refused: str | None, answer: Answer | None, cluster_id: str | None, *, for_clients: bool = False
 ) -> Finding:
-    """A listener of this node: it can be bound (nothing runs), or what answers there is looked at.
+    """Judge a listener of this node: its port is free, so no node runs, or the answer at it is judged.
 
-    refused is what the system said to binding it, None where that went well; answer is what answers there.
-    A listener for ordinary clients answers as a broker does.
+    `refused` is the system's error for binding it, None without one; `answer` is the answer at the port. A
+    listener for ordinary clients answers as a broker does.
     """
     if answer is None:
         if refused is None:

@@ -38,7 +38,7 @@ def judge_clock(partition: PartitionData, sent_ms: float, answered_ms: float) ->
 
 
 def judge_voters(partition: PartitionData) -> Iterator[Finding]:
-    """Whether a majority is there, and how many more voters may be lost."""
+    """Judge whether a majority of voters fetches, and how many more may be lost."""
     voters = partition.current_voters
     silent = [one for one in voters if _silent_ms(partition, one) > SILENT_MS]
     majority = len(voters) // 2 + 1
@@ -66,7 +66,7 @@ def judge_voters(partition: PartitionData) -> Iterator[Finding]:
 
 
 def judge_lag(partition: PartitionData) -> Iterator[Finding]:
-    """Replicas that fetch, and are not level."""
+    """Replicas that fetch and lag behind the leader."""
     now_ms, end = leaders_time_ms(partition), _end_offset(partition)
     lagging = 0
     for role, group in (("voter", partition.current_voters), ("observer", partition.observers)):
@@ -99,7 +99,7 @@ def judge_brokers(
 
 
 def judge_twins(partition: PartitionData, reported: Iterable[str]) -> Iterator[Finding]:
-    """Ids under which several directories fetch now; `reported` has those that the leader names itself."""
+    """Ids under which several directories fetch now; `reported` has those that the leader itself reports."""
     live: dict[int, int] = {}
     for one in (*partition.current_voters, *partition.observers):
         may_fetch = 0 <= one.replica_id != partition.leader_id  # a leader refuses fetches under its own id

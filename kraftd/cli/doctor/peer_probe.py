@@ -46,7 +46,7 @@ async def probe(address: Address, timeout_s: float) -> Answer:
 
 
 async def _cluster_id(connection: Connection) -> str | None:
-    """The cluster's id in a controller's answer; None where it does not."""
+    """The cluster's id in a controller's answer; None without one."""
     request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
     try:
         answer = await connection.ask(request, DescribeClusterResponse)
@@ -95,7 +95,7 @@ async def _speaks(address: Address, timeout_s: float) -> str:
 
 
 async def resolve(host: str) -> str | None:
-    """None where a host has an address, and else what the resolver says."""
+    """The resolver's error for a host; None if it has an address."""
     try:
         await asyncio.get_running_loop().getaddrinfo(host, None)
     except OSError as error:

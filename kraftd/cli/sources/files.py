@@ -34,7 +34,7 @@ class FileSource:
         past = self._past
         start = past.log_start
         within = [one for one in past.checkpoints() if limit.takes_checkpoint(one.id, one.timestamp_ms)]
-        # With the log whole, the oldest way is as good; with a checkpoint there is less to read.
+        # A log from offset 0 needs no checkpoint, but the newest one leaves less to read.
         usable = [one for one in within if start is None or one.id.offset >= start]
         if usable:
             return self._from_checkpoint(usable[-1])

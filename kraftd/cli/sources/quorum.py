@@ -61,7 +61,7 @@ async def find_quorum(bootstrap: str, timeout_s: float) -> QuorumSource | TopicS
 
 
 async def _controllers_known_to(connection: Connection) -> list[Address]:
-    """Where the quorum's controllers are, as a broker says."""
+    """The addresses of the quorum's controllers, from a broker."""
     answer = await connection.ask(DESCRIBE, DescribeQuorumResponse)
     return [(one.host, one.port) for node in answer.nodes for one in node.listeners]
 
@@ -132,8 +132,8 @@ class QuorumSource:
         try:
             return await self._download(await self._log.earliest_snapshot(bounds))
         except Refused as error:
-            # A controller of Kafka's forgets at a restart where its log begins, and with it that snapshot's
-            # id; and it fails to write what it refuses here, which comes as an unknown error.
+            # After a restart, Apache Kafka's controller no longer knows its log's start, nor this snapshot.
+            # It fails to encode the refusal, so that an unknown error arrives here.
             if error.code not in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.UNKNOWN_SERVER_ERROR):
                 raise
             return await self._download(bounds.latest)

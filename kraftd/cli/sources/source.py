@@ -1,4 +1,4 @@
-"""What a command may ask of a source of records, and up to where it wants them."""
+"""The interface of a source of records, and the limit up to which a command reads it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """The last offset that is wanted, or the last time, both included; both None is everything there is."""
+    """The last wanted offset, or the last wanted time, inclusive. With both None there is no limit."""
 
     offset: int | None = None
     time_ms: int | None = None
@@ -67,7 +67,7 @@ class Source(Protocol):
         """The beginning that lies farthest back."""
 
     def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
-        """The batches from an offset on: those that there are now, then, with follow, those to come."""
+        """The batches from an offset on: the existing ones, then, with follow, each new one."""
 
     async def close(self) -> None: ...
 
