@@ -1,8 +1,9 @@
-"""The machine side of a replica: performs effects, manages snapshots, writes downloads. No IO of its own.
+"""The machine side of a replica: performs effects, manages snapshots, writes downloads. It does IO only
+through ports.
 
-All else is a port (`ports`): timer, threads, processes, wire, log, and the disk (`kraftd.log.disk`).
-`kraftd.runtime` supplies them from an event loop and an operating system, `kraftd.simulation` from virtual
-time; nothing else differs between the two, so the simulator runs what ships.
+The ports (`ports`) are timer, threads, processes, wire, log, and the disk (`kraftd.log.disk`).
+`kraftd.runtime` implements them with an event loop and an operating system, `kraftd.simulation` with virtual
+time. Nothing else differs between the two, so the simulator runs the code that ships.
 
     storage = open_storage(disk, config, now_ms, new_directory_id)  # durable_state() is for the core
     executor = NodeExecutor(node, storage, SnapshotDownload(disk, storage.log), wire, ports)

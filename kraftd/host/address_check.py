@@ -1,6 +1,6 @@
-"""Whether an advertised address leads to the node that it is of, as a request to it shows.
+"""Checks with a request whether an advertised address leads to its node.
 
-Pure: targets, outcomes and the time go in; what to ask, lines and reports come out. The request is the
+Pure: targets, outcomes and the time go in; requests to send, lines and reports come out. The request is the
 BeginQuorumEpoch of the epoch's leader, meant for one replica: another one answers INVALID_VOTER_KEY.
 """
 
@@ -60,7 +60,7 @@ class AddressCheck:
         self._states: dict[Target, _State] = {}
 
     def due(self, targets: Iterable[Target], now_ms: int) -> list[Target]:
-        """The targets to ask now; what is no longer among them is forgotten."""
+        """The targets that must get a request now; targets that are no longer named are forgotten."""
         self._states = {one: self._states.get(one) or _State(now_ms) for one in targets}
         found = [one for one, state in self._states.items() if state.due_ms <= now_ms]
         for one in found:
@@ -68,7 +68,7 @@ class AddressCheck:
         return found
 
     def failed(self, target: Target, reason: str, now_ms: int) -> None:
-        """No node answered; `reason` is what the system or the connection said.
+        """Handle that no node answered; `reason` is the error of the system or the connection.
 
         A connection that is closed proves nothing: a node with a full disk or too many connections closes it.
         """
@@ -77,7 +77,9 @@ class AddressCheck:
             self._note(target, text, now_ms)
 
     def answered(self, target: Target, answer: object, now_ms: int) -> None:
-        """A node answered. One that knows a later epoch, or looks at no key, is taken for the right one."""
+        """Handle a node's answer. A node that knows a later epoch, or checks no voter key, counts as the
+        right one.
+        """
         if not isinstance(answer, BeginQuorumEpochResponse):
             return
         codes = {answer.error_code, *(one.error_code for topic in answer.topics for one in topic.partitions)}

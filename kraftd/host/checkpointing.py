@@ -34,8 +34,8 @@ BATCH_RECORDS = 2_048
 class CheckpointOrder(Struct, frozen=True, kw_only=True):
     """The order for a checkpoint.
 
-    end_offset is a batch boundary at or below the high watermark, base the checkpoint to begin with (None:
-    the log from offset 0 on), position where in its segment the log behind base may be looked for.
+    end_offset is a batch boundary at or below the high watermark. base is the checkpoint to begin with (None:
+    the log from offset 0 on). position is that, in its segment, of a batch at or before the end of base.
     min_changed_ratio is the part of the base's records that must have changed, 0 for none.
     """
 
@@ -52,9 +52,9 @@ class CheckpointOrder(Struct, frozen=True, kw_only=True):
 
 
 class CheckpointMade(Struct, frozen=True, kw_only=True):
-    """The result of an order. `outcome` is `made`; `transaction` if one is open at the end offset, which
-    needs a later one; `unchanged` if too few records differ from the base; or `damaged` if the file at `path`
-    is: `text` says how.
+    """The result of an order. `outcome` is `made`; `transaction` if a metadata transaction is open at the end
+    offset, so that a later one is needed; `unchanged` if too few records differ from the base; or `damaged`
+    if the file at `path` is: `text` says how.
     """
 
     outcome: str

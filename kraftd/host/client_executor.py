@@ -53,7 +53,7 @@ class ClientExecutor:
         raise NotImplementedError
 
     def poll(self) -> None:
-        """After each step of the replica: notify the client node if something that it sees has changed."""
+        """After each step of the replica, notify the client node if anything in its view has changed."""
         marks = self.view.marks()
         if marks != self._marks:
             self._marks = marks

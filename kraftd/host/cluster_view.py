@@ -48,9 +48,7 @@ class NodeView:
 
     @property
     def high_watermark(self) -> int:
-        """It never goes back: committed records stay committed while the next leader does not know of them
-        yet.
-        """
+        """It never goes back: records stay committed although a new leader may not know it yet."""
         self._high_watermark = max(self._high_watermark, self._node.core.high_watermark)
         return self._high_watermark
 
@@ -68,7 +66,7 @@ class NodeView:
 
     @property
     def epoch(self) -> int:
-        """An epoch that is on disk: this node may forget any other, and then no node ever gets there."""
+        """The epoch on disk: a crash may lose a later one, which then no node might ever reach."""
         return min(self._node.core.epoch, self._storage.durable_epoch)
 
     @property

@@ -49,7 +49,7 @@ class DiskJob(Generic[T]):
     def attempt(self, notify: Notify) -> bool:
         """Do the work; return whether it is done, False while the disk is full.
 
-        `tell` calls functions on the event loop, in order. Raises what the work raises.
+        `notify` calls functions on the event loop, in order. Raises what the work raises.
         """
         try:
             result = self._work()

@@ -1,6 +1,6 @@
 """The download of a leader's snapshot: a thread performs the core's effects for it, in order.
 
-If a leader sends faster than the disk writes, its answers wait here until less is left to write.
+If a leader sends faster than the disk writes, its answers wait here until enough is written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Performs the effects of a consensus core, over ports: one event in, its effects out, in order.
 
-The order of effects is the order of durability. On a full disk the first impossible effect waits for space,
-with all later ones. Events that must not be lost wait after them. `node_executor` adds the effects of a whole
-controller.
+The order of effects is the order of durability. On a full disk the first effect that needs space waits for
+it, with all later ones. Events that must not be lost wait behind them. `node_executor` adds the effects of a
+whole controller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class EffectExecutor:
     """Drives a machine: `step` passes it an event and performs the effects, until a failure.
 
     machine_step(event, now_ms) returns effects, machine_deadline_ms() says when DeadlineReached is due.
-    before_effect is called for each effect, once, before it is tried; after_step when all of a step are done.
+    before_effect is called once for each effect, before its first attempt; after_step when all effects of a
+    step are done.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class EffectExecutor:
         self.step(event)
 
     def _carry_out(self, made: Effects, seen_count: int = 0) -> None:
-        """Perform effects in order. On a full disk the first impossible one waits, with all later ones."""
+        """Perform effects in order. On a full disk the first that needs space waits, with all later ones."""
         perform, before = self._perform, self.before_effect
         left = iter(made)
         effect = None
@@ -188,7 +189,7 @@ class EffectExecutor:
         self._timer.call_at(self._timer.now_ms() + RETRY_MS, self._go_on)
 
     def _go_on(self) -> None:
-        """Retry the held effects, then handle the events that arrived meanwhile."""
+        """Retry the held effects, then handle the events that have arrived since."""
         held, self._held = self._held, None
         if held is None or self._dead:
             return

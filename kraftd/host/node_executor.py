@@ -1,4 +1,4 @@
-"""Performs the effects of a controller: those of its consensus core, answers, turns of its image."""
+"""Performs the effects of a controller: those of its consensus core, answers, and slices of its work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a node has no quorum: the outcome of each peer that it asked, with a remedy.
+"""Why a node has no quorum: the outcome of its request to each peer, with a remedy.
 
 Pure: outcomes and the time go in, findings come out. `report` returns lines: the first REPORT_AFTER_MS after
 the leader was lost, then one each REPEAT_MS with its count. `fatal` is a reason that waiting cannot cure.
@@ -24,7 +24,7 @@ SERVERS = "controller.quorum.bootstrap.servers"
 
 CLOSED = "it closes the connection"
 
-# A text of the operating system, OpenSSL or `net.outbound`, its meaning, and the remedy.
+# An error text of the operating system, OpenSSL or `net.outbound`, its meaning, and the remedy.
 _REASONS = (
     (r"name or service|nodename|resolve|name resolution|no address", "the name does not resolve", "names"),
     (r"^login: there is no token", "this node cannot log in", "token"),
@@ -134,7 +134,7 @@ class PeerTroubles:
             self._forget(SERVERS)
 
     def _note(self, finding: Finding, key: str | None = None) -> None:
-        """`key` is that of a finding which an answer to another request does not disprove."""
+        """Store a finding. `key` is set for one that an answer to another request does not disprove."""
         if key is None:
             key = finding.at
             self._well.discard(key)
@@ -230,7 +230,7 @@ def _voter_errors(message: Message) -> set[int]:
 
 
 def reason_in_words(reason: str) -> str:
-    """What a text of the operating system, OpenSSL or `net.outbound` means for a peer."""
+    """The meaning, for a peer, of an error text of the operating system, OpenSSL or `net.outbound`."""
     return _explain(reason)[0]
 
 

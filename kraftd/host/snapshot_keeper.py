@@ -1,7 +1,7 @@
 """Manages a replica's snapshots: makes them when due, deletes old ones, checks all files.
 
-Long work runs in child processes, one at a time of each kind. This module decides when, and handles the
-results. It polls twice a second.
+Long work runs in child processes, one of each kind at a time. This module decides when to start one, and
+handles the result. It polls twice a second.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class SnapshotKeeper:
         self._requested: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
         self._timestamps: dict[OffsetAndEpoch, int] = {}
-        # For metrics: the times of those made, in nanoseconds; of the latest, size and when it was made
-        # (before the first, when this started); those that could not be made; files found damaged.
+        # For metrics: the durations of those made, in nanoseconds; the size and time of the latest (before
+        # the first, the time of the start); the number of failures; the number of damaged files.
         self.made = Histogram()
         self.made_bytes = 0
         self.made_ms = now_ms
@@ -134,7 +134,7 @@ class SnapshotKeeper:
                 self.log.error("the periodic work on snapshots failed", error=str(error), seen=count)
 
     def _guarded(self, ended: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Handle the end of a child process: an error in that ends this process, as one in a step does."""
+        """Wrap the handler of a child process's end: an error in it ends this process, as in a step."""
 
         def follow(result: Any) -> None:
             try:
@@ -153,7 +153,7 @@ class SnapshotKeeper:
         now_ms = self._timer.now_ms()
         self._requested += take_requests(self.storage.disk, self.storage.directory.path)
         if self._writer is None:
-            # In this order: if a snapshot is always due, nothing would ever be deleted otherwise.
+            # Deletion comes first: otherwise, if a snapshot is always due, nothing would ever be deleted.
             if now_ms >= self._next_clean_ms:
                 self.clean(now_ms)
                 self._remove_leftovers(now_ms)
@@ -338,7 +338,7 @@ class SnapshotKeeper:
     # -- deleting them
 
     def clean(self, now_ms: int) -> None:
-        """Delete what retention allows, but not while a writer runs, which reads it."""
+        """Delete what retention allows, but not while a writer runs, because it reads the files."""
         self._next_clean_ms = now_ms + self.settings.clean_interval_ms
         log, core = self.storage.log, self._core
         sizes, reads = core.log.snapshots, self.storage.snapshot_reads

@@ -31,7 +31,7 @@ class SnapshotPolicy:
         return None
 
     def is_by_bytes(self, bytes_since: int) -> bool:
-        """Return whether bytes make it due: then too few changed records may postpone it."""
+        """Return whether a snapshot is due by bytes: only then may too few changed records postpone it."""
         return bytes_since - self._forgiven_bytes >= self.max_bytes
 
     def taken(self, now_ms: int) -> None:
@@ -40,7 +40,7 @@ class SnapshotPolicy:
         self._forgiven_bytes = 0
 
     def put_off(self, bytes_since: int) -> None:
-        """Postpone: too few records had changed, so check again after as many bytes more."""
+        """Postpone the snapshot, because too few records have changed, until as many bytes are added."""
         self._forgiven_bytes = bytes_since
 
     def failed(self, now_ms: int, wait_ms: int = AFTER_FAILURE_MS) -> None:

@@ -1,7 +1,7 @@
 """Reads pieces of snapshots for downloads: off the event loop, and with a limit on their bytes.
 
-A replica may request any size and gets what the memory limit allows. A piece may be any part of the request,
-so if many request much, each gets less.
+A replica may request any size, and gets what the memory limit allows. A piece may be shorter than the
+request, so if many replicas request much, each gets less.
 """
 
 from __future__ import annotations

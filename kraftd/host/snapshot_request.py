@@ -3,7 +3,7 @@
 Kafka's protocol has no such request, and a user with write access to the directory may do worse than ask.
 `kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`; a running daemon looks
 for requests twice a second. Each request has files of its own, so several may wait at the same time. A killed
-command takes no answer: the daemon deletes one that is ten minutes old.
+command leaves its answer: the daemon deletes answers that are ten minutes old.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Leftovers:
         self._seen_ms: dict[str, int] = {}
 
     def remove_old(self, disk: Disk, directory: str, now_ms: int) -> None:
-        """Remove those that have been there for KEPT_MS. Raises StorageError; tried again after KEPT_MS."""
+        """Remove leftovers that have existed for KEPT_MS. Raises StorageError; the removal is repeated after
+        KEPT_MS.
+        """
         names = [name for name in disk.list_names(directory) if _may_be_left(name)]
         self._seen_ms = {name: self._seen_ms.get(name, now_ms) for name in names}
         for name, seen_ms in self._seen_ms.items():

@@ -27,7 +27,7 @@ class Storage:
     """A locked metadata directory and its log. The runner keeps `snapshot_reads` up to date.
 
     `bootstrap` are the records for an empty log, None without a file. `notes` are those of the recovery.
-    `durable_epoch` is the leader epoch on disk; the core's is ahead of it while a full disk holds it back.
+    `durable_epoch` is the leader epoch on disk; the core's is ahead of it while a full disk delays the write.
     """
 
     def __init__(

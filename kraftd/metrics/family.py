@@ -1,7 +1,7 @@
 """A metric with its name, meaning and reader; and the names of Kafka's metrics here.
 
 An mbean `domain:type=TYPE,name=NAME,key=value` becomes `domain_TYPE_NAME{key="value"}`, an attribute of an
-mbean without a name `domain_TYPE_attribute`; whatever Prometheus does not take in a name becomes "_".
+mbean without a name `domain_TYPE_attribute`; characters that Prometheus does not allow in a name become "_".
 """
 
 from __future__ import annotations

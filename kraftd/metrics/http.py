@@ -1,8 +1,8 @@
 """The subset of HTTP/1.1 for a scrape and a page: GET and HEAD, with limits on everything, on the daemon's
 loop.
 
-A head of at most HEAD_BYTES, within HEAD_S; no bodies; an answer that is read within SEND_S; at most
-MAX_CONNECTIONS. A bad request is answered and its connection closed.
+A head has at most HEAD_BYTES and arrives within HEAD_S. Requests have no bodies. A peer must read its answer
+within SEND_S. At most MAX_CONNECTIONS are open. A bad request is answered and its connection closed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Stream(NamedTuple):
 
 
 class BadRequest(Exception):
-    """The input is no request that is served here; the status says why."""
+    """The input is not a request that is served here; the status says why."""
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
@@ -120,7 +120,7 @@ class HttpConnections:
         return True
 
     def end_handshake(self, _host: str) -> None:
-        """The handshake is over."""
+        """Note the end of a handshake."""
         self._shaking -= 1
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ class HttpConnection(asyncio.Protocol):
         self._wait(SEND_S)
 
     def _wait(self, seconds: float) -> None:
-        """Wait until something else happens, at most that long."""
+        """Wait for the next event of the connection, at most that long."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._owner.loop.call_later(seconds, self._out_of_time)

@@ -34,8 +34,8 @@ class SnapshotReadings:
 
 @dataclass(frozen=True, kw_only=True)
 class Readings:
-    """One moment of a running controller. Histograms are of nanoseconds; taking it costs no more with a
-    larger image.
+    """The readings of a running controller at one moment. Histograms are of nanoseconds; the cost does not
+    grow with the image.
 
     steps: how long each held the loop. delays: how late timers ran. syncs: of the log. idle_ratio: the recent
     share of time in which the loop's thread was idle. disk_bytes: read and written by this process, as the

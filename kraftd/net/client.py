@@ -1,6 +1,6 @@
 """A small blocking client of controllers: one connection, one request at a time.
 
-For code without an event loop: the commands, and a daemon that asks before it serves.
+For code without an event loop: the commands, and a daemon that sends requests before it serves.
 """
 
 from __future__ import annotations

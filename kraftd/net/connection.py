@@ -1,8 +1,8 @@
 """One peer's connection: frames in, answers out in the order of their requests, back-pressure both ways.
 
 It is a protocol in asyncio's sense (the loop calls `data_received` and so on) without needing asyncio. The
-handler interprets frames and owes one `answer` for each slot. `flush` sends, once for all answers of an event
-loop callback.
+handler interprets frames and must call `answer` once for each slot. `flush` sends, once for all answers of an
+event loop callback.
 """
 
 from __future__ import annotations

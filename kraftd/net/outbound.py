@@ -195,7 +195,7 @@ class Channel:
     def traffic(self) -> Traffic:
         return self._outbound.traffic
 
-    # -- asking
+    # -- requests
 
     def send(self, tag: Hashable, message: Message) -> None:
         wiring = self._outbound.wiring

@@ -72,7 +72,9 @@ def _two_timeouts(kind: Any, read_s: float) -> Any:
 
 
 def read_answer_bytes(answer: Any, limit_s: float) -> bytes:
-    """The body, up to one byte over the limit; an answer that trickles has the time of one read."""
+    """The body, up to one byte over the limit; an answer that arrives slowly gets the time of one read in
+    all.
+    """
     end_s = time.monotonic() + limit_s
     data = bytearray()
     while len(data) <= MAX_ANSWER_BYTES and (piece := answer.read1(READ_BYTES)):

@@ -1,6 +1,6 @@
-"""The token by which this side logs in: asked for at the token endpoint, kept, and replaced in time.
+"""The token by which this side logs in: fetched from the token endpoint, kept, and replaced in time.
 
-`fetch` blocks and is for one thread; `text` does not, and is for any.
+`fetch` blocks, and only one thread may call it; `text` does not block, and any thread may.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from kraftd.security.sasl import SaslFailed
 
 
 class TokenSource:
-    """What one grant has led to. Raises ValueError for stores of TLS that cannot be used.
+    """The token of one grant. Raises ValueError for TLS stores that cannot be used.
 
-    `due_ms` is when to fetch next. `failure` is why the last attempt led to nothing, empty where it did not.
+    `due_ms` is when to fetch next. `failure` is why the last attempt failed, empty if it succeeded.
     """
 
     def __init__(self, grant: TokenGrant, now_ms: Callable[[], int], share: Callable[[], float]) -> None:
@@ -41,11 +41,13 @@ class TokenSource:
         self._failures = 0  # in a row
 
     def fetch(self) -> bool:
-        """Ask once for a token, within the timeouts; return whether there is a new one."""
+        """Request a token once, within the timeouts; return whether there is a new one."""
         return self._attempt() is None
 
     def fetch_with_retries(self) -> None:
-        """Ask until there is a token, an answer that stays, or `sasl.login.retry.backoff.max.ms` are over."""
+        """Request a token until it is granted, refused for good, or `sasl.login.retry.backoff.max.ms` are
+        over.
+        """
         end_s = time.monotonic() + self.grant.retry_backoff_max_ms / 1000
         while (refused := self._attempt()) is not None:
             wait_s = retry_wait_ms(self.grant, self._failures, permanent=refused.permanent) / 1000
@@ -72,10 +74,10 @@ class TokenSource:
         return None
 
     def text(self) -> str:
-        """The token of now, in its own words. Raises SaslFailed where there is none.
+        """The text of the current token. Raises SaslFailed if there is none.
 
-        One that has expired by this node's clock is shown nevertheless, unless no new one can be had: the
-        server's clock decides.
+        A token that has expired by this node's clock is returned nevertheless, unless fetching a new one has
+        failed: the server's clock decides.
         """
         token = self._token
         if token is None or (self.failure and self.now_ms() >= token.expires_ms):
@@ -83,7 +85,9 @@ class TokenSource:
         return token.text
 
     def fetched_text(self) -> str:
-        """The token of now, which is fetched before if it is time to: blocks. Raises SaslFailed."""
+        """The text of the current token, after fetching a new one if that is due, which blocks. Raises
+        SaslFailed.
+        """
         if self.now_ms() >= self.due_ms:
             self.fetch_with_retries()
         return self.text()

@@ -1,7 +1,8 @@
-"""Asks once in a while whether advertised addresses lead to their nodes: `host.address_check` on the loop.
+"""Checks from time to time whether advertised addresses lead to their nodes: `host.address_check` on the
+loop.
 
-A node asks at its own address; a leader also at those of the voters that fetch. Each request names the true
-leader, so that a wrong receiver learns nothing wrong.
+A node sends the request to its own address; a leader also to those of the voters that fetch. Each request
+names the true leader, so that a wrong receiver learns nothing wrong.
 """
 
 from __future__ import annotations

@@ -106,5 +106,7 @@ def sentence(effect: AuditLine) -> str:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    """A descriptor that never waits: for a reader of a pipe (ENXIO), or for space in it (EAGAIN)."""
+    """Open a path so that it never blocks: a pipe without a reader raises ENXIO, a full one EAGAIN; returns a
+    descriptor.
+    """
     return os.open(path, flags | os.O_NONBLOCK, 0o666)

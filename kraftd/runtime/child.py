@@ -62,8 +62,8 @@ class Child:
             if self._killed:
                 return
             try:
-                # A process group of its own: a terminal's signals reach only the daemon, which passes them
-                # on.
+                # With a process group of its own, a terminal's signals reach only the daemon, which forwards
+                # them.
                 process = self._process = subprocess.Popen(
                     self._command,
                     stdin=subprocess.PIPE,
@@ -75,7 +75,7 @@ class Child:
                 self._call_soon(self._ended, ChildEnded(1, b"", str(error)))
                 return
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        # It writes one line to each, so no pipe fills up while the other is read.
+        # The child writes one line to each, so no pipe fills up while the other is read.
         out, err = process.stdout.read(), process.stderr.read()
         exit_code = process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):

@@ -29,8 +29,8 @@ class ClientSide(ClientExecutor):
 
     `perform` performs the effects of every node; `note_hold` gets the nanoseconds of each step;
     `step_controller` passes an event to the node's controller; `failed` gets errors that must end the
-    process. `roads` lead to the controllers ("") and to the brokers, by their listener; a listener without
-    one is unreachable.
+    process. `roads` lead to the controllers ("") and to the brokers, by their listener; a listener without a
+    road is unreachable.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Rate-limited log lines about peers: unknown peers may cause any number of them."""
+"""Log lines about peers, limited in rate: unknown peers may cause any number of them."""
 
 from __future__ import annotations
 

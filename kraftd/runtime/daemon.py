@@ -48,7 +48,7 @@ from kraftd.types import Endpoint, uuid_text
 if TYPE_CHECKING:
     from kraftd.runtime.watch import Watch
 
-# Collections can be rare: nearly all long-lived objects are frozen, or structs without cycles.
+# Collections can be rare: nearly all long-lived objects are frozen, or are structs without cycles.
 GC_THRESHOLDS = (15_000, 70, 50)  # a young collection then takes about 3 ms; others are rarer
 STOPPING = "stopping"
 
@@ -57,8 +57,8 @@ Announce = Callable[[str, tuple[Endpoint, ...]], None]
 
 CANNOT_JOIN = 3  # the exit code: the directory is of another cluster or node, or has lost records
 
-# The time for another voter to take over, once all accepted requests are answered: elections take tens of
-# milliseconds, and without a majority none ever ends.
+# The time for another voter to become leader, once all accepted requests are answered: an election takes tens
+# of milliseconds, and without a majority it never ends.
 SUCCESSOR_WAIT_MS = 2_000
 
 
@@ -238,8 +238,8 @@ class Daemon:
         loop = self.loop
         self.runner.on_loaded = self._loaded
         for number in (signal.SIGTERM, signal.SIGINT):
-            # Not by the loop, which restores the default at its end: a second signal in the last moments must
-            # not change how the process ends.
+            # Not with the loop's handlers, which it removes at its end: a second signal in the last moments
+            # must not change how the process ends.
             signal.signal(number, self._signalled)
         signal.signal(signal.SIGHUP, self._hung_up)
         self.runner.step(Started())
@@ -349,8 +349,8 @@ class Daemon:
 
     @property
     def _alone(self) -> bool:
-        """Return whether no other voter is needed for commits in flight or must be notified of the end. Only
-        then reading can stop.
+        """Return whether no other voter is needed for commits in flight, and none must be notified of the
+        end. Only then may reading stop.
         """
         core = self.runner.node.core
         return core.voters.ids == [self.config.node_id]
@@ -387,7 +387,7 @@ class Daemon:
         return self.exit_code
 
     def _loaded(self) -> None:
-        """Freeze all live objects once the metadata is loaded. There is no collection before: it would take
+        """Freeze all live objects once the metadata is loaded, without a collection before: that would take
         too long, and hardly any object is garbage.
         """
         self.runner.on_loaded = None
@@ -399,7 +399,7 @@ class Daemon:
         gc.enable()
 
     def _loop_fault(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log a fault that a callback let out; the loop goes on."""
+        """Log an exception that a callback did not handle; the loop goes on."""
         error = context.get("exception")
         self.log.error("an unexpected error in the event loop", what=context.get("message"), exc_info=error)
 

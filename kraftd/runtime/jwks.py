@@ -19,7 +19,7 @@ MIN_REFRESH_MS = 10_000
 
 
 class Jwks:
-    """The key set of one listener; `validate` is what its logins call."""
+    """The key set of one listener; its logins call `validate`."""
 
     def __init__(self, settings: TokenSettings) -> None:
         """Raises ValueError for stores of TLS that cannot be used."""

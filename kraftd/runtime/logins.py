@@ -19,12 +19,12 @@ from kraftd.security.principal_mapping import NoMatchingRule
 from kraftd.security.principals import ANONYMOUS, USER, Principal
 from kraftd.wire.primitives import Buffer
 
-# Hands frames of a connection on: connection, first slot, frames, principal.
+# Passes on frames of a connection: connection, first slot, frames, principal.
 Serve = Callable[[Connection, int, list[memoryview], Principal], None]
 
 
 class Logins:
-    """Sits between the connections of a daemon and the node that serves their requests."""
+    """Passes requests from the connections of a daemon to the node, after their peers are authenticated."""
 
     def __init__(
         self,

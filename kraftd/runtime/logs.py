@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-# structlog imports rich, in a fifth of the start's time, to print tracebacks in a way that is unused here.
+# structlog imports rich for a form of tracebacks that is unused here; that takes a fifth of the start's time.
 _RICH = "rich"
 _hides_rich = _RICH not in sys.modules
 if _hides_rich:
@@ -20,7 +20,7 @@ LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "crit
 
 
 class _Stderr:
-    """Standard error, whose reader may be gone without harm to the controller."""
+    """Standard error; if its reader is gone, the controller continues."""
 
     def write(self, text: str) -> None:
         with suppress(OSError, ValueError):

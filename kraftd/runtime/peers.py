@@ -1,7 +1,7 @@
 """Sends the node's own requests: raft's to the other controllers, the registration to the active one.
 
-Two client ids, as in Kafka's controllers: `raft-client-N` for the quorum, `N` for requests to the active
-controller.
+It uses two client ids, as Kafka's controllers do: `raft-client-N` for the quorum, `N` for requests to the
+active controller.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class QuorumPeers:
 
 
 class ControllerPeer:
-    """Performs AskController; the answer, or its absence, is the event ControllerAnswered."""
+    """Performs SendToController; the answer, or its absence, is the event ControllerAnswered."""
 
     def __init__(
         self, node_id: int, wiring: LoopWiring, times: Times, step: Step, login: NewLogin = None

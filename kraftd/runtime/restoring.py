@@ -1,8 +1,8 @@
 """Fetches a missing checkpoint from the leader before this node serves (KIP-630).
 
-A log that begins behind offset 0 is useless without the checkpoint before it. After a damaged one was moved
+A log that begins behind offset 0 is useless without the checkpoint before it. If a damaged one was moved
 aside, the leader's newest serves as well, if the log reaches back to its end. Meanwhile this node neither
-votes nor counts as fetching, and its log and vote stay: it still holds all that it has acknowledged.
+votes nor counts as fetching. Its log and its vote stay: it still holds all records that it has acknowledged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kraftd.wire.error_code import ErrorCode, error_name
 PATIENCE_S = 20.0  # for a leader's answer: longer than two rounds of elections
 ANSWER_S = 2.0
 PAUSE_S = 0.2
-# From a node that knows the leader to the leader, and again if the epoch has changed meanwhile.
+# A node names the leader; if the epoch has changed meanwhile, that node names another one.
 MAX_REDIRECTS = 4
 
 Address = tuple[str, int]
@@ -44,7 +44,7 @@ Dial = Callable[[str, int], Client]  # connects to a host and a port
 
 
 class NotToBeHad(Exception):
-    """Neither this controller nor the leader that it names sends a snapshot now; the text says why."""
+    """Neither this controller nor the leader that it names sends a snapshot now; the text has the reason."""
 
 
 def open_restored(
@@ -61,8 +61,8 @@ def open_restored(
 
     The node connects as it does to its quorum later: with the TLS and the login of the controller listener.
 
-    Raises StorageError as open_storage does: CheckpointMissing again without another controller to ask.
-    Raises DirectoryProblem if none sends it.
+    Raises StorageError as open_storage does: also CheckpointMissing, if there is no other controller. Raises
+    DirectoryProblem if none sends the checkpoint.
     """
     servers = other_controllers(config, frozenset(own_ports))
     if not servers:

@@ -1,7 +1,7 @@
 """A controller on an asyncio loop: connects sockets, timers and threads to the host's executor.
 
-One event in, its effects out, in order; then every connection with answers is flushed once. It adds to the
-executor what only a real machine has: sockets, threads, and measured times.
+For each event it performs the effects in order, then flushes every connection with answers once. It adds to
+the executor the parts of a real machine: sockets, threads, and measured times.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ class Runner(NodeExecutor):
             self.wire.answered = own
 
     def _read_for_client(self, effect: AnswerFetch) -> int:
-        """Read and answer; returns the bytes read. Records that a snapshot replaced meanwhile are out of
-        range.
+        """Read and answer; returns the bytes read. The answer is OFFSET_OUT_OF_RANGE if a snapshot has
+        replaced the records meanwhile.
         """
         if effect.call.connection_id not in self.wire.by_id:
             return 0

@@ -79,7 +79,7 @@ class OwnLogin(NamedTuple):
 
 
 class TlsUse(NamedTuple):
-    """A source of TLS contexts: a word on its purpose, and the listener whose keys it uses."""
+    """A source of TLS contexts, with its purpose in words, and the listener whose keys it uses."""
 
     name: str
     listener: str
@@ -89,7 +89,7 @@ class TlsUse(NamedTuple):
 class Security:
     """All security of a daemon. Raises SecurityProblem for unusable settings.
 
-    `token_sources` are those of the node's own logins, which another has to keep fresh.
+    `token_sources` are those of the node's own logins; `TokenRefresh` keeps them fresh.
     """
 
     def __init__(

@@ -21,8 +21,8 @@ from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
 from kraftd.wire.errors import ProtocolError
 
-# A tenth of the daemon's share if both want the same core. At the lowest priority a busy machine would make
-# no snapshot for minutes, and the log would grow all the while.
+# It gets a tenth of the daemon's share if both need the same core. At the lowest priority, a busy machine
+# would make no snapshot for minutes, while the log grows.
 LOW_PRIORITY = 10
 DONE, FAILED, ORPHANED = 0, 1, 4
 

@@ -1,4 +1,4 @@
-"""Threads that wait for the disk, so that the event loop never does.
+"""Threads that wait for the disk in place of the event loop.
 
 Group commit without linger: records appended during one sync go with the next. The consensus core requests
 one at a time.
@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 
 class RealDiskThread:
-    """Does jobs one after the other in a thread, which starts with the first. `tell` calls on the event loop.
+    """Does jobs one after the other in a thread, which starts with the first. `notify` calls functions on the
+    event loop.
 
     Any error but a full disk goes to `failed`, and ends the jobs.
     """

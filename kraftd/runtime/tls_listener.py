@@ -1,7 +1,7 @@
 """A TLS listener: each connection's handshake uses the current context, in limited time.
 
-It accepts itself, because an asyncio server keeps its first context. During its handshake a connection counts
-against the limits like any other, and needs little memory.
+It accepts connections itself, because an asyncio server keeps its first context. During its handshake a
+connection counts against the limits like any other, and needs little memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The node's own tokens while the daemon runs: a thread for each source fetches them before they expire.
 
-A token endpoint that does not answer takes nothing from the event loop, nor from other threads' work. While
-there is no token, logins fail with the reason, and the attempts go on.
+A token endpoint that does not answer delays neither the event loop nor other threads. While there is no
+token, logins fail with the reason, and the attempts go on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TokenRefresh:
         self._stopping = threading.Event()
 
     def start(self) -> None:
-        """Fetch a token of each; go on without one that is not there after FIRST_ATTEMPT_S."""
+        """Fetch the first token of each source; go on without those that take longer than FIRST_ATTEMPT_S."""
         attempted = []
         for source in self._sources:
             tried = threading.Event()

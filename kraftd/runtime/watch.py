@@ -1,7 +1,7 @@
 """The daemon's metrics: the current readings, and the listener that serves them.
 
-A module of its own, because the metrics package imports a library that costs time and memory at the start. It
-is loaded only if `kraftd.metrics.listener` is set.
+The metrics package imports a library that costs time and memory at the start, so this module is loaded only
+if `kraftd.metrics.listener` is set.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from kraftd.security.sorted_names import SortedNames
 _DENY_SHIFT = 32
 _ALL = 1 << AclOperation.ALL
 
-# Of the ACLs of one resource pattern, by (principal, host): the bits of allowed operations, and shifted by
-# _DENY_SHIFT those of denied ones.
+# The ACLs of one resource pattern, by (principal, host): the bits of allowed operations and, shifted by
+# _DENY_SHIFT, those of denied ones.
 Rules = dict[tuple[str, str], int]
 
 
@@ -221,7 +221,7 @@ def _mask(rules: Rules, principal: str, host: str) -> int:
 
 
 def _prefixes_of(name: str, names: SortedNames) -> Iterator[str]:
-    """Those of the names that the name begins with, longest first."""
+    """The names that are prefixes of `name`, longest first."""
     candidate = names.last_up_to(name)
     while candidate is not None:
         if name.startswith(candidate):

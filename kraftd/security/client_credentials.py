@@ -1,4 +1,4 @@
-"""A token of one's own by OAuth's grant by client credentials (RFC 6749, 4.4): request and answer.
+"""OAuth's grant of a token by client credentials (RFC 6749, 4.4): request and answer.
 
     headers, body = request(grant)                # to be POSTed to grant.url
     token = read_token(read_answer(status, data, grant), grant.subject_claim)
@@ -25,7 +25,7 @@ MAX_ERROR_LENGTH = 300
 RELOGIN_MS = 10_000  # after a permanent refusal, as Kafka's refreshing login waits
 MIN_WAIT_MS = 100
 _GRANTED = (200, 201)
-# The statuses after which Kafka does not ask again at once.
+# The statuses after which Kafka does not repeat the request at once.
 _PERMANENT = frozenset((400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505))
 _TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")  # the valid characters in an OAUTHBEARER message (RFC 7628)
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
@@ -41,7 +41,7 @@ class RefreshRules(Struct, frozen=True, kw_only=True):
 
 
 class TokenGrant(Struct, frozen=True, kw_only=True):
-    """Where a token is asked for, and as which client. `tls` is None for plain HTTP."""
+    """The token endpoint, and the client for which tokens are requested. `tls` is None for plain HTTP."""
 
     url: str
     client_id: str
@@ -61,7 +61,9 @@ class TokenGrant(Struct, frozen=True, kw_only=True):
 
 
 class GrantRefused(Exception):
-    """There is no token: the text says why and has no secret; `permanent` where asking again helps little."""
+    """There is no token. The text says why and has no secret; `permanent` is true if a repetition would
+    hardly help.
+    """
 
     def __init__(self, reason: str, *, permanent: bool = False) -> None:
         super().__init__(reason)
@@ -99,12 +101,12 @@ def request(grant: TokenGrant) -> tuple[dict[str, str], bytes]:
 
 
 def _form_encoded(text: str) -> str:
-    """As Java's URLEncoder has it, which lets `*` be and not `~`."""
+    """A text as Java's URLEncoder encodes it, which keeps `*` but not `~`."""
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
 def read_answer(status: int, data: bytes, grant: TokenGrant) -> str:
-    """The token's text of an answer. Raises GrantRefused."""
+    """The token in an answer. Raises GrantRefused."""
     if len(data) > MAX_ANSWER_BYTES:
         raise GrantRefused(f"its answer has more than {MAX_ANSWER_BYTES} bytes")
     try:
@@ -125,7 +127,7 @@ def read_answer(status: int, data: bytes, grant: TokenGrant) -> str:
 
 
 def _shown(value: object, grant: TokenGrant) -> str:
-    """What a server says of an error, on one line and short; it may repeat what it was asked with."""
+    """A server's text of an error, cut to one short line; it may repeat parts of the request."""
     text = _UNPRINTABLE.sub(" ", str(value))
     for secret in (grant.client_secret, _form_encoded(grant.client_secret)):
         text = text.replace(secret, "[hidden]")
@@ -154,7 +156,7 @@ def _is_time(value: object) -> bool:
 
 
 def refresh_at_ms(token: Token, now_ms: int, rules: RefreshRules, share: float) -> int:
-    """When a token is to be replaced, as Kafka's refreshing login has it; `share` of the jitter, 0 to 1."""
+    """When to replace a token, as Kafka's refreshing login does; `share` of the jitter is 0 to 1."""
     expires_ms = token.expires_ms
     if now_ms >= expires_ms:
         return now_ms + RELOGIN_MS

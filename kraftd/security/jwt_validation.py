@@ -92,7 +92,7 @@ class KeySet:
 
 
 def _fits(key: Mapping[str, Any], algorithm: str) -> bool:
-    """Return whether a key is for signatures by an algorithm, as far as it says."""
+    """Return whether a key is for signatures by an algorithm, as far as its fields say."""
     return (
         key.get("kty") == KEY_TYPES[algorithm[:2]]
         and key.get("alg", algorithm) == algorithm
@@ -145,7 +145,7 @@ def _login(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Login:
         raise InvalidToken("it expires before it begins")
     if rules.issuer is not None and claims.get("iss") != rules.issuer:
         raise InvalidToken("it is of another issuer")
-    # A token for an audience is for no server that expects none, as in Kafka.
+    # A server that expects no audience refuses tokens with one, as in Kafka.
     audience = claims.get("aud")
     if (audience is not None or rules.audiences) and not _texts(audience) & set(rules.audiences):
         raise InvalidToken("it is for another audience")
@@ -158,7 +158,9 @@ def _login(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Login:
 
 
 def _check_scope(value: object) -> None:
-    """Raises InvalidToken for a blank scope, or one that is named twice. What is no text is no scope."""
+    """Raises InvalidToken for a blank scope, or one that is named twice. A value that is no text is not a
+    scope.
+    """
     if isinstance(value, str | list):
         scopes = [value] if isinstance(value, str) else value
         texts = [one.strip(_JAVA_BLANKS) if isinstance(one, str) else "" for one in scopes]

@@ -16,7 +16,7 @@ _AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 _ACKNOWLEDGED = b"\x01"
 _REFUSED = '{"status":"invalid_token"}'
 
-# The login of a token at a time. Raises InvalidToken.
+# The login of a token at a given time. Raises InvalidToken.
 Validate = Callable[[str, int], Login]
 
 
@@ -30,7 +30,7 @@ class OAuthBearerServer:
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
         if self._refusal is not None:
-            # The client has read the reason, and requests the refusal.
+            # The client has read the reason, and now requests the failure of the login.
             raise SaslFailed(self._refusal, _REFUSED if token == _ACKNOWLEDGED else None)
         try:
             match = _FIRST.fullmatch(token.decode("ascii"))

@@ -68,7 +68,8 @@ def _mapping(rule: str) -> Mapping | None:
 
 
 def _expand(replacement: str, found: re.Match[str]) -> str:
-    """Java's replacement with ``$1``; a number without a group is cut until it has one, else is literal.
+    """Java's replacement with ``$1``: a number without a group loses its last digits until it names one, else
+    it is literal.
 
     Raises NoMatchingRule for a replacement that Java refuses: a ``$`` without a number, or without any group.
     """

@@ -12,7 +12,7 @@ MECHANISMS = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER)
 
 
 class SaslFailed(Exception):
-    """A login failed. `told` is the text for the peer; None for one that reveals nothing.
+    """A login failed. `to_client` is the text for the peer; None for one that reveals nothing.
 
     The exception's own text is for this side's log; it has no secret in it.
     """
@@ -54,7 +54,7 @@ class ClientExchange(Protocol):
     complete: bool
 
     def first(self, now_ms: int) -> bytes:
-        """The first message, which the client sends unasked. Raises SaslFailed."""
+        """The first message, which the client sends without a challenge. Raises SaslFailed."""
 
     def respond(self, challenge: bytes, now_ms: int) -> bytes | None:
         """The next message; None if there is none to send. Raises SaslFailed."""

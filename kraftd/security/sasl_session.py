@@ -82,7 +82,9 @@ class SaslSession:
         self.state = SaslState.HANDSHAKE
 
     def handshake(self, mechanism: str, version: int) -> None:
-        """Begin a login. Raises UnsupportedMechanism, SaslFailed (not the one of before), IllegalSaslStep."""
+        """Begin a login. Raises UnsupportedMechanism, SaslFailed (another mechanism than before),
+        IllegalSaslStep.
+        """
         if self.state not in (SaslState.INITIAL, SaslState.HANDSHAKE, SaslState.COMPLETE):
             raise IllegalSaslStep("SaslHandshake during authentication")
         again = self.state is SaslState.COMPLETE

@@ -1,4 +1,4 @@
-"""Java's names of cipher suites in OpenSSL's words."""
+"""Translates Java's names of cipher suites into OpenSSL's."""
 
 from __future__ import annotations
 

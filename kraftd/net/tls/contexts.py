@@ -55,7 +55,7 @@ class TlsContexts:
         if client_auth not in _CLIENT_AUTH:
             raise ValueError(f"ssl.client.auth={client_auth}: must be one of {', '.join(_CLIENT_AUTH)}")
         context.verify_mode = _CLIENT_AUTH[client_auth]
-        # No session is resumed: each connection needs a certificate that is valid at that time, and a
+        # No session is resumed: each connection needs a certificate that is valid when it opens, and a
         # handshake without tickets costs a third less.
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET

@@ -1,7 +1,7 @@
 """Reads key stores and trust stores into keys and certificates in PEM, for a TLS context.
 
-PEM, PKCS #12 and JKS; a JKS file may hold PKCS #12, as Java's tools write it. Every ValueError names the key
-of the configuration to look at, and no secret.
+PEM, PKCS #12 and JKS; a JKS file may hold PKCS #12, as Java's tools write it. Every ValueError names the
+configuration key at fault, and no secret.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def load_trusted(settings: StoreSettings) -> list[bytes] | None:
 
 
 def _check_keystore(settings: StoreSettings) -> None:
-    """What Kafka's DefaultSslEngineFactory demands of the keys together."""
+    """Check the combination of keys as Kafka's DefaultSslEngineFactory does."""
     if settings.type not in TYPES:
         raise ValueError(f"ssl.keystore.type={settings.type}: one of {', '.join(TYPES)} is expected")
     if settings.key is not None:
@@ -197,7 +197,7 @@ def _identity(key: bytes, certificates: list[x509.Certificate], where: str) -> I
 
 
 def _chain(leaf: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
-    """The leaf and what leads to its root, in order: PKCS #12 keeps a set."""
+    """The leaf and its issuers up to the root, in order: PKCS #12 has them as a set."""
     chain, left = [leaf], list(others)
     while chain[-1].issuer != chain[-1].subject:
         issuer = next((one for one in left if one.subject == chain[-1].issuer), None)
