@@ -1,8 +1,8 @@
 """All addresses change at once: every host restarts with another port (KIP-1347, KAFKA-20427).
 
 The operator has put the new addresses into the bootstrap servers of every file. The log has the old ones, so
-only the bootstrap servers lead to an election. Planned beside the other faults, from dice of its own, in some
-dynamic worlds: all others stay as they are.
+only the bootstrap servers lead to an election. This is planned in some dynamic worlds, from dice of its own,
+so that all other worlds stay the same.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class AdminWorkload(Workload):
         for broker in self.brokers:
             self.world.schedule.after(self.dice.between(1, SECOND), self._beat, broker)
 
-    # --- asking ---
+    # --- requests ---
 
     def _send_request(self, process: Process, kind: str, message: Message, version: int, then: Then) -> None:
         """Send a request to one controller; `then` gets the answer, or None once none is expected."""
@@ -313,7 +313,7 @@ class AdminWorkload(Workload):
         broker.silent_until_us = self.world.schedule.now_us + away_us
 
     def _shut_broker_down(self) -> bool:
-        """The broker asks to shut down: its partitions first get other leaders, if there are any."""
+        """Send a broker's request to shut down: its partitions first get other leaders, if there are any."""
         broker = self.dice.choice(self.brokers)
         if broker.epoch < 0 or broker.shuts_down:
             return False
@@ -354,7 +354,7 @@ class AdminWorkload(Workload):
     def _transaction(self) -> bool:
         """Two topics in a metadata transaction of several batches, which may be ended, aborted or left open.
 
-        No request causes that in this version: a migration, or a controller of Apache Kafka, would.
+        No request causes that in this version; a migration, or a controller of Apache Kafka, does.
         """
         process = self.cluster.leader()
         if not isinstance(process, ControllerProcess) or not process.node.active:

@@ -1,4 +1,5 @@
-"""The client node of a simulated process: requests of readers come as frames, answers are read from its log.
+"""The client node of a simulated process: requests of readers arrive as frames, answers are read from its
+log.
 
 The node is the daemon's (`kraftd.client_node`), and so is its view of the replica (`NodeView`). A replica
 without a controller shows its log, and an image without topics.

@@ -180,7 +180,7 @@ class Cluster:
             self.mend_by_hand(host)
             return True
         if host.was_damaged and files.log.log_end > host.mirror.end:
-            # A crash in the middle of a sync; what it left cannot be read through, and it has not been
+            # A crash in the middle of a sync: its file cannot be read whole, and the sync has not been
             # counted.
             host.disk = host.disk.after_crash(everything_survives)  # and its lock is free
             self.mend_by_hand(host)
@@ -270,7 +270,7 @@ class Cluster:
         self.kill(host)
 
     def mend_by_hand(self, host: Host) -> None:
-        """The operator follows the daemon's log: format the directory anew."""
+        """Format the directory anew, as the daemon's log advises."""
         delay_us = host.dice.between(100 * MS, 5_000 * MS)
         self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
 
@@ -301,7 +301,7 @@ class Cluster:
         self.start(host)
 
     def renew(self, host: Host) -> None:
-        """As `wipe`, of a host on which nothing runs; it stays down."""
+        """Do the same as `wipe` on a host on which nothing runs; it stays down."""
         self.lost.add(host.key)
         host.disk = MemoryDisk()
         host.starts += 1

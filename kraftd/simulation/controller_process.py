@@ -56,7 +56,7 @@ def api_of(message: Message) -> int:
 
 
 class WatchedCore(RaftCore):
-    """The consensus core, with the checkers watching each event and the effects that stay in the node."""
+    """The consensus core; checkers get each event, and the effects that stay in the node."""
 
     process: ControllerProcess
 

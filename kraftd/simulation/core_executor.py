@@ -143,7 +143,9 @@ class CoreExecutor(NotingExecutor):
 
 
 def is_write(event: Event) -> bool:
-    """Return whether it appends records: an append of none is a read, which a full disk does not refuse."""
+    """Return whether an event appends records: an append without any is a read, which a full disk does not
+    prevent.
+    """
     if type(event) is AppendRequested:
         return bool(event.values)
     return type(event) is KRaftVersionUpgradeRequested

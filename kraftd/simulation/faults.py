@@ -94,7 +94,7 @@ class Nemesis:
     # --- processes ---
 
     def _alive(self, dice: SeededDice) -> Host | None:
-        """A running process; the leader more often than by chance."""
+        """A running process; the leader more often than others."""
         alive = self.cluster.alive()
         leader = self.cluster.leader()
         if leader is not None and dice.chance(0.3):

@@ -1,4 +1,4 @@
-"""A replica's directory on a simulated disk: formatted, opened, and changed as the core's effects ask.
+"""A replica's directory on a simulated disk: formatted, opened, and changed by the core's effects.
 
 The storage code is the daemon's; only the disk below differs.
 """

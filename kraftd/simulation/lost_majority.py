@@ -1,12 +1,12 @@
 """Worlds in which a majority of the voters is lost for good, and `kraftd quorum recover` on one survivor.
 
-A first world runs as usual. Then all its hosts lose their power at once, and the directories of most voters
-are gone. The survivor becomes the only voter, by the code of the command, with crashes in the middle of it. A
-second world begins with the survivor, with observers, and with new controllers in the place of the lost ones.
-Sometimes a lost voter returns with its old directory. Committed records may be lost, so the checkers begin
-anew: the survivor's log counts as committed. From then on every invariant holds. A directory that returns
-with a checkpoint of lost records is ahead. Its process must end, or begin anew with a snapshot of the
-leader's, and the operator formats it as the daemon's last line says.
+A first world runs as usual. Then all its hosts lose power at once, and the directories of most voters are
+lost. The command's code makes the survivor the only voter, with crashes in the middle. A second world begins
+with the survivor, with observers, and with new controllers in place of the lost ones. Sometimes a lost voter
+returns with its old directory. Committed records may be lost, so the checkers begin anew: the survivor's log
+counts as committed. From then on every invariant holds. A directory that returns with a checkpoint of lost
+records is ahead. Its process must end, or begin anew with the leader's snapshot. Then the operator formats
+the directory, as the daemon's last line advises.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Remains:
     def __init__(self, first: World, second: World, surveys: dict[int, Survey], voters: list[Host]) -> None:
         self.first, self.second, self.surveys = first, second, surveys
         self.dice = second.dice("lost majority")
-        # Often the one that knows the least: then the lost voters were in epochs unknown to it.
+        # Often the voter with the lowest epoch: then the lost voters were in epochs unknown to it.
         voters.sort(key=self._knows)
         self.survivor: Host = voters[0] if self.dice.chance(0.5) else self.dice.choice(voters)
         self.returning = self._choose_returning()
@@ -129,8 +129,8 @@ class Remains:
     def _choose_returning(self) -> list[Host]:
         """Hosts that keep their directory: observers, and at most one of the lost voters.
 
-        Never a majority of a voter set that one of them knows: nothing on the survivor's disk could prevent
-        their election (docs/operations/losing-nodes.md).
+        They are never a majority of a voter set that one of them knows: nothing on the survivor's disk could
+        prevent their election (docs/operations/losing-nodes.md).
         """
         hosts, mine = self.first.cluster.hosts, self.surveys[self.survivor.id]
         known = set(_keys(mine))
@@ -172,7 +172,7 @@ class Remains:
         return epoch
 
     def move_in(self, epoch: int) -> None:
-        """Put the directories that are left into the second world. Raises StorageError, Violation."""
+        """Put the remaining directories into the second world. Raises StorageError, Violation."""
         first, second = self.first.cluster, self.second.cluster
         for new in second.hosts.values():
             second.renew(new)

@@ -1,7 +1,8 @@
 """The network: connections between processes, and the faults of their messages.
 
-A connection keeps the order of its messages, different ones do not. A message into a cut is lost, or kept
-until the cut heals (as with TCP). Real codecs encode every message in a version that both sides know.
+A connection keeps the order of its messages; messages of different connections have no order. A message into
+a cut is lost, or kept until the cut heals (as with TCP). Real codecs encode every message in a version that
+both sides know.
 """
 
 from __future__ import annotations

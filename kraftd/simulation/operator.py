@@ -1,4 +1,4 @@
-"""The operator of a process: reads its log, counts its lines, and does what they ask for."""
+"""The operator of a process: reads its log, counts its lines, and follows their advice."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ ADMIN_ACTS = (  # in worlds with controllers only
     "create token",
     "expire token",
 )
-# Events that acts and faults should cause.
+# Events that acts and faults are to cause.
 SNAPSHOT_TIMEOUT_MS = 8_000
 CLEAN_INTERVAL_MS = 5_000
 RETRY_SNAPSHOT_MS = 2_000

@@ -1,6 +1,6 @@
 """The ports of a host in virtual time: its timer, its threads, and its child processes.
 
-An action planned for a process happens while it runs: later if it is paused, never after its end.
+An action planned for a process happens only while it runs: after a pause, and never after its end.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class VirtualChild:
 
 
 class VirtualProcesses:
-    """The real processes' code does their work, at a single moment, and sees the state of that moment."""
+    """The code of the real child processes does the work, in one moment and on its state."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

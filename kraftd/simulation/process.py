@@ -1,7 +1,7 @@
 """One run of one replica: the consensus core, its files, and its effects performed in virtual time.
 
-The daemon's own code (`kraftd.host`) performs the effects; only its `ports` are simulated. An effect may be
-the last one before a crash, and a sync takes as long as the disk wants.
+The daemon's own code (`kraftd.host`) performs the effects; only its `ports` are simulated. A crash may follow
+any effect, and the simulated disk decides how long a sync takes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class EffectCrash(BaseException):
 
 
 class Process:
-    """See the module. `ended` is true once it is gone; what still arrives for it is dropped."""
+    """See the module. `ended` is true once the process is gone; later events for it are dropped."""
 
     def __init__(self, world: World, host: Host, config: RaftConfig, files: Files) -> None:
         self.world = world
@@ -188,8 +188,8 @@ class Process:
     def asleep(self, action: Callable[..., None], *arguments: Any) -> bool:
         """Return whether the process is gone or paused; after a pause the action follows.
 
-        What arrives in the moment in which the pause ends follows the start of a process that was to start
-        meanwhile.
+        If a process was to start during the pause, its start comes before anything that arrives when the
+        pause ends.
         """
         if self.ended:
             return True
@@ -253,8 +253,8 @@ class Process:
         """Handle a step that ends before all of its effects are done."""
 
     def _after_step(self) -> None:
-        """Check after all effects of a step. The retry of a write that a full disk refused is no step of the
-        core.
+        """Check after all effects of a step. A repeated write, which a full disk had refused, is no step of
+        the core.
         """
         if self._stepped_ms == self.now_ms:
             self.world.checks.after_step(self)
@@ -287,13 +287,11 @@ class Process:
     # --- files ---
 
     def note_what_is_synced(self) -> None:
-        """Note the work of a thread: bytes written now are durable, and the core is notified a
-        little later.
-        """
+        """Note what a thread's sync has made durable; the core is notified a little later."""
         self.host.mirror.sync(self.files.log.synced_end)
 
     def note_election(self, effect: raft.PersistElection) -> None:
-        """It is durable."""
+        """Note that the election state is durable."""
         self.host.persisted = effect.state.leader_epoch, effect.state.voted_id
 
     def begin_job(self, job: DiskJob[Any]) -> None:

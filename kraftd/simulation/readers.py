@@ -1,7 +1,8 @@
 """Consumers that read the metadata log by fetch sessions from any node, as Kafka's clients do (KIP-227).
 
-A reader has one fetch under way. A fetch without an answer is given up with its connection, and a full fetch
-begins another session. The reader stays with a node for a while and takes its positions to the next one.
+A reader has one fetch under way. The reader abandons a fetch without an answer, with its connection, and
+begins another session with a full fetch. The reader stays with a node for a while and takes its positions to
+the next one.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.simulation.checkers.fetch_sessions import (
     METADATA,
     PartitionKey,
-    SessionChecker,
     Reported,
+    SessionChecker,
     Wanted,
     partitions_of,
     reported_of,
@@ -63,7 +64,7 @@ class FetchCall:
 
 
 class SessionReader:
-    """One consumer. `asked` are the partitions of its session as it asked for them last."""
+    """One consumer. `requested` are the partitions of its session, as in its last requests."""
 
     def __init__(self, readers: Readers, number: int) -> None:
         self.readers = readers
@@ -87,7 +88,7 @@ class SessionReader:
         self.requested: dict[PartitionKey, FetchTopic] = {}
         self.known: dict[PartitionKey, Reported] = {}
 
-    # --- asking ---
+    # --- requests ---
 
     def go_on(self) -> None:
         """Send the next fetch, to another node now and then."""
@@ -107,7 +108,7 @@ class SessionReader:
         world.schedule.after(self.dice.between(1, 2 * gap_us), self.go_on)
 
     def move(self) -> None:
-        """Go to any running node and leave the session at the former one behind."""
+        """Go to any running node; the session at the former one stays open."""
         cluster = self.world.cluster  # a node that is ahead may return lost records until it ends
         alive = [host.process for host in cluster.alive() if not cluster.is_ahead(host)]
         self._hang_up()
@@ -178,16 +179,16 @@ class SessionReader:
             self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Give the fetch up: the next is a full one, which names the session that it replaces."""
+        """Abandon the fetch: the next one is full, and names the session that it replaces."""
         self._hang_up()
         self.session_epoch = 0
         self.known = {}
         self._later()
 
-    # --- being answered ---
+    # --- answers ---
 
     def take_in(self, call: FetchCall, message: FetchResponse) -> None:
-        """The answer has come."""
+        """Handle an answer."""
         if self.call is not call:
             return
         self.call = None
@@ -247,7 +248,7 @@ class SessionReader:
 
 
 class Readers:
-    """The readers of a world, and what carries their requests: connections of their own."""
+    """The readers of a world, and the connections that carry their requests."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -267,7 +268,7 @@ class Readers:
         self.running = False
 
     def have_read(self, end: int) -> bool:
-        """Return whether every reader has read that far."""
+        """Return whether every reader has read up to that offset."""
         return all(reader.offset >= end for reader in self.readers)
 
     def next_number(self) -> int:

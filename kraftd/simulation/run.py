@@ -22,7 +22,7 @@ HOUR_US = 3600 * SECOND
 class Outcome(Struct):
     """The outcome of one seed, in a world of whole `controllers` or of consensus cores alone.
 
-    `invariant` is None where all held; `kinds` counts faults, acts and what they led to.
+    `invariant` is None if all held; `kinds` counts faults, acts and their consequences.
     """
 
     seed: int
@@ -102,7 +102,8 @@ def run_seeds(
     short: bool = False,
     kind: Callable[[int], Outcome] | None = None,
 ) -> Iterator[Outcome]:
-    """Run `count` seeds from `first` on, in as many processes as there are jobs; outcomes as they come.
+    """Run `count` seeds from `first` on, in as many processes as there are jobs; yields outcomes in order of
+    completion.
 
     `kind` is the function that runs a seed.
     """

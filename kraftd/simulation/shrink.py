@@ -1,4 +1,4 @@
-"""Making a failure small: the fewest planned faults after which the same invariant still breaks.
+"""Shrinks a failure to the fewest planned faults that still break the same invariant.
 
 Faults draw from numbers of their own, so removing one does not change the others.
 """

@@ -22,7 +22,9 @@ def register_value(key: str, value: str) -> bytes:
 
 
 def first_value() -> bytes:
-    """The record that sets the versions of all others; without it there are no snapshots."""
+    """The record of metadata.version, which determines the versions of all others; without it there are no
+    snapshots.
+    """
     return encode_record(VersionedRecord(FeatureLevelRecord(METADATA_VERSION, LATEST_PRODUCTION), 0))
 
 

@@ -1,4 +1,4 @@
-"""Protocols through which the parts of a world see it and each other, without importing the whole.
+"""Protocols by which the parts of a world use it and each other, without importing the whole.
 
 The world is made last (`world`), of parts that refer to it. Those below `cluster` know hosts and processes by
 these protocols. Parts that are composed of others later are `Any` here: the importing module above knows

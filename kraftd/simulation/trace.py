@@ -18,7 +18,7 @@ _FLUSH_BYTES = 1 << 16
 
 
 class Trace:
-    """The digest, the number of events, and how often each kind of thing occurred.
+    """The digest, the number of events, and the number of occurrences of each kind.
 
     An event is a step of a replica (an event that it receives) or a performed effect of a replica.
     """

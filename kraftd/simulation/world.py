@@ -31,7 +31,7 @@ from kraftd.types import OffsetAndEpoch
 class World:
     """One seed's world. `run` it once.
 
-    `faults` replaces the planned faults (shrinking); `tell` receives the trace as text, line by line; a
+    `faults` replaces the planned faults (shrinking); `echo` receives the trace as text, line by line; a
     `short` world has shorter phases.
     """
 

@@ -1,4 +1,4 @@
-"""S5, S6, S7, S8, S14: what is committed, by which leader, and that it stays so everywhere."""
+"""S5, S6, S7, S8, S14: which records are committed, by which leader, and that they stay so everywhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CommitChecker(Checker):
         return {raft.HighWatermarkMoved: self.moved, raft.ResetLog: self._resetting}
 
     def known_before(self, end: int) -> None:
-        """Begin with a log, all of which counts as committed."""
+        """Begin with a log whose records all count as committed."""
         self._ends[0] = end
 
     def shown(self, process: Process) -> int:
@@ -137,7 +137,7 @@ class CommitChecker(Checker):
         if epoch not in self._led:
             self._led.add(epoch)
             self._complete(process)
-        # A leader may show its followers less than it knew before as a follower.
+        # A leader may report less to its followers than it knew as a follower.
         if role.high_watermark != self._shown.get(epoch, -1):
             if role.high_watermark < self._shown.get(epoch, -1):
                 self.fail("S7", f"{process!r} shows {role.high_watermark} after {self._shown[epoch]}")
@@ -146,7 +146,7 @@ class CommitChecker(Checker):
     def _complete(self, process: Process) -> None:
         """S5: a new leader has everything that was committed in earlier epochs.
 
-        A leader that learns late of its votes may come after the leader of a later epoch; it commits nothing.
+        A leader whose votes arrive late may follow the leader of a later epoch; it commits nothing.
         """
         epoch = process.core.epoch
         end = max((end for other, end in self._ends.items() if other < epoch), default=0)

@@ -100,8 +100,8 @@ class ControllerChecker(Checker):
     def config_read(self, process: Process, operation: ConfigOperation, value: str) -> None:
         """C2: no client sees a value that could still be undone.
 
-        A leader that does not know of its successor yet may show an old value, as Apache Kafka's do. So may a
-        node that takes no decisions. A value from the newest active controller must fit the order.
+        A leader that does not know its successor yet may answer with an old value, as in Apache Kafka. So may
+        a node that takes no decisions. A value from the newest active controller must fit the order.
         """
         operation.value = value
         if value and value not in self.records.configs.get(operation.key, ()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 Value = bool | str
-# begin, end (None: open forever), value seen (None: any, and an open step may never happen), value left
+# begin, end (None: open forever), value seen (None: any; then an open step may never happen), value written
 Step = tuple[int, int | None, Value | None, Value]
 History = list[Step]
 
@@ -31,7 +31,7 @@ def linearizable(history: History, first: Value = False) -> bool:
         seen.add((done, value))
         if len(seen) > MAX_STATES:
             return True
-        # Nothing that began after the first open answer came may go before it.
+        # A step that began after another one's answer cannot come before it.
         horizon: int | None = None
         for i in range(count):
             began, ended, _, _ = steps[i]

@@ -1,4 +1,4 @@
-"""L1-L6 and S15: what must eventually happen once there are no more faults."""
+"""L1-L6 and S15: the events that must follow once there are no more faults."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Liveness:
         )
         self._await_agreement()
         self.settled_us = schedule.now_us - started_us
-        # What was on its way when the world healed may be a lost connection that moves the epoch yet.
+        # A loss of a connection that was under way when the world healed may still raise the epoch.
         schedule.run_until(max(schedule.now_us, started_us + SLOWEST_US))
         self._await_agreement()
         self._await_readers()
@@ -105,7 +105,7 @@ class Liveness:
         return None
 
     def _await_agreement(self) -> None:
-        """L4: all replicas catch up; slow syncs and small fetches are no fault while that goes on."""
+        """L4: all replicas catch up, which slow syncs and small fetches may delay."""
         for windows_left in reversed(range(MAX_SETTLE_WINDOWS)):
             before = self._high_watermarks()
             try:
@@ -169,7 +169,7 @@ class Liveness:
         )
 
     def _await_readers(self) -> None:
-        """S20: the readers get to see all that is committed by now. Damage may keep it from them."""
+        """S20: the readers read everything that is committed by now, unless damage prevents it."""
         end, readers, hosts = self.world.committed.end, self.world.readers, self.cluster.hosts.values()
 
         def have_read() -> bool:
@@ -228,7 +228,7 @@ class Liveness:
             for voter in voters
             if voter.key.id != leader.id and matches(voter.key, hosts[voter.key.id].key)
         ]
-        # One of them less, and itself: a majority still? Without pre-votes every candidate disturbs.
+        # A majority must remain without that voter and the leader. Without pre-votes any candidate disturbs.
         if not others or len(others) * 2 <= len(voters) or world.options.old_versions:
             return
         epoch, schedule, cut = leader.core.epoch, world.schedule, world.network.cut
@@ -248,7 +248,7 @@ class Liveness:
             raise Violation("S15", f"{one} lost its link to {leader!r}, the epoch was {epoch}: now {now!r}")
 
     def _same_logs(self) -> None:
-        """S6 to the end, C2: every log holds what was committed, and each acknowledged append once."""
+        """S6 at the end, and C2: every log holds all committed records, and each acknowledged append once."""
         world = self.world
         committed = world.committed
         self._await("L4", self._have_all, "not everybody has what is committed")

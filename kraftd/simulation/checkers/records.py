@@ -251,7 +251,7 @@ class RecordChecker(Checker):
             self.fail("C5", f"{where}: nobody is left")
 
     def batch_ends(self, entry: Entry) -> None:
-        """C5, after the whole batch: no decision is cut by its end."""
+        """C5, after the whole batch: a batch holds whole decisions."""
         image = self.image
         brokers = image.brokers
         for broker_id, where in self._joined:

@@ -33,7 +33,7 @@ class Committed(NamedTuple):
 
 
 class Replayed:
-    """A prefix of the committed log as an image. `told`, if given, gets each record first."""
+    """A prefix of the committed log as an image. `records_checked`, if given, gets each record first."""
 
     def __init__(self, static_voters: VoterSet, records_checked: RecordChecker | None = None) -> None:
         self.image = Image()

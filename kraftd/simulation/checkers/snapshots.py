@@ -93,7 +93,7 @@ class SnapshotChecker(Checker):
     def scrubbed(self, process: Process, found: set[str]) -> None:
         """D3: a scrub finds all damage, and nothing else.
 
-        It may leave out what is to be cut off the log, and is on the disk still.
+        It may leave out records that the log has truncated, but the disk still has.
         """
         damaged = process.host.damaged
         ends = {segment.path(): segment.end_position for segment in process.files.log.segments}
