@@ -57,7 +57,7 @@ def is_sound(checkpoint: CheckpointFile) -> bool:
 
 
 def read_header(checkpoint: CheckpointFile) -> CheckpointHeader:
-    """Raises InputError where the first batch cannot be read."""
+    """Read the first batch of a checkpoint. Raises InputError if it cannot be read."""
     timestamp_ms, kraft_version, voters = None, 0, None
     file = StoredFile(checkpoint.path)
     try:
@@ -80,8 +80,7 @@ def read_header(checkpoint: CheckpointFile) -> CheckpointHeader:
 
 
 def _has_footer(plan: SegmentPlan) -> bool:
-    """Return whether a checkpoint ends as one that was written to its end: with a control batch that is not
-    its first."""
+    """Return whether a checkpoint was written to its end, a control batch that is not its first."""
     if not plan.splits:
         return False
     split = plan.splits[-1]

@@ -65,7 +65,7 @@ BUILDER = _load_builder()
 class Decoder:
     """Collects rows of the columns of a schema. columns=False decodes record by record, which is slower.
 
-    types and topic_ids, unless None, name the only records wanted.
+    types and topic_ids, unless None, select the wanted records.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class InputError(Exception):
-    """A path that cannot be read as what it should be; the message names path, offset and remedy."""
+    """A path cannot be read in the expected format; the message names path, offset and remedy."""
 
 
 def damaged(path: str, position: int, reason: str, offset: int | None = None) -> InputError:

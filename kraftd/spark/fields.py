@@ -1,7 +1,7 @@
 """The columns of a record: Kafka's field names in snake_case, one column for a field that several types
 share.
 
-A column has one type, so four fields that would contradict another of the same name are called otherwise
+A column has one type, so four fields whose type differs from another's of the same name are renamed
 (`RENAMED`). The secrets of SCRAM credentials have no column (`SECRET`).
 """
 
@@ -127,5 +127,5 @@ def record_schema() -> pa.Schema:
 
 @cache
 def source_schema() -> pa.Schema:
-    """What the data source gives: the columns of `records`, and `damage`."""
+    """The columns of the data source: those of `records`, and `damage`."""
     return record_schema().append(DAMAGE)

@@ -1,5 +1,6 @@
-"""Whether a process writes to a directory while it is read: the holder of the lock that Kafka's nodes and
-kraftd's take on `.lock`."""
+"""Finds the process that uses a directory while it is read: Kafka's and kraftd's nodes hold a lock on
+`.lock`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _FLOCK = "@hhqqi"
 
 
 def lock_holder(path: str) -> int | None:
-    """The id of the process that holds a local directory, or that of which path is a part; None if there is
+    """The id of the process that holds a local directory, or the one that contains path; None if there is
     none, or if it is unknown.
 
     It only queries the lock, so that a node that starts meanwhile gets it.

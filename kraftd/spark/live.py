@@ -3,9 +3,9 @@
     rows = read_live(spark, "127.0.0.1:9092")            # or stream=True
     rows.where("type = 'ConfigRecord'").show()
 
-The connector is not part of PySpark: give its jars to the session (docs/spark.md says which). It shows
-records and neither their batches nor their epochs: `epoch` and `batch_offset` are null, control records do
-not come.
+The connector is not part of PySpark: give its jars to the session (docs/spark.md names them). It returns
+records without their batches and epochs: `epoch` and `batch_offset` are null, and there are no control
+records.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_live(
 
 
 def live_cluster_id(session: SparkSession, bootstrap_servers: str) -> str:
-    """The id of the cluster behind a listener. Raises InputError where it cannot be asked."""
+    """The id of the cluster behind a listener. Raises InputError if it does not answer."""
     jvm: Any = session.sparkContext._jvm
     properties = jvm.java.util.Properties()
     for name, value in {"bootstrap.servers": bootstrap_servers, "default.api.timeout.ms": "10000"}.items():
@@ -75,7 +75,7 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         values = batch.column("value").to_pylist()
         first = 0
         for at in range(1, len(offsets) + 1):
-            # What follows one another and has one time is decoded as the batch that it may well have been.
+            # Consecutive records with the same time are decoded together: they probably were one batch.
             if at == len(offsets) or offsets[at] != offsets[at - 1] + 1 or times[at] != times[first]:
                 _add(decoder, values[first:at], offsets[first], times[first])
                 first = at

@@ -1,5 +1,5 @@
 """Parquet that tasks write themselves, by Arrow: decoded columns never become rows of Spark, which would cost
-far more than decoding does (docs/spark.md has figures).
+far more than the decoding (docs/spark.md has figures).
 
 A task writes a file under a name of its attempt and reports it to the driver. A dataset is the reported
 files: those of failed or superseded attempts are deleted before the directory gets its name.
@@ -67,7 +67,7 @@ def write_splits(session: SparkSession, tasks: Sequence[SplitPartition], job: Jo
 
 
 def commit(session: SparkSession, unfinished: str, directory: str, names: Collection[str]) -> None:
-    """Replace a directory by another, of which only the named files stay."""
+    """Replace a directory by another one, which keeps only the named files."""
     delete_files(unfinished, [name for name, _ in list_files(unfinished) if name not in names])
     write_bytes(join(unfinished, SUCCESS), b"")
     move(session, unfinished, directory)

@@ -1,6 +1,6 @@
-"""How a log is split into byte ranges that begin and end with a batch, without reading its records.
+"""Splits a log into byte ranges that begin and end with a batch, without reading its records.
 
-A segment's sparse index has positions of batches, which count if a plausible header is there; otherwise
+A segment's sparse index has positions of batches, which are used if a plausible header is there; otherwise
 headers are walked. The end of a segment is always walked, because it determines the end of the log.
 """
 
@@ -44,7 +44,7 @@ class Split:
 
 @dataclass(frozen=True)
 class TornTail:
-    """Bytes at the end of a file that are no whole batch: left by a crash, or by a writer at work."""
+    """Bytes at the end of a file that are no whole batch: from a crash, or from a write in progress."""
 
     path: str
     position: int

@@ -1,7 +1,7 @@
 """The input of the column builder in C: the wanted columns, and a plan for every record type and version.
 
 A plan is ((fields of the body), (tagged fields), column of the unknown ones); a field is (kind, array,
-nullable, column, tag, default, is the topic id, plan of its struct), a column -1 where none is wanted.
+nullable, column, tag, default, is the topic id, plan of its struct), a column of -1 is not wanted.
 """
 
 from __future__ import annotations

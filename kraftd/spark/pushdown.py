@@ -1,6 +1,6 @@
 """Filters of a query that reduce reading: on offset, timestamp_ms, type and topic_id.
 
-Spark also applies every filter itself, so those here may be inexact, but never too strict.
+Spark applies every filter again, so filters here may pass too many rows, but must not drop wanted ones.
 """
 
 from __future__ import annotations

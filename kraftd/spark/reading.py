@@ -111,7 +111,9 @@ def keep_damage(decoder: Decoder, file: StoredFile, start: int, stop: int, reaso
 
 
 def _note(decoder: Decoder, split: Split, position: int, offset: int, reason: str, permissive: bool) -> None:
-    """Whole batches that do not follow one another: an error, or a row of damage without bytes."""
+    """Report whole batches that do not follow one another: raise an error, or add a row of damage without
+    bytes.
+    """
     if not permissive:
         raise damaged(split.path, position, reason, offset)
     decoder.add_damage(split.path, position, reason, b"", 0)

@@ -1,8 +1,8 @@
 """The committed offsets of a log, from one replica or several.
 
-The high watermark is not on disk. Of several replicas the log is that of the one with the latest epoch and,
-within it, the highest offset. Records are committed if a majority of the voters holds them, record for
-record, or a checkpoint covers them. With fewer voters than a majority no more can be proved: then those that
+The high watermark is not on disk. Of several replicas, the one with the latest epoch and, within it, the
+highest offset has the log. Records are committed if a majority of the voters holds them, record for record,
+or a checkpoint covers them. With fewer voters than a majority no more can be proved: then the records that
 all given replicas share count.
 """
 
@@ -103,7 +103,7 @@ def plan_log(replica: Replica, split_bytes: int | None = None, *, permissive: bo
         raise InputError(f"{log.gaps[0]}; mode PERMISSIVE reads what is there")
     for at, (before, after) in enumerate(pairwise(plans), 1):
         if before.end_offset != after.segment.base_offset and after.splits:
-            # The task that reads on meets the gap there, and keeps a row of it.
+            # The task that reads on from there finds the gap, and adds a row for it.
             first = replace(after.splits[0], first_offset=before.end_offset)
             plans[at] = replace(after, splits=(first, *after.splits[1:]))
     return replace(log, plans=tuple(plans))
@@ -133,7 +133,7 @@ def committed_log(
     if high_watermark is not None:
         return CommittedLog(chosen, min(end, high_watermark), tuple(notes))
     end, unproved = _majority_end(chosen, logs)
-    # A checkpoint is made of committed records, so that it proves what it covers.
+    # A checkpoint is made of committed records, so all records that it covers are committed.
     covered = (log.checkpoint_end_offset for log in logs)
     end = max(end, *(offset for offset in covered if offset <= chosen.end_offset), 0)
     if unproved is not None:
@@ -150,8 +150,8 @@ def committed_log(
 
 
 def _majority_end(chosen: ReplicaLog, logs: Sequence[ReplicaLog]) -> tuple[int, str | None]:
-    """Below which offset a majority of the voters holds the chosen log, and None; with too few voters what
-    all replicas hold, and the voters there are in words.
+    """The offset below which a majority of the voters holds the chosen log, and None. With too few voters,
+    the offset below which all replicas hold it, and a text about the voters present.
 
     Observers do not count, and two directories of one voter count once.
     """
@@ -203,7 +203,7 @@ def _walked_epochs(log: ReplicaLog) -> Epochs:
 
 
 def _agreed_end(a: ReplicaLog, a_epochs: Epochs, b: ReplicaLog, b_epochs: Epochs) -> int:
-    """Below which offset two logs hold the same records: the same epoch at the same offset (S4)."""
+    """The offset below which two logs hold the same records: the same epoch at the same offset (S4)."""
     end = min(a.end_offset, b.end_offset)
     start = max(a.start_offset, b.start_offset)
     for offset in sorted({start, *(first for _, first in a_epochs + b_epochs)}):

@@ -1,5 +1,6 @@
 """Records as rows, one at a time, by the codec of `kraftd.wire`: for control records, for a batch that the
-column builder refuses, and for a machine where it could not be built."""
+column builder refuses, and where the builder does not exist.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark as the commands start it: quiet, on loopback, with the data source `kraft`."""
+"""Starts Spark for the commands: quiet, on loopback, with the data source `kraft`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start_session(master: str | None, name: str = "kraftd-spark", *, jars: str |
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if not session.sparkContext.getConf().contains(SHUFFLE_PARTITIONS):
-        # Spark's 200 are for clusters; what is too little for one task is put together again while it runs.
+        # Spark's 200 partitions suit clusters; it merges the smallest ones at run time.
         session.conf.set(SHUFFLE_PARTITIONS, str(4 * session.sparkContext.defaultParallelism))
     register(session)
     return session

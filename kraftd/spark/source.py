@@ -1,7 +1,7 @@
 """`spark.read.format("kraft")`: segments of the metadata log, and checkpoints, as rows of their records.
 
-A path that is a checkpoint is read as what it holds, its offsets counted from 0; any other as the committed
-log. A narrower schema than the source's own spares decoding the columns that it leaves out.
+A path of a checkpoint is read as its records, with offsets counted from 0; any other as the committed log.
+With a narrower schema than the source's own, the omitted columns are not decoded.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def size_of(path: str) -> int:
 
 
 def read_bytes(path: str) -> bytes | None:
-    """All of a small file; None where it does not exist."""
+    """The content of a small file; None if it does not exist."""
     if kind_of(path) != "file":
         return None
     file = StoredFile(path)
@@ -86,7 +86,7 @@ def read_bytes(path: str) -> bytes | None:
 
 
 def open_output(path: str) -> NativeFile:
-    """A new file to write, with the directories above it. It is there when it is closed."""
+    """Open a new file for writing, and make its directories. The file exists once it is closed."""
     system, name = _resolve(path)
     try:
         system.create_dir(split_name(name)[0], recursive=True)
@@ -96,7 +96,7 @@ def open_output(path: str) -> NativeFile:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """A small file, in place of the one that was there."""
+    """Write a small file, in place of an existing one."""
     with open_output(path) as stream:
         stream.write(data)
 

@@ -1,9 +1,8 @@
 """`spark.readStream.format("kraft")`: the committed log as it grows, with exact offsets.
 
-An offset is the next log offset to read and the epoch of the record before it. A torn tail is not an end:
-it is read once it is whole. The query ends with an error if the log no longer holds what was read, or a later
-leader's records replaced them; that of one replica alone can happen to be truncated, that of a majority
-cannot.
+An offset is the next log offset to read and the epoch of the record before it. A torn tail is read once it is
+whole. The query ends with an error if the log no longer holds records that were read, or a later leader's
+records have replaced them. The log of a single replica may be truncated so; that of a majority cannot.
 """
 
 from __future__ import annotations

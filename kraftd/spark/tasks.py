@@ -1,4 +1,4 @@
-"""The tasks of a read, batch or streaming: one for each split that has something of what is wanted."""
+"""The tasks of a read, batch or streaming: one for each split that may hold wanted records."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class SplitPartition(InputPartition):
 def plan_tasks(
     splits: Sequence[Split], wanted: Wanted, first: int, last: int, *, tail: bool = False
 ) -> list[SplitPartition]:
-    """The tasks that read what is wanted of offsets first to last; with tail also what is torn behind last,
-    where mode PERMISSIVE keeps it."""
+    """The tasks that read the wanted records of offsets first to last; with tail also the torn tail behind
+    last, if mode PERMISSIVE keeps it.
+    """
     first, last = max(first, wanted.first_offset), min(last, wanted.last_offset)
     bounded = Wanted(
         first,

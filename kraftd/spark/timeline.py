@@ -72,8 +72,9 @@ class Timeline:
         return redacted(_of_types(rows, types).select(*columns))
 
     def damage(self) -> DataFrame:
-        """What mode PERMISSIVE could not decode, of the log and of the checkpoints that are read. Such a row
-        has no offset."""
+        """The parts of the log, and of the checkpoints that are read, that mode PERMISSIVE could not decode.
+        Such a row has no offset.
+        """
         if self._staged is None:
             found = [self._read(self.source.replica.path, ["damage"], 0)]
         else:
@@ -105,8 +106,8 @@ class Timeline:
     def stage(self, directory: str, records: str | None = None, *, history: bool = True) -> None:
         """Decode once, into Parquet in a directory that the workers share; later reads use it.
 
-        records is where the whole log lies already. With history false only what `state` reads is decoded.
-        The directory is the caller's to delete.
+        records is a dataset that holds the whole log already. With history false only the records that
+        `state` reads are decoded. The caller deletes the directory.
         """
         newest, first = self.newest_checkpoint, self.first_checkpoint
         if records is None:
@@ -131,17 +132,18 @@ class Timeline:
         return self.session.read.schema(from_arrow_schema(schema)).parquet(path)
 
     def state(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame:
-        """The shortest history that makes the state: the newest checkpoint, and the log behind it."""
+        """The shortest history that yields the state: the newest checkpoint, and the log behind it."""
         return self._history(self.newest_checkpoint, columns, types)
 
     def history(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame:
-        """All that is known of the past: the checkpoint at which the log begins, and the whole log."""
+        """The whole known history: the checkpoint at which the log begins, and the log."""
         return self._history(self.first_checkpoint, columns, types)
 
     @cached_property
     def newest_checkpoint(self) -> CheckpointFile | None:
-        """The newest checkpoint within the end; None where the log holds all there was. Mode PERMISSIVE
-        passes over those that are damaged, as long as there is another way."""
+        """The newest checkpoint within the end; None if there is none, and the log begins at offset 0. Mode
+        PERMISSIVE skips damaged ones as long as another one, or the whole log, can replace them.
+        """
         found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
         unsound = [each for each in self.unsound_checkpoints if each != self.first_checkpoint]
         found = [each for each in found if each not in unsound]
@@ -169,7 +171,7 @@ class Timeline:
         return (self.source.start_offset if first is None else first.end_offset) - 1
 
     def checkpoints(self) -> list[CheckpointFile]:
-        """Those whose end lies within the log, the bootstrap checkpoint of offset 0 left out."""
+        """The checkpoints whose end lies within the log, without the bootstrap checkpoint of offset 0."""
         start = self.source.start_offset
         return [
             each
@@ -213,7 +215,7 @@ class Timeline:
         """First and last offset of each transaction that was aborted or is not ended; None where there is
         none.
 
-        The markers alone are sorted in one place: two records a transaction.
+        Only the markers, two records a transaction, are sorted in one task.
         """
         order = Window.orderBy("offset")
         markers = (
@@ -255,7 +257,7 @@ def _schema(columns: Sequence[str]) -> object:
 
 
 def last_known(column: Column | str, *keys: str, before: bool = False) -> Column:
-    """The last value that is not null, by offset within the keys; before leaves the row itself out."""
+    """The last value that is not null, by offset within the keys; with before, without the row itself."""
     window = Window.partitionBy(*keys).orderBy("offset")
     window = window.rowsBetween(Window.unboundedPreceding, -1 if before else 0)
     return F.last(column, ignorenulls=True).over(window)

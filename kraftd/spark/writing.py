@@ -1,4 +1,4 @@
-"""A data frame as a dataset that replaces the one before: whole, or not at all."""
+"""Writes a data frame as a dataset that replaces an existing one, completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def replace_dataset(rows: DataFrame, path: str, partition_by: tuple[str, ...] = 
 
 
 def move(session: SparkSession, source: str, target: str) -> None:
-    """Put a directory in another's place."""
+    """Replace a directory by another one."""
     delete(session, target)
     path = _java(session).org.apache.hadoop.fs.Path
     if not _file_system(session, target).rename(path(source), path(target)):

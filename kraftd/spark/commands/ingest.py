@@ -1,4 +1,4 @@
-"""`kraftd-spark ingest`: the log as it grows, into a dataset that is appended to."""
+"""`kraftd-spark ingest`: appends the growing log to a dataset."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def ingest_command(
 
 
 def append_batch(rows: DataFrame, directory: str) -> None:
-    """Write a batch as a directory named after its first offset, in place of what was there from that
-    offset on.
+    """Write a batch as a directory named after its first offset, in place of all directories from that offset
+    on.
 
-    Spark repeats an unfinished batch with the same offsets, so this may be done twice.
+    Spark repeats an unfinished batch with the same offsets, so this may run twice.
     """
     session = rows.sparkSession
     unfinished = join(directory, ".unfinished")

@@ -58,7 +58,7 @@ def input_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Ca
 def find_log(
     inputs: Sequence[str], mode: str, high_watermark: int | None
 ) -> tuple[list[Replica], CommittedLog]:
-    """The replicas and their committed log; what a person should know of it goes to stderr."""
+    """The replicas and their committed log; notes for the user go to stderr."""
     replicas = find_replicas(inputs)
     log = committed_log(replicas, permissive=mode == "permissive", high_watermark=high_watermark)
     for note in notes_of(replicas, log):
@@ -67,7 +67,7 @@ def find_log(
 
 
 def notes_of(replicas: Sequence[Replica], log: CommittedLog) -> list[str]:
-    """What a person should know of the input, though nothing is wrong with what is read."""
+    """Notes for the user about the input, which are no faults of the records read."""
     notes = list(log.notes)
     for replica in replicas:
         process = lock_holder(replica.path)

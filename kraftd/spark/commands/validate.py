@@ -78,7 +78,7 @@ def validate_command(
 
 
 def _difference(check: Callable[[], str | None]) -> str | None:
-    """What a check found; damage that it met is a finding, too."""
+    """The finding of a check, None without one; damage counts as a finding."""
     try:
         return check()
     except InputError as error:

@@ -1,2 +1,4 @@
-"""`kraftd-spark report`: one page about a cluster's history, with plots, that needs nothing else to be
-read."""
+"""`kraftd-spark report`: one HTML page about a cluster's history, with plots, which needs no other file.
+
+Public: `page.make_page`. `figures` computes the numbers from a timeline, `plots` draws them as SVG.
+"""

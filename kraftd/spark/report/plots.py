@@ -1,4 +1,4 @@
-"""Plots as SVG text to stand within a page."""
+"""Plots as SVG text, to be embedded in a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rows = Sequence[dict[str, Any]]
 
 
 def steps(rows: Rows, value: str, label: str, by: str | None = None) -> str:
-    """A value that holds until the next row, a line for each value of the column by."""
+    """A step plot: a value holds until the next row; each value of the column `by` has a line."""
     figure, axes = _axes(label)
     for name, of_it in _grouped(rows, by).items():
         axes.step([_at(row) for row in of_it], [row[value] for row in of_it], where="post", label=name)
@@ -24,7 +24,7 @@ def steps(rows: Rows, value: str, label: str, by: str | None = None) -> str:
 
 
 def bars(rows: Rows, value: str, label: str, by: str) -> str:
-    """Counts of each part of time, stacked by a column."""
+    """A bar plot: the counts of each part of time, stacked by the column `by`."""
     figure, axes = _axes(label)
     floor: dict[datetime, int] = {}
     times = sorted({_at(row) for row in rows})

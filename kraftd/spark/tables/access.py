@@ -1,4 +1,6 @@
-"""What is kept by name: configs, ACLs, client quotas, SCRAM users, features, producer id blocks."""
+"""The tables of state that is stored by name: configs, ACLs, client quotas, SCRAM users, features, producer
+id blocks.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ TOPIC = 2
 
 
 def name_of(column: str, names: dict[int, str]) -> Column:
-    """The name of a number, and the number itself where it has none."""
+    """The name of a number; the number itself if it has none."""
     pairs = [F.lit(part) for pair in names.items() for part in pair]
     return F.coalesce(F.create_map(*pairs)[F.col(column)], F.col(column).cast("string"))
 
@@ -67,7 +69,7 @@ def configs(timeline: Timeline) -> DataFrame:
 
 
 def removed_names(timeline: Timeline) -> DataFrame:
-    """The name of each removed topic, and the last offset at which one of that name went."""
+    """The name of each removed topic, and the offset of the last removal of a topic of that name."""
     rows = timeline.state(["offset", "type", "topic_id", "name"], [CREATED, REMOVED])
     lives = rows.groupBy("topic_id").agg(
         F.max("name").alias("removed_name"),
@@ -122,7 +124,7 @@ def quotas(timeline: Timeline) -> DataFrame:
 
 
 def scram_users(timeline: Timeline) -> DataFrame:
-    """The state table `scram_users`: that there is a credential, never what it is."""
+    """The state table `scram_users`: the existing credentials, never their keys."""
     rows = timeline.state(
         ["offset", "type", "name", "mechanism", "iterations"],
         ["UserScramCredentialRecord", "RemoveUserScramCredentialRecord"],

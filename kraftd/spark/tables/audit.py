@@ -1,4 +1,6 @@
-"""Admin operations in the order in which they took effect. The log does not name the principal that asked."""
+"""Admin operations in the order in which they took effect. The log does not name the principal of an
+operation.
+"""
 
 from __future__ import annotations
 
@@ -115,8 +117,8 @@ def audit(timeline: Timeline) -> DataFrame:
         "topic_id", F.col("name").alias("topic_name"), "created_offset"
     )
     rows = rows.join(lives, "topic_id", "left")
-    # Partitions that come with their topic are no operation of their own, nor are changes within a set of
-    # replicas.
+    # Partitions that are created with their topic are no operation of their own, nor are changes that keep
+    # the set of replicas.
     rows = rows.where("type != 'PartitionRecord' OR created_offset IS NULL OR batch_offset > created_offset")
     started = "size(adding_replicas) > 0 OR size(removing_replicas) > 0"
     rows = rows.where(f"type != 'PartitionChangeRecord' OR {started}")
@@ -143,7 +145,7 @@ def audit(timeline: Timeline) -> DataFrame:
 
 
 def _with_removed_acls(timeline: Timeline, rows: DataFrame) -> DataFrame:
-    """The rows; a removal, which names only an id, with the fields of the ACL that it takes away."""
+    """The rows, with the fields of the removed ACL in each removal, whose record names only an id."""
     made = timeline.history(["id", *ACL_FIELDS], ["AccessControlEntryRecord"])
     made = made.groupBy("id").agg(F.first(F.struct(*ACL_FIELDS)).alias("removed_acl"))
     is_removal = F.col("type") == "RemoveAccessControlEntryRecord"

@@ -40,8 +40,9 @@ WHOLE = ("broker_epoch", "incarnation_id", "end_points", "features", "rack", "is
 
 
 def broker_events(timeline: Timeline, *, whole: bool) -> DataFrame:
-    """The records of brokers; became_fenced and became_shutting_down say what each made of them, null for no
-    change."""
+    """The records of brokers; became_fenced and became_shutting_down are the states that each record sets,
+    null for no change.
+    """
     rows = (timeline.history if whole else timeline.state)(COLUMNS, TYPES)
     registered = F.col("type") == REGISTERED
     fenced = (

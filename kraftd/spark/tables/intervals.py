@@ -1,9 +1,9 @@
-"""From when to when partitions were not well: under-replicated, below min.insync.replicas, leaderless,
+"""The intervals in which partitions were unhealthy: under-replicated, below min.insync.replicas, leaderless,
 offline.
 
-An interval begins with the record that made it so and ends with the one that ended it, or with the topic;
-an end of null means that it was still so at the end of what was read. min.insync.replicas is the value at
-that end: the topic's, else the cluster's, else 1.
+An interval begins with the record that causes the condition. It ends with the record that removes it, or with
+the topic. An end of null means that the condition still held at the last record that was read.
+min.insync.replicas is the value at that end: the topic's, else the cluster's, else 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The moves of leadership and ISRs, and their causes.
 
-The log does not say why a leader moved. Its cause is read off the records of the same batch, which the
-controller writes for one event: a broker that was fenced, shut down, unregistered or unfenced there; else
-off the change.
+The log does not say why a leader moved. The cause is derived from the records of the same batch, which the
+controller writes for one event: a broker that was fenced, shut down, unregistered or unfenced. Without such a
+record, the change itself shows the cause.
 """
 
 from __future__ import annotations

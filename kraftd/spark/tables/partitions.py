@@ -1,9 +1,9 @@
 """Partitions: their history, their state, how they changed and why their leaders moved.
 
-A partition's records are replayed by key: what a change leaves out is what was there before. A leader (even
-the same) makes a new leader epoch, every change a new partition epoch. One record type is not keyed:
-ClearElrRecord means all partitions of a topic, or of all topics, that have eligible leader replicas; it is
-given to each first.
+A partition's records are replayed by key: a field that a change omits keeps its value. A record that names a
+leader (even the same) makes a new leader epoch, every change a new partition epoch. One record type is not
+keyed: ClearElrRecord affects all partitions of a topic, or of all topics, that have eligible leader replicas.
+So each of them first gets a record of its own.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COLUMNS = (
 
 
 def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
-    """Every partition after each of its records. With whole false only what the state needs.
+    """Every partition after each of its records. With whole false only the records that the state needs.
 
     old_leader, old_isr and old_replicas are those before; they are null for a new partition.
     """
@@ -134,7 +134,7 @@ def partition_changes(timeline: Timeline) -> DataFrame:
 
 
 def _or_empty(name: str, is_new: Column) -> Column:
-    """A new partition that says nothing of an ELR has none."""
+    """The ELR of a record; a new partition without one has an empty one."""
     return F.when(is_new, F.coalesce(F.col(name), F.array().cast("array<int>"))).otherwise(F.col(name))
 
 

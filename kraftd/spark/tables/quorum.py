@@ -34,7 +34,9 @@ def elections(timeline: Timeline) -> DataFrame:
 
 
 def snapshots(timeline: Timeline, replicas: Sequence[Replica]) -> DataFrame:
-    """The table `snapshots`: one row a checkpoint of each directory. They are few: read by the driver."""
+    """The table `snapshots`: one row a checkpoint of each directory. The driver reads them, because they are
+    few.
+    """
     rows = [
         _snapshot_row(replica, checkpoint, permissive=timeline.permissive)
         for replica in replicas

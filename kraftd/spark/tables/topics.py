@@ -1,4 +1,6 @@
-"""Topics: which there are, and from when to when each lived. A topic id never comes twice, a name may."""
+"""The tables of topics: those that exist, and the lifetime of each. A topic id is never reused, a name may
+be.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ CREATED, REMOVED = "TopicRecord", "RemoveTopicRecord"
 
 
 def topic_lives(timeline: Timeline, *, whole: bool) -> DataFrame:
-    """topic_id, name, and created_* and removed_* offset and time; whole keeps all that the log remembers."""
+    """topic_id, name, and created_* and removed_* offset and time; whole also keeps removed topics that the
+    log still has.
+    """
     read = timeline.history if whole else timeline.state
     rows = read(["offset", "timestamp_ms", "type", "topic_id", "name"], [CREATED, REMOVED])
     created, removed = F.col("type") == CREATED, F.col("type") == REMOVED

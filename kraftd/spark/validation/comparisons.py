@@ -1,4 +1,6 @@
-"""Whether a checkpoint is the log's prefix replayed, replicas hold the same records, and epochs only grow."""
+"""Checks that a checkpoint equals the log's replayed prefix, replicas hold the same records, and epochs only
+grow.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,8 @@ def replica_difference(timeline: Timeline, replicas: Sequence[Replica], other: R
 
 def epochs_go_back(timeline: Timeline) -> str | None:
     """The first stretch of the log in which the epoch is lower than before it. Within a split the reading
-    task itself looks; reading everything also proves checksums and offsets."""
+    task itself checks this; reading everything also verifies checksums and offsets.
+    """
     rows = timeline.log(["offset", "epoch"])
     bucket = F.floor(F.col("offset") / BUCKET_OFFSETS).alias("bucket")
     found = rows.groupBy(bucket).agg(
@@ -97,7 +100,7 @@ def epochs_go_back(timeline: Timeline) -> str | None:
 
 
 def _plain(rows: DataFrame) -> DataFrame:
-    """The rows as text, less what only a log knows, lists that are sets in order."""
+    """The rows as text, without columns that only a log has, and with lists that are sets in order."""
     kept = [name for name in rows.columns if name not in _OF_THE_LOG]
     fields = [F.sort_array(name).alias(name) if name in _SETS else F.col(name) for name in kept]
     return rows.select(F.to_json(F.struct(*fields)).alias("row"))

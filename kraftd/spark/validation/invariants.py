@@ -1,6 +1,6 @@
-"""The controller's invariants C3 to C7 over a whole history, each as a query for what breaks it.
+"""The controller's invariants C3 to C7 over a whole history, each as a query for the rows that break it.
 
-A check gives the row of the lowest offset that breaks it. Records of aborted transactions break nothing.
+A check returns the row of the lowest offset that breaks it. Records of aborted transactions are ignored.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ INVARIANTS: dict[str, Callable[[Timeline], DataFrame]] = {
 
 
 def first_break(timeline: Timeline, name: str) -> str | None:
-    """What breaks an invariant first, in words; None where nothing does."""
+    """The first row that breaks an invariant, in words; None if there is none."""
     row = INVARIANTS[name](timeline).orderBy("offset").first()
     if row is None:
         return None
