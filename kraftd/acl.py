@@ -43,7 +43,7 @@ class AclResourceType(IntEnum):
 
 
 class AclPatternType(IntEnum):
-    """How the name of an ACL is compared with that of a resource; Only filters have ANY and MATCH."""
+    """How the name of an ACL is compared with that of a resource. Only filters have ANY and MATCH."""
 
     UNKNOWN = 0
     ANY = 1

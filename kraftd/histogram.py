@@ -1,4 +1,4 @@
-"""Counts by size, as plain numbers: what is measured on the way, and turned into metrics elsewhere."""
+"""Counts by size, as plain numbers, which other modules turn into metrics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reads a small file that a person has named, which may as well be a pipe, a device or a directory.
+"""Reads a small file that a user has named, which may also be a pipe, a device or a directory.
 
-A pipe that another process writes is read to its end, as in `kraftd start <(envsubst < template)`. One that
-no process writes holds nothing up for long.
+A pipe that another process writes is read to its end, as in `kraftd start <(envsubst < template)`. A pipe
+without a writer causes only a short wait.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Value types that all packages share: identities, epochs, endpoints and 16-byte ids.
 
-No behaviour but text.
+They have no behaviour but their text.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from kraftd.log.errors import (
     StorageFailure,
 )
 
-# What the operating system says where a path leads to no file that could be opened, and what to do.
+# The operating system's error for a path that leads to no file that can be opened, and the remedy.
 _NO_FILE = {
     errno.ENOENT: "No directory can be made there; choose another place",
     errno.EISDIR: "Move the directory away: a file is needed there",
@@ -73,7 +73,7 @@ class Disk(Protocol):
         """Names of the files in a directory, sorted; none if it does not exist."""
 
     def list_others(self, directory: str) -> dict[str, str]:
-        """What is no file in a directory, by name, in words ("a directory")."""
+        """The entries of a directory that are no files: name to kind, in words ("a directory")."""
 
     def make_directory(self, path: str) -> None:
         """Make the directory and its parents, durably; does nothing if it exists."""
@@ -168,7 +168,7 @@ class RealFile:
 class RealLock:
     """A POSIX record lock, which Java's FileChannel.lock respects and takes too."""
 
-    # A POSIX lock does not exclude its own process, so the paths that this process has locked are kept here.
+    # A POSIX lock does not exclude its own process, so this has the paths that the process has locked.
     _held: set[str] = set()  # noqa: RUF012
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -307,7 +307,9 @@ class RealDisk:
 
 
 def _open_without_waiting(path: str, flags: int) -> int:
-    """A descriptor; of a pipe at once, as of an empty file, whether another process writes to it or not."""
+    """Open a path without waiting for the writer of a pipe, which reads like an empty file; returns a
+    descriptor.
+    """
     return os.open(path, flags | os.O_NONBLOCK)
 
 

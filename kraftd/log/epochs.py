@@ -50,7 +50,7 @@ class EpochCache:
     def end_offset_for(self, epoch: int, log_end: int) -> OffsetAndEpoch | None:
         """The largest epoch at or below epoch and its end offset; None if all known epochs are below it.
 
-        An epoch below all known ones is answered with its own number and the start of the lowest.
+        For an epoch below all known ones it is that epoch itself, with the start of the lowest known one.
         """
         if self._epochs and epoch == self._epochs[-1]:
             return OffsetAndEpoch(log_end, epoch)

@@ -1,4 +1,4 @@
-"""What can be wrong with a directory or its disk. Every text names the path and says what to do."""
+"""The faults of a directory or its disk. Every text names the path and says what to do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads the batches of segments that another process may be writing, from an offset on, in repeated polls.
 
-Nothing is locked, recovered or changed. A batch that is not whole yet is left for the next poll.
+Nothing is locked, recovered or changed. A batch that is not complete yet is read at the next poll.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REMEDY = "See kraftd dump --verify for what else is damaged"
 
 
 class LogTruncated(Exception):
-    """The log ends before what was read of it, or its records there have changed: read it again.
+    """The log now ends before the position of the reader, or its records there have changed: read it again.
 
     offset is the first one whose record may have changed.
     """

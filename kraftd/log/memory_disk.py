@@ -23,7 +23,7 @@ def nothing_unsynced_survives(outcomes: int) -> int:
 
 
 def everything_survives(outcomes: int) -> int:
-    """A killed process: the operating system still has all writes."""
+    """A process is killed: the operating system still has all writes."""
     return outcomes - 1
 
 

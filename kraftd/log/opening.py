@@ -38,7 +38,9 @@ _ANY_SIZE_BYTES = 1 << 62
 
 
 class RecoveryReport:
-    """What opening found and did. notes are sentences for the process log, none if all was in order."""
+    """The findings and repairs of an opening. notes are sentences for the process log, none if all was in
+    order.
+    """
 
     __slots__ = ("notes", "scanned_bytes", "truncated_bytes")
 
@@ -53,8 +55,8 @@ class RecoveryReport:
 
 
 class FirstPass:
-    """What the only pass over the log has read from `from_offset` on; every batch was checked. A checkpoint
-    has what is before, of which the last record is of `from_epoch`.
+    """The batches that the single pass over the log has read and checked, from `from_offset` on. A checkpoint
+    holds the records before, the last of which is of `from_epoch`.
 
     control_batches are copies, oldest first. tail holds all batches if they are at most the settings'
     replay_bytes, else the newest tail_bytes of them.
@@ -106,8 +108,7 @@ class OpenedSegments:
         segments, epochs, report = self.segments, self.epochs, self._report
         if not segments:
             return
-        # The epoch file knows the epochs of deleted segments too; what the segments themselves say overrides
-        # it.
+        # The epoch file has the epochs of deleted segments too; the segments' own epochs override it.
         known = epochs.epoch_of(segments[0].base_offset) is not None
         if not known:
             epochs.clear()
@@ -138,8 +139,8 @@ class OpenedSegments:
     def _proven_epochs(self) -> list[tuple[int, int]]:
         """The epochs on the disk whose first records were synced.
 
-        Where a log begins late, its first epoch is noted with the offset where the log begins, without a
-        record.
+        If a log does not begin at offset 0, its first epoch is noted with the log's first offset, which
+        proves no record.
         """
         return [one for at, one in enumerate(self.epochs_on_disk) if at or not one[1]]
 
@@ -287,8 +288,8 @@ def _scan_segment(
 def _check_no_epoch_is_cut(
     segment: Segment, log_end: int, position: int, seen: FirstPass, proven: Sequence[tuple[int, int]]
 ) -> None:
-    """Compare the end of the last segment with the epochs on the disk, which are written after a sync of the
-    first record of each. Raises CorruptStorage if neither the log nor a checkpoint has the last one's.
+    """Compare the end of the last segment with the epochs on the disk. Each was written after a sync of its
+    first record. Raises CorruptStorage if neither the log nor a checkpoint has the last epoch's first record.
     """
     epoch, offset = proven[-1] if proven else (-1, -1)
     if offset >= log_end and epoch > seen.from_epoch:
@@ -309,8 +310,8 @@ def _check_nothing_is_cut(
     """Compare the end of the last segment with its index files.
 
     Index files are written whole after a sync of the log, at a stop and when a segment is closed. So records
-    that they name and the log lacks are lost, unless a checkpoint holds them. Those of a killed Kafka are
-    padded with zeros and prove nothing; what they name is only reported. Raises CorruptStorage.
+    that they name and the log lacks are lost, unless a checkpoint holds them. Index files of a killed Kafka
+    are padded with zeros and prove nothing: their entries are only reported. Raises CorruptStorage.
     """
     files = []
     for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):

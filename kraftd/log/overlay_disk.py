@@ -52,7 +52,7 @@ class OverlayFile:
         pass
 
     def close(self) -> None:
-        """Do nothing: the file stays open, to be found again by its path."""
+        """Do nothing: the file stays open for later calls with its path."""
 
     def release(self) -> None:
         if self._below is not None:

@@ -172,7 +172,7 @@ class PartitionLog:
         self.trim_tail()
 
     def trim_tail(self) -> None:
-        """Evict from memory what exceeds the settings' tail_bytes, as far as it is on disk."""
+        """Evict batches beyond the settings' tail_bytes from memory, as far as they are on disk."""
         self._tail.evict(self.settings.tail_bytes, self._synced_end)
 
     def roll(self) -> None:
@@ -216,10 +216,10 @@ class PartitionLog:
             self._write_epochs()
 
         def cut() -> None:
-            # Indexes on disk show the next start what was synced, so they must not outlive those records.
+            # Indexes on disk prove to the next start that records were synced: they must not outlive them.
             segment.remove_indexes(self._disk)
-            # Newest first, so that a crash leaves a prefix of the log. Synced before anything is written
-            # behind the cut, so that new batches are never followed by pieces of old ones.
+            # Newest first, so that a crash leaves a prefix of the log. The cut is synced before anything is
+            # written behind it, so that pieces of old batches never follow new ones.
             for each in reversed(removed):
                 self._remove_segment(each)
             self._disk.sync_directory(self.directory)
@@ -349,7 +349,7 @@ class PartitionLog:
             return b""
         stop = limit
         if limit - start > max_bytes:
-            # The index has the beginnings of batches, so only the last few are examined.
+            # The index has the positions of batches, so only the last few batches are examined.
             stop = segment.index.position_below(start, start + max_bytes)
             for header, _, position in self._scan(segment, stop):
                 end = position + header.size_bytes
@@ -399,7 +399,9 @@ class PartitionLog:
         segment.remove(self._disk)
 
     def _write_epochs(self, behind: Segment | None = None) -> None:
-        """Queue the epochs; `behind` a segment's records, which the file then proves to be synced."""
+        """Queue the write of the epochs; `behind` a segment's records, so that the file proves that they were
+        synced.
+        """
         content = encode_epochs(self.epochs.entries)
 
         def write() -> None:
@@ -418,7 +420,7 @@ class PartitionLog:
         return self._segments[bisect_right(self._bases, offset) - 1]
 
     def _find_largest_timestamp(self, segment: Segment) -> None:
-        """Find it among the batches that a truncation left behind the last index entry."""
+        """Search the batches that a truncation left after the last index entry."""
         last = segment.index.last_entry
         start = max(segment.base_offset if last is None else last[0] + 1, self.log_start)
         while start < self.log_end:

@@ -31,7 +31,7 @@ class Write:
 
 
 class Removal:
-    """The removal of files that nothing needs any more; on a full disk it may come early."""
+    """The removal of files that are no longer needed; on a full disk it may come early."""
 
     __slots__ = ("remove", "segments")
 
@@ -102,7 +102,7 @@ class PendingWrites:
     def _make_room(self, failed: Piece) -> None:
         """On a full disk, perform at once the removals that follow the write that failed.
 
-        Only of what is older than that write's segment: all earlier work on it is done.
+        Only files older than that write's segment are removed: all earlier work on them is done.
         """
         if type(failed) is not Write:
             return

@@ -143,7 +143,7 @@ class SegmentIndex:
     def load(
         cls, base_offset: int, offset_index: bytes, time_index: bytes, log_bytes: int
     ) -> SegmentIndex | None:
-        """Read the index of a closed segment from its two files; None if they contradict themselves or the
+        """Read the index of a closed segment from its two files; None if they contradict each other or the
         log.
 
         Kafka maps ten MiB of zeros while it writes; zeros after the last entry are no entries.
@@ -299,8 +299,8 @@ def check_run(data: bytes, offset: int) -> None:
 def find_valid_batch(file: File, start: int, end: int, from_offset: int) -> int | None:
     """The position, from start on, of a batch with a right checksum and an offset of at least from_offset.
 
-    Distinguishes a torn tail (none does) from damage in the middle. Looks at every byte, since nothing
-    marks batches.
+    This distinguishes a torn tail, after which there is none, from damage in the middle. It tries every byte,
+    since nothing marks the beginning of a batch.
     """
     position = start
     window = 1 << 22

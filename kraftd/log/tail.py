@@ -1,5 +1,5 @@
-"""The newest batches of the log, in memory: those that fetches at the log end read, and all not
-yet written.
+"""The newest batches of the log, in memory: all that are not yet written, and more for fetches at the log
+end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Offsets found by time: what ListOffsets asks of a log."""
+"""Offsets by time, for ListOffsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metadata image: what the records mean, replayed in offset order.
+"""The metadata image: the state that the records make, replayed in offset order.
 
     image = Image()
     image.apply_all(messages, offset, epoch)

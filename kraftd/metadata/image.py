@@ -27,7 +27,7 @@ _NO_PARTITIONS = HostedPartitions()
 _RUN_KINDS = frozenset({PartitionRecord, PartitionChangeRecord})
 _MAX_ENTRIES_SETTLED_PER_CALL = 4_000  # about 2 ms
 
-# The state that is equal in equal images.
+# The fields that are equal in equal images.
 STATE = (
     "features",
     "brokers",

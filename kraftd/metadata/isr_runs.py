@@ -1,4 +1,4 @@
-"""Changed ISRs, many at a time: a broker that fails or returns changes that of most partitions it is in.
+"""Changed ISRs, many at a time: a broker that fails or returns changes the ISRs of most of its partitions.
 
 A run is consecutive records that change nothing but ISRs. Such a change concerns no index. Equal partitions
 that change in the same way become the same object again. Every other record is left to

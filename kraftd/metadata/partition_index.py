@@ -55,7 +55,7 @@ class HostedPartitions:
     """The partitions that have a replica on a broker.
 
     A load names a broker in tens of thousands of topics, and most of these entries are never read. So a
-    change is only noted. The first reader puts all notes in their places, and each change a few.
+    change is only noted. The first reader puts all notes into the set, and each change puts a few.
     """
 
     __slots__ = ("_notes", "_placed", "_set")

@@ -1,4 +1,4 @@
-"""Which function replays which record: one dispatch by class."""
+"""The function that replays each record, by the record's class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps one object of equal values: a million partitions repeat few ids and few tuples."""
+"""Keeps one object for equal values: a million partitions repeat few ids and few tuples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TUPLES_LIMIT = 1 << 13
 
 
 class Sharing:
-    """Keeps one object of equal values."""
+    """Keeps one object for equal values."""
 
     __slots__ = ("_ids", "_values")
 

@@ -1,4 +1,4 @@
-"""The image written back as records: what a snapshot holds.
+"""The image written back as records, for a snapshot.
 
 The order of kinds is Kafka's: features, cluster, topics, configs, quotas, producer ids, ACLs, SCRAM, tokens.
 metadata.version is first because it says how to read the rest. Each kind is sorted, so that equal images give

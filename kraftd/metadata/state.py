@@ -67,9 +67,9 @@ class PartitionState(Struct, frozen=True, gc=False):
         return self.directories[self.replicas.index(replica)]
 
     def merged(self, change: PartitionChangeRecord) -> PartitionState:
-        """This partition after a change; what is None stays. Naming a leader, even the same, makes a new
-        leader epoch; every change makes a new partition epoch. Raises ValueError if directories and replicas
-        differ in number.
+        """This partition after a change; fields that are None stay. Naming a leader, even the same, makes a
+        new leader epoch; every change makes a new partition epoch. Raises ValueError if directories and
+        replicas differ in number.
         """
         replicas, directories = self.replicas, self.directories
         if change.replicas is not None or change.directories is not None:

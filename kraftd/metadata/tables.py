@@ -64,8 +64,8 @@ class Tables:
         self.elections_from_elr = 0
         self._names = TopicNames()
         self._acl_counts: dict[AclState, int] = {}
-        # For an authorizer, if one follows: the offset of each change of an ACL, the value before, the value
-        # now.
+        # For an authorizer, if one follows the image: each change of an ACL with its offset, the value
+        # before, and the value now.
         self.acl_changes: list[tuple[int, AclState | None, AclState | None]] | None = None
         self._hosted: dict[int, HostedPartitions] = {}
         self._led_count: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Tables:
         self._ended_transactions: list[tuple[int, int]] = []  # (began, ended): the end may still be undone
         self.sharing = Sharing()
         self.known_partitions = KnownPartitions()
-        # By the id of a partition: itself, the ISR that it got, and the result, for equal ones.
+        # By id(partition): the partition, its new ISR, and the result, which equal partitions share.
         self.known_changes: dict[int, tuple[PartitionState, tuple[int, ...], PartitionState]] = {}
 
     @property
@@ -119,7 +119,7 @@ class Tables:
         return self._journal is not None and self._journal.forget(_MAX_ENTRIES_FORGOTTEN_PER_CALL)
 
     def forget_elections(self) -> None:
-        """Reset the count of elections: what was applied so far is history."""
+        """Reset the counts of elections, which are to cover the time since the load."""
         self.unclean_elections = self.elections_from_elr = 0
 
     def undo_to(self, offset: int) -> None:

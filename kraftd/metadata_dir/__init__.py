@@ -1,4 +1,4 @@
-"""The metadata directory of a controller: what Apache Kafka 4.3 has in `metadata.log.dir`, byte for byte.
+"""The metadata directory of a controller: the files of Apache Kafka 4.3 in `metadata.log.dir`, byte for byte.
 
 `format` makes one; `directory` locks and checks it. `recovery.open_log` opens its log after a crash and
 returns a `metadata_log.MetadataLog`: a partition's log whose beginning snapshots replace. `checkpoint` reads

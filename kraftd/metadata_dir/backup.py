@@ -57,7 +57,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackupWriter:
-    """Takes a backup: begin_snapshot, its pieces and end_snapshot where there is one, batches, then finish.
+    """Writes a backup: begin_snapshot, its pieces and end_snapshot if there is a snapshot, then batches, then
+    finish.
 
     Raises DirectoryProblem for a directory that holds something, DiskFull, StorageFailure.
     """
@@ -182,7 +183,7 @@ def _sync(disk: Disk, path: str) -> None:
 
 
 def _describe(disk: Disk, directory: str, path: str) -> BackedUpFile:
-    """Raises FileNotFoundError."""
+    """The size and digest of a file. Raises FileNotFoundError."""
     digest = hashlib.sha256()
     file = disk.open(f"{directory}/{path}")
     try:

@@ -1,9 +1,8 @@
 """Checkpoints: the snapshot files of the log (KIP-630), and bootstrap.checkpoint, which has the same format.
 
-A checkpoint is a header batch (SnapshotHeader and, under kraft.version 1, KRaftVersion and Voters), batches
-of
-metadata records, a footer batch; offsets count from 0. It is written as `.part`, synced, and renamed: a file
-with the final name is whole and never changes.
+A checkpoint is a header batch (SnapshotHeader and, with kraft.version 1, KRaftVersion and Voters), batches of
+metadata records, and a footer batch; offsets count from 0. It is written as `.part`, synced, and renamed: a
+file with the final name is whole and never changes.
 """
 
 from __future__ import annotations
@@ -151,10 +150,10 @@ class PartFile:
         self.unsynced_bytes = 0
 
     def freeze(self, check: Callable[[Disk, str], object] | None = None) -> None:
-        """Sync it, make it read-only and give it its final name, durably. Raises StorageFailure; or DiskFull,
-        after which it may be called again.
+        """Sync the file, make it read-only, and rename it durably. Raises StorageFailure, or DiskFull, after
+        which it may be called again.
 
-        If check raises, it gets no name and can only be abandoned.
+        If check raises, the file gets no name and can only be abandoned.
         """
         self.sync()
         if check is not None:

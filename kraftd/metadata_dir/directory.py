@@ -53,7 +53,7 @@ def open_directory(
 ) -> MetadataDirectory:
     """Lock a formatted metadata.log.dir and check that it, and the other log.dirs, belong to this node.
 
-    A directory from before KIP-858 gets an id and version 1, as in a start of Kafka. Raises DirectoryProblem,
+    A directory from before KIP-858 gets an id and version 1, as at a start of Kafka. Raises DirectoryProblem,
     DirectoryLocked, ReadOnlyStorage.
     """
     check_file_kinds(disk, path)

@@ -34,9 +34,9 @@ Row = dict[str, Any]
 
 
 def find_dumpable(disk: Disk, paths: list[str]) -> list[str]:
-    """The segments and checkpoints that paths name: files as they are, directories by what they (and their
-    __cluster_metadata-0) hold, in order of offset. Raises FileNotFoundError for a path that does not
-    exist."""
+    """The segments and checkpoints that paths name: each file, and the files of each directory and its
+    __cluster_metadata-0 in order of offset. Raises FileNotFoundError for a path that does not exist.
+    """
     found: list[str] = []
     for path in paths:
         if not disk.exists(path):

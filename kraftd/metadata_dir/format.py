@@ -1,8 +1,8 @@
 """Formatting: what `kafka-storage format` writes into the directories of a new node.
 
-In each: `bootstrap.checkpoint`, then, in the metadata directory of a dynamic quorum whose voters are given,
-the
-first checkpoint with their set, and last `meta.properties`: a directory is formatted once it has that one.
+Each directory gets `bootstrap.checkpoint`. The metadata directory of a dynamic quorum with known voters then
+gets the first checkpoint with the voter set. `meta.properties` comes last: with it the directory is
+formatted.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class DirectoryKind(enum.Enum):
 
 @dataclass(frozen=True)
 class FormatPlan:
-    """What to format. records are those of bootstrap.checkpoint; initial_voters None means that the voters
-    are
-    either static or not known to this node (--no-initial-controllers)."""
+    """What to format. records are those of bootstrap.checkpoint. initial_voters is None if the voters are
+    static, or unknown to this node (--no-initial-controllers).
+    """
 
     node_id: int
     cluster_id: str

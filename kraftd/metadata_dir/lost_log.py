@@ -1,8 +1,8 @@
 """Detects that a directory without a segment has lost its log, from its other files.
 
-A log's first file is made before any of them, so only a manual deletion or a damaged file system leaves them
-without it. The only crash that does is one during a full truncation, between the old log and the new. Then a
-checkpoint is ahead of all that the old log held.
+A log's first segment is made before those files, so only a manual deletion or a damaged file system leaves
+them without it. One crash does too: during a full truncation, between the old log and the new. Then a
+checkpoint is ahead of all records of the old log.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def write_meta_properties(disk: Disk, directory: str, properties: MetaProperties
 
 
 def decode_meta_properties(data: bytes) -> MetaProperties:
-    """What Kafka makes of a file: Latin-1, the last of several values of a key.
+    """The content as Kafka reads it: in Latin-1, with the last of several values of a key.
 
     Raises ValueError saying which property is missing or wrong.
     """

@@ -95,7 +95,7 @@ class Past:
         return found
 
     def open_checkpoint(self, checkpoint: Checkpoint) -> CheckpointReader:
-        """Raises FileNotFoundError, CorruptStorage."""
+        """Open a checkpoint for reading. Raises FileNotFoundError, CorruptStorage."""
         return CheckpointReader(self._disk, checkpoint.path)
 
     def reader(self, start: int) -> SegmentReader:

@@ -1,7 +1,7 @@
 """`quorum-state`: the election state that must outlive a crash, one line of JSON as Kafka writes it.
 
 Version 0 goes with kraft.version 0 (static voters), version 1 with kraft.version 1. The file is replaced as a
-whole and synced before the node sends anything that it says.
+whole, and synced before the node sends any message that depends on it.
 """
 
 from __future__ import annotations

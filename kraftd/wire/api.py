@@ -1,6 +1,6 @@
 """The APIs: their keys, versions, listeners and messages; and the records by their keys.
 
-Messages are loaded when they are first asked for, except the two headers.  This is the one module of
+Messages are loaded when they are first needed, except the two headers. This is the one module of
 ``kraftd.wire`` that knows ``kraftd.messages``.
 """
 

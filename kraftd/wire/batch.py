@@ -40,7 +40,7 @@ _TUPLE_OF: Any = tuple.__new__  # makes a named tuple without checking the numbe
 
 
 class CorruptBatch(ValueError):
-    """Bytes that are no valid batch. position is where the batch begins in the given bytes.
+    """The bytes are no valid batch. position is where the batch begins in them.
 
     truncated is true when nothing but more bytes was missing: a torn tail, or an unaligned piece of a file.
     """
@@ -263,7 +263,7 @@ def parse_header(view: bytes | memoryview, position: int = 0, *, alone: bool = F
 
 
 def _check_count(header: BatchHeader, size: int, position: int) -> None:
-    """Check the count of records: one that the bytes cannot hold would make a reader allocate for nothing. A
+    """Check the count of records: a reader would allocate memory for a count that the bytes cannot hold. A
     compressed batch's is compared with the offsets here, and with the bytes after decompression.
     """
     compressed = header.attributes & _CODEC

@@ -9,7 +9,7 @@ from kraftd.wire.primitives import OWN_PART_BYTES
 
 __all__ = ["OWN_PART_BYTES", "decode", "decode_prefix", "encode", "encode_bytes"]
 
-# The functions of an engine are called as they are: a function around them would cost as much as they do.
+# The functions of an engine are called directly: a wrapper would cost as much as they do.
 if TYPE_CHECKING or C_ENGINE is None:
     from kraftd.wire.python_codec import decode, decode_prefix, encode, encode_bytes
 else:

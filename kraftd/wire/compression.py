@@ -1,7 +1,7 @@
 """Decompression of record batches in Kafka's framings: gzip, snappy (xerial), LZ4 frames, zstd.
 
-Controllers write uncompressed batches.  A metadata log may hold compressed ones all the same, where another
-tool wrote it, and Apache Kafka's controllers load those.  The output is bounded.
+Controllers write uncompressed batches. A metadata log that another tool wrote may hold compressed ones, and
+Apache Kafka's controllers load those. The output is bounded.
 """
 
 from __future__ import annotations

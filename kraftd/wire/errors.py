@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class ProtocolError(ValueError):
-    """Bytes that are not the message that they should be.
+    """The bytes are not the expected message.
 
     ``message`` is the name of the message that was read, ``field`` the path of the field in it
     (``topics[2].partitions``; empty for the message as a whole), ``offset`` the byte in what was

@@ -1,4 +1,4 @@
-"""Why a message could not be read or written: the slow walk that finds field, offset and reason.
+"""Finds why a message could not be read or written: a slow walk determines field, offset and reason.
 
 Straight-line codecs only notice that something is wrong.  The walks here follow the table one field
 at a time, check everything, and take time and memory bounded by what they are given.

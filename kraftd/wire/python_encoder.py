@@ -219,7 +219,7 @@ class EncoderWriter:
         self.leave()
 
     def fixed(self, row: FieldRow, value: str) -> None:
-        """A value of fixed width; ``struct`` would cut or fill a uuid without a word."""
+        """A value of fixed width. ``struct`` would silently cut or pad a uuid."""
         if row.type == "uuid":
             name = self.name(row.attribute)
             self.emit(f"{name} = {value}")

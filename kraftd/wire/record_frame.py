@@ -74,8 +74,8 @@ def decode_batch(batch: Batch) -> Iterator[Message]:
 
 
 def decode_runs(batch: Batch) -> Iterator[list[Message]]:
-    """The messages of a metadata batch in order of offset, some at a time; with the C engine much cheaper
-    than one by one.
+    """The messages of a metadata batch in order of offset, some at a time; with the C engine, this is much
+    cheaper than one by one.
 
     Raises CorruptBatch as ``values`` does, ProtocolError as ``decode_record`` does. It decodes few enough
     records ahead that a caller with a time budget may stop in between.

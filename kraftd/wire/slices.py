@@ -1,4 +1,4 @@
-"""Encodes a message with a very long list in slices of rows: the same bytes as from ``encode``."""
+"""Encodes a message with a very long list in slices of rows: yields the same bytes as ``encode``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def encode_in_slices(
 ) -> SlicedParts:
     """The parts of ``encode``, with a pause after each slice of the longest list of the message.
 
-    A slice has at most so many structs, those in lists of its rows counted; a row with more of them is itself
-    divided. Encoded rows are removed from their lists, because freeing very many at once would take as long.
-    Raises EncodeError.
+    A slice has at most `structs_per_slice` structs, including those in lists of its rows; a row with more of
+    them is itself divided. Encoded rows are removed from their lists, because freeing very many at once would
+    take as long. Raises EncodeError.
     """
     kind = type(message)
     place = _longest(kind, table_of(kind).name, version, message, structs_per_slice)
@@ -47,7 +47,7 @@ def struct_count(struct: Message, lists: tuple[str, ...]) -> int:
 class _Place:
     """A list of structs in a struct of a message, as a version has it.
 
-    `bare` is such a struct, as short as the version allows: the sizes before and behind its list follow from
+    `bare` is such a struct, as short as the version allows; the sizes before and behind its list follow from
     the table.
     """
 
@@ -116,7 +116,7 @@ class _Slices:
         return parts
 
     def _around(self, struct: Message) -> tuple[bytes, bytes]:
-        """What is encoded before the list and behind it."""
+        """The encoded bytes before the list and behind it."""
         place = self._place
         emptied = msgspec.structs.replace(struct, **{place.attribute: []})
         data = self._encode_struct(emptied)
@@ -125,7 +125,7 @@ class _Slices:
         return data[: split - len(place.length(0))], data[split:]
 
     def _take(self, rows: list[Message], budget: int) -> list[Message]:
-        """Remove the first rows, with together at most so many structs; at least one row."""
+        """Remove and return the first rows, at most `budget` structs in all, but at least one row."""
         count = 0
         for row in rows:
             budget -= struct_count(row, self._place.rows_lists)

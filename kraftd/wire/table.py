@@ -139,7 +139,7 @@ class MessageTable(Struct, frozen=True):
 
 
 def parse(table: Table) -> MessageTable:
-    """Give a plain table its names."""
+    """Convert a plain table into one with named columns."""
     name, key, kind, valid, flexible, structs = table
     named = {struct: StructTable(struct, tuple(FieldRow(*row) for row in rows)) for struct, rows in structs}
     return MessageTable(name, key, kind, valid, flexible, named)
