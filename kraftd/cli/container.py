@@ -32,9 +32,9 @@ CHECK_TIMEOUT_S = 4.0
     "--check", is_flag=True, help="Exit with 0 if the node of this container answers, for a health check."
 )
 def container(check: bool) -> int:
-    """Format a new data directory if KRAFTD_FORMAT is set, then start a controller.
+    """Start a controller in a container.
 
-    The container image runs this command.
+    The container image runs this command. It first formats a new data directory if KRAFTD_FORMAT is set.
 
     KRAFTD_CONFIG is the .properties file (default: /etc/kraftd/controller.properties). Each variable such as
     KAFKA_NODE_ID or KRAFTD_METRICS_LISTENER overrides one key of the file.

@@ -42,7 +42,7 @@ def dump(
     times: bool,
     camel_case: bool,
 ) -> int:
-    """Print the contents of segments, checkpoints and the files beside them.
+    """Print segments, checkpoints and the files beside them.
 
     PATHS are files, or directories: a data directory, or its __cluster_metadata-0. For a directory the
     command prints its segments and checkpoints. It prints quorum-state, meta.properties, partition.metadata,

@@ -50,11 +50,12 @@ class Seen(NamedTuple):
 @click.option("--dry-run", is_flag=True, help="Run the checks, and change nothing.")
 @timeout_option
 def make_dynamic(bootstrap: str, files: Sequence[str], dry_run: bool, timeout_s: float) -> int:
-    """Make a static quorum dynamic (kraft.version 1), so that its voters can change.
+    """Make a static quorum dynamic (kraft.version 1).
 
-    The command first checks that every voter answers, is registered and supports the change, and that the
-    leader would accept it. A new leader knows its voters after some seconds; the command waits for that. Then
-    it sends the change, and waits until the leader knows the directory of each voter.
+    The voters of a dynamic quorum can change. The command first checks that every voter answers, is
+    registered and supports the change, and that the leader would accept it. A new leader knows its voters
+    after some seconds; the command waits for that. Then it sends the change, and waits until the leader knows
+    the directory of each voter.
 
     At the end it says what to change in each node's file. Do not change a file before: without static voters
     a node does not start while the quorum is static. The change cannot be undone. The exit code is 1 if a

@@ -42,7 +42,7 @@ class FeatureLevels(NamedTuple):
 
 @click.group(cls=ClusterGroup)
 def features() -> None:
-    """Show or change the levels of features, such as metadata.version."""
+    """Show or change levels of features (metadata.version)."""
 
 
 @features.command("describe")
@@ -51,7 +51,7 @@ def features() -> None:
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def describe(bootstrap: str, timeout_s: float, as_json: bool) -> None:
-    """Show each feature: the levels that the leader supports, and the finalized level."""
+    """Show the supported and the finalized levels of features."""
     from kraftd.cli.tables import print_table
 
     found = run(levels_in_force(bootstrap, timeout_s))

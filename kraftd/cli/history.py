@@ -53,7 +53,10 @@ async def history(
     until: Limit,
     as_json: bool,
 ) -> int:
-    """Print what happened in a cluster, one sentence per event, as far back as the log reaches."""
+    """Print what happened in a cluster, one sentence per event.
+
+    The command goes as far back as the log reaches.
+    """
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic.")
     from kraftd.cli.feed import echo_events, wants

@@ -15,7 +15,10 @@ def random_uuid() -> None:
 
 @click.command()
 def version() -> None:
-    """Print the version of kraftd, its metadata.version, and its codec engine (c or python)."""
+    """Print the version of kraftd.
+
+    The command also prints the metadata.version that kraftd supports, and its codec engine (c or python).
+    """
     print_version()
 
 

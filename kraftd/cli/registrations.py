@@ -39,7 +39,10 @@ class Registration(NamedTuple):
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
-    """List the registered controllers, with their roles and last requests."""
+    """List the registered controllers and their roles.
+
+    For each, the command also shows how long ago its last request reached the leader.
+    """
     found = run(registrations(bootstrap, timeout_s))
     if as_json:
         import json
@@ -57,10 +60,10 @@ def list_controllers(bootstrap: str, timeout_s: float, as_json: bool) -> None:
 @click.option("-i", "--controller-id", required=True, type=NODE_ID, metavar="ID", help="The controller's id.")
 @timeout_option
 def forget_controller(bootstrap: str, controller_id: int, timeout_s: float) -> None:
-    """Remove the registration of a lost controller, so that it no longer blocks upgrades.
+    """Remove the registration of a lost controller.
 
-    The leader refuses this for a voter, and for a controller that sent a request within the last 10 seconds.
-    If the controller starts again, it registers anew.
+    Then the registration no longer blocks upgrades. The leader refuses this for a voter, and for a controller
+    that sent a request within the last 10 seconds. If the controller starts again, it registers again.
     """
     run(forget(bootstrap, timeout_s, controller_id))
     click.echo(f"Controller {controller_id} is forgotten: it no longer limits metadata.version.")

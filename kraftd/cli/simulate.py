@@ -46,7 +46,7 @@ def sim(
     trace: bool,
     shrink: bool,
 ) -> int:
-    """Run quorums of controllers through simulated faults and check that every invariant holds.
+    """Run quorums through simulated faults, and check invariants.
 
     A seed is one world: its network, disks, clocks, faults and clients follow from the number. So every run
     of a seed is identical. With --short a seed is another, shorter world.

@@ -47,7 +47,9 @@ timeout_option = click.option(
 @dry_run_option
 @timeout_option
 def add_controller(bootstrap: str, file: str, dry_run: bool, timeout_s: float) -> None:
-    """Make an observer a voter: a controller that already runs and follows the leader.
+    """Make an observer a voter.
+
+    The observer is a controller that already runs and follows the leader.
 
     Run the command on that controller's machine. It reads the id, directory id and endpoints from the
     controller's file and data directory.

@@ -41,6 +41,20 @@ def test_the_page_of_commands_has_every_kind_of_event() -> None:
     assert set(re.findall(r"`([a-z-]+)`", listed.partition(".\n\n")[0])) == KINDS
 
 
+def groups(group: click.Group = kraftd, path: str = "kraftd") -> Iterator[tuple[str, click.Group]]:
+    yield path, group
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from groups(command, f"{path} {name}")
+
+
+@pytest.mark.parametrize(("path", "group"), list(groups()))
+def test_lists_of_commands_show_whole_summaries_at_80_columns(path: str, group: click.Group) -> None:
+    listed = group.get_help(click.Context(group, info_name=path, terminal_width=80))
+    _, _, listed = listed.partition("Commands:")
+    assert [line for line in listed.splitlines() if line.endswith("...")] == []
+
+
 def test_every_command_that_asks_a_cluster_can_log_in() -> None:
     options = {path: {name for one in command.params for name in one.opts} for path, command in commands()}
     assert [

@@ -37,7 +37,9 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
 )
 @json_option
 def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: bool) -> int:
-    """Find what is wrong with a node and its quorum, and what to do about it.
+    """Find what is wrong with a node and its quorum.
+
+    The command also says what to do about each problem and each warning.
 
     With --config the command examines this machine's node, running or not: its file, host names, ports and
     data directories (files, free space, duration of a sync). It takes no lock and changes nothing.
