@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("kraftd", "codegen", "tests", "testkit", "bench", "tools")
-PAGES = ("README.md", "CONTRIBUTING.md", "bench/README.md", "docs")
+PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "bench/README.md", "docs")
 GENERATED = ("kraftd/messages/", "docs/configuration.md", "docs/conformance.md")
 MAX_WORDS = 25
 MAX_NAME = 80
@@ -33,6 +33,7 @@ TERMS_OF_A_NAME = re.compile(r"_((?:is|are|was|were|be)_told|tells?|says?|hears?
 
 QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|^ {4,}.*", re.M)
 SENTENCE = re.compile(r"(?<=[.!?;:])\s+|\n\s*\n")
+ITEM = re.compile(r"^ *(?:[-*]|\d+\.) +", re.M)
 CODE = re.compile(r"`[^`]*`|\|.*|^ {4,}.*|^[-*#>|].*|^.*\S {3,}\S.*", re.M)
 
 Finding = tuple[str, int, str]
@@ -89,7 +90,7 @@ def findings_in(name: str, line: int, text: str) -> Iterator[Finding]:
         yield name, line, f"{found[0].strip()!r}: name the actor"
     for found in TERMS.finditer(prose):
         yield name, line, f"{found[0]!r}: is notified, gets an answer, in several callbacks"
-    for sentence in SENTENCE.split(CODE.sub("", text)):
+    for sentence in SENTENCE.split(CODE.sub("", ITEM.sub("\n", text))):
         words = len(sentence.split())
         if words > MAX_WORDS:
             yield name, line, f"a sentence of {words} words: {' '.join(sentence.split()[:8])} …"

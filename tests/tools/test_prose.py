@@ -27,6 +27,9 @@ def written(root: Path, name: str, text: str) -> Path:
         ("kraftd/a.py", f"# {LONG[:60]}\n# {LONG[60:]}\n"),
         ("README.md", f"# Title\n\n{LONG}\n"),
         ("docs/deep/page.md", f"Short. {LONG} Short.\n"),
+        ("CHANGELOG.md", f"- One item\n- {LONG}\n"),
+        ("CONTRIBUTING.md", f"Steps\n1. {LONG[:60]}\n   {LONG[60:]}\n"),
+        ("docs/page.md", f"- **Word.** Short.\n  {LONG}\n"),
     ],
 )
 def test_a_long_sentence_is_found_in_every_kind_of_prose(tmp_path: Path, name: str, text: str) -> None:
