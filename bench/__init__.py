@@ -1,1 +1,1 @@
-"""What kraftd's controller costs beside Apache Kafka's: same machine, same client code, same run."""
+"""The costs of kraftd's controller beside Apache Kafka's: same machine, same client code, same run."""

@@ -70,7 +70,7 @@ def main() -> int:
     written = RESULTS / f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(began))}.json"
     loads: dict[str, tuple[float, float, float]] = {}
     for name in options.only or MEASUREMENTS:
-        # One measurement, both sides, before the next: what the machine does meanwhile meets both alike.
+        # Each measurement of both sides before the next: other load on the machine then affects both alike.
         for kind in kinds:
             with console.status(f"{name}: {kind}"):
                 figures[kind] |= MEASUREMENTS[name](kind, plan)
@@ -84,7 +84,7 @@ def main() -> int:
                 "seconds": round(time.time() - began),
                 **figures,
             }
-            written.write_text(json.dumps(report, indent=2) + "\n")  # so far: the rest may take long
+            written.write_text(json.dumps(report, indent=2) + "\n")  # so far, as the rest may take long
     console.print(table(figures["kraftd"], figures["apache"]))
     plots = RESULTS if options.quick else PLOTS
     drawn = draw(remember(report, plots), plots) if len(kinds) == 2 else []

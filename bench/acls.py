@@ -1,4 +1,4 @@
-"""100,000 ACLs in one process: how long they take to be loaded, and what a decision costs then."""
+"""100,000 ACLs in one process: the time to load them, and the cost of a decision."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from testkit.node import Kind
 ACLS = 100_000
 QUESTIONS = 20_000
 LOADS = 5
-RECORDS_PER_SLICE = 1_200  # as many records are loaded at a time
+RECORDS_PER_SLICE = 1_200  # as many records are loaded in one slice
 
 
 def made_acls() -> list[AclState]:
-    """Half of them literal names, half prefixes, of a thousand principals."""
+    """ACLs of a thousand principals: half of them on literal names, half on prefixes."""
     random = Random(1)
     return [
         AclState(
@@ -46,29 +46,29 @@ def made_acls() -> list[AclState]:
 
 
 def made_questions(known: list[AclState]) -> list[tuple[str, str]]:
-    """Principal and topic; one in two is allowed."""
+    """Pairs of principal and topic; about half of them are allowed."""
     random = Random(2)
-    asked = []
+    questions = []
     for acl in random.sample(known, QUESTIONS):
         name = acl.resource_name + (".x" if acl.pattern_type == AclPatternType.PREFIXED else "")
-        asked.append((acl.principal if random.random() < 0.5 else "User:stranger", name))
-    return asked
+        questions.append((acl.principal if random.random() < 0.5 else "User:stranger", name))
+    return questions
 
 
 def acls(kind: Kind, _: Plan) -> Figures:
-    """Both sides decide the same questions; RuntimeError if they do not allow as many."""
+    """Let a side decide the questions; RuntimeError if it allows another number than it should."""
     known = made_acls()
-    asked = made_questions(known)
-    load_cpu_ms, decision_us, allowed = (of_kraftd if kind == "kraftd" else of_kafka)(known, asked)
-    wanted = sum(principal != "User:stranger" for principal, _ in asked)
-    if allowed != wanted:
-        raise RuntimeError(f"{allowed} questions were allowed, not {wanted}")
+    questions = made_questions(known)
+    load_cpu_ms, decision_us, allowed = (of_kraftd if kind == "kraftd" else of_kafka)(known, questions)
+    expected = sum(principal != "User:stranger" for principal, _ in questions)
+    if allowed != expected:
+        raise RuntimeError(f"{allowed} questions were allowed, not {expected}")
     return {"acls_load_cpu_ms": load_cpu_ms, "acls_decision_us": decision_us}
 
 
-def of_kraftd(known: list[AclState], asked: list[tuple[str, str]]) -> tuple[float, float, int]:
-    """CPU milliseconds of a load, microseconds of a decision, and how many were allowed."""
-    gc.set_threshold(*GC_THRESHOLDS)  # as in a daemon
+def of_kraftd(known: list[AclState], questions: list[tuple[str, str]]) -> tuple[float, float, int]:
+    """CPU milliseconds of a load, microseconds of a decision, and the number of allowed questions."""
+    gc.set_threshold(*GC_THRESHOLDS)  # as a daemon sets them
     loads = []
     for _ in range(LOADS):
         began = time.process_time()
@@ -78,15 +78,15 @@ def of_kraftd(known: list[AclState], asked: list[tuple[str, str]]) -> tuple[floa
             authorizer.change((), known[start : start + RECORDS_PER_SLICE])
         authorizer.end_load()
         loads.append((time.process_time() - began) * 1000)
-    questions = [(Principal("User", principal.removeprefix("User:")), name) for principal, name in asked]
+    prepared = [(Principal("User", principal.removeprefix("User:")), name) for principal, name in questions]
     began, allowed = time.process_time(), 0
-    for principal, name in questions:
+    for principal, name in prepared:
         allowed += authorizer.allows(principal, "10.0.0.1", AclOperation.READ, AclResourceType.TOPIC, name)
     return statistics.median(loads), (time.process_time() - began) / QUESTIONS * 1e6, allowed
 
 
-def of_kafka(known: list[AclState], asked: list[tuple[str, str]]) -> tuple[float, float, int]:
-    """The same of Kafka's StandardAuthorizer: the first load of a JVM that has just started."""
+def of_kafka(known: list[AclState], questions: list[tuple[str, str]]) -> tuple[float, float, int]:
+    """The same of Kafka's StandardAuthorizer, whose only load is the first of its JVM."""
     javac = find_javac()
     if javac is None:
         raise RuntimeError("no javac beside the java in use")
@@ -96,7 +96,7 @@ def of_kafka(known: list[AclState], asked: list[tuple[str, str]]) -> tuple[float
         file.write_text(
             "".join(f"{acl.resource_name}\t{int(acl.pattern_type)}\t{acl.principal}\n" for acl in known)
             + "\n"
-            + "".join(f"{principal}\t{name}\n" for principal, name in asked)
+            + "".join(f"{principal}\t{name}\n" for principal, name in questions)
         )
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
         path = os.pathsep.join([str(classes), classpath()])

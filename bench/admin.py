@@ -59,7 +59,7 @@ from testkit.process import HOST
 ADMINS = 4
 BROKERS = (1, 2, 3)
 BURST_PARTITIONS = 1_000
-LARGE_PARTITIONS = (10_000, 5_000, 2_000)  # what is refused is asked of a fresh controller with less
+LARGE_PARTITIONS = (10_000, 5_000, 2_000)  # after a refusal, a fresh controller gets the next smaller request
 BACKGROUND_ACLS = 1_000
 WARM_CHANGES = 10
 WARM_S = 4.0
@@ -85,7 +85,8 @@ class Server(NamedTuple):
 def guarded(kind: Kind, *, by_tls: bool) -> Iterator[Server]:
     """A fresh controller with the authorizer, and three brokers that stay unfenced.
 
-    In plaintext all is done as a super user. By TLS an admin has its rights by ACLs, among a thousand others.
+    In plaintext every client is a super user. By TLS an admin has its rights by ACLs, among a thousand
+    others.
     """
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home, ExitStack() as stack:
         authority, tls = Authority(), {}
@@ -136,7 +137,7 @@ def acl(type: AclResourceType, name: str, principal: str, operation: AclOperatio
 
 
 def allow_admin(server: Server) -> None:
-    """Give User:admin everything, and others a thousand rights."""
+    """Allow User:admin all operations, and add a thousand other ACLs."""
     everything = [
         acl(AclResourceType.CLUSTER, "kafka-cluster", "User:admin", AclOperation.ALL),
         acl(AclResourceType.TOPIC, "*", "User:admin", AclOperation.ALL),
@@ -151,7 +152,7 @@ def allow_admin(server: Server) -> None:
 
 
 def checked(answer: Any) -> Any:
-    """The answer, if no error code is anywhere in it. Raises RuntimeError."""
+    """The answer, if it has no error code anywhere. Raises RuntimeError otherwise."""
     codes: list[int] = []
     _collect_errors(answer, codes)
     if any(codes):
@@ -173,9 +174,9 @@ def _collect_errors(answer: Any, codes: list[int]) -> None:
 # -- the load
 
 
-def admin_requests(number: int, turn: int) -> Iterator[tuple[Message, int]]:
-    """What one admin does in a round, request by request with its version."""
-    name, principal = f"load-{number}-{turn}", f"User:load-{number}"
+def admin_requests(number: int, round_number: int) -> Iterator[tuple[Message, int]]:
+    """One admin's requests in a round, each with its version."""
+    name, principal = f"load-{number}-{round_number}", f"User:load-{number}"
     topic = CreatableTopic(name, -1, -1, [CreatableReplicaAssignment(0, (1, 2))])
     yield CreateTopicsRequest([topic], 60_000), CREATE_TOPICS
     config = AlterConfigsResource(2, name, [AlterableConfig("retention.ms", 0, "3600000")])
@@ -189,19 +190,19 @@ def admin_requests(number: int, turn: int) -> Iterator[tuple[Message, int]]:
 
 
 class IsrChanges:
-    """One broker's partitions, whose ISR goes and comes in one request for all."""
+    """One broker's partitions, whose ISR shrinks and grows by one request for all."""
 
     def __init__(self, client: Client, name: str, partition_count: int, topic_count: int) -> None:
-        self.topics: dict[bytes, list[int]] = {}  # the partition epochs of each
+        self.topics: dict[bytes, list[int]] = {}  # topic id -> partition epochs
         rows = [CreatableReplicaAssignment(index, BROKERS) for index in range(partition_count // topic_count)]
         for number in range(topic_count):
             topic = CreatableTopic(f"{name}-{number}", -1, -1, rows)
-            made = checked(client.call(CreateTopicsRequest([topic], 60_000), CREATE_TOPICS))
-            self.topics[made.topics[0].topic_id] = [0] * len(rows)
+            answer = checked(client.call(CreateTopicsRequest([topic], 60_000), CREATE_TOPICS))
+            self.topics[answer.topics[0].topic_id] = [0] * len(rows)
         self.shrunk = False
 
     def request(self, epochs: dict[int, int]) -> Message:
-        """The next change: without broker 3, or with it again."""
+        """The next change: broker 3 leaves the ISR, or returns to it."""
         isr = ALL_ISR if self.shrunk else LESS_ISR
         states = [BrokerState(one, epochs[one]) for one in isr]
         topics = [
@@ -212,8 +213,8 @@ class IsrChanges:
         ]
         return AlterPartitionRequest(1, epochs[1], topics)
 
-    def took(self, answer: Any) -> None:
-        """Note what was granted."""
+    def apply(self, answer: Any) -> None:
+        """Apply the granted changes to the known epochs."""
         checked(answer)
         self.shrunk = not self.shrunk
         for topic in answer.topics:
@@ -222,7 +223,7 @@ class IsrChanges:
 
 
 def timed(client: Client, request: Message, version: int) -> tuple[float, Any]:
-    """Milliseconds until the answer is there, the client's codec left out, and the answer."""
+    """Milliseconds until the answer came, without the client's codec, and the answer."""
     frame = client.frame(request, version)
     began = time.perf_counter()
     client.socket.sendall(frame)
@@ -232,42 +233,42 @@ def timed(client: Client, request: Message, version: int) -> tuple[float, Any]:
 
 
 def _administer(pipe: Connection, server: Server, number: int) -> None:
-    """A process: one admin, whose requests follow one another."""
+    """Run one admin, which sends one request after the other; the target of a process."""
     with server.connect("admin", f"admin-{number}") as client:
         begins_s = pipe.recv()
-        taken: list[float] = []
-        for turn in count():
-            for request, version in admin_requests(number, turn):
+        times_ms: list[float] = []
+        for round_number in count():
+            for request, version in admin_requests(number, round_number):
                 took_ms, answer = timed(client, request, version)
                 checked(answer)
                 now_s = time.time()
                 if now_s > begins_s + LOAD_S:
-                    pipe.send(taken)
+                    pipe.send(times_ms)
                     return
                 if now_s > begins_s:
-                    taken.append(took_ms)
+                    times_ms.append(took_ms)
 
 
 def _change_isrs(pipe: Connection, server: Server, _: int) -> None:
-    """A process: bursts of 1,000 partitions, four a second."""
+    """Send bursts of 1,000 partitions, four a second; the target of a process."""
     with server.connect("admin", "isr") as client:
         changes = IsrChanges(client, "bursts", BURST_PARTITIONS, 1)
         begins_s = pipe.recv()
-        taken: list[float] = []
+        times_ms: list[float] = []
         while True:
             took_ms, answer = timed(client, changes.request(server.epochs), ALTER_PARTITION)
-            changes.took(answer)
+            changes.apply(answer)
             now_s = time.time()
             if now_s > begins_s + LOAD_S:
-                pipe.send(taken)
+                pipe.send(times_ms)
                 return
             if now_s > begins_s:
-                taken.append(took_ms)
+                times_ms.append(took_ms)
             time.sleep(0.25)
 
 
 def mixed_load(server: Server) -> tuple[list[float], list[float]]:
-    """Milliseconds of the admins' requests, and of the bursts, over LOAD_S."""
+    """Milliseconds of the admins' requests, and of the bursts, during LOAD_S."""
     pipes, processes = [], []
     targets: list[Callable[[Connection, Server, int], None]] = [_administer] * ADMINS + [_change_isrs]
     for number, target in enumerate(targets):
@@ -282,11 +283,11 @@ def mixed_load(server: Server) -> tuple[list[float], list[float]]:
     *admins, bursts = [pipe.recv() for pipe in pipes]
     for process in processes:
         process.join()
-    return [one for taken in admins for one in taken], bursts
+    return [one for times_ms in admins for one in times_ms], bursts
 
 
 def handshakes_per_cpu_s(server: Server, seconds: float) -> float:
-    """TLS handshakes with certificates of both sides, by CPU seconds of the controller."""
+    """TLS handshakes with certificates on both sides per CPU second of the controller."""
     node, context = server.cluster.controller, server.tls["root"]
 
     def shake() -> None:
@@ -296,7 +297,7 @@ def handshakes_per_cpu_s(server: Server, seconds: float) -> float:
         ):
             pass
 
-    for _ in range(500):  # so that the JVM has compiled what it runs
+    for _ in range(500):  # so that the JVM has compiled the code for it
         shake()
     done, before, ends_s = 0, node.cpu_s(), time.monotonic() + seconds
     while time.monotonic() < ends_s:
@@ -306,7 +307,7 @@ def handshakes_per_cpu_s(server: Server, seconds: float) -> float:
 
 
 def largest_isr_changes(kind: Kind, times: int) -> Figures:
-    """Of the largest request that is granted: how many partitions, and what it takes."""
+    """The size of the largest granted request, and its wall and CPU time."""
     for partitions in LARGE_PARTITIONS:
         try:
             with guarded(kind, by_tls=False) as server:
@@ -323,29 +324,29 @@ def largest_isr_changes(kind: Kind, times: int) -> Figures:
 
 
 def large_isr_changes(server: Server, count: int, times: int) -> tuple[float, float]:
-    """Median milliseconds of one request of this many partitions, and of the controller's CPU for one."""
+    """Median wall and mean CPU milliseconds (of the controller) of one request of this many partitions."""
     node = server.cluster.controller
     with server.connect("admin") as client:
         changes = IsrChanges(client, f"large-{count}", count, 10)
-        taken, before = [], 0.0
+        times_ms, before = [], 0.0
         for number in range(WARM_CHANGES + times):
             if number == WARM_CHANGES:
                 before = node.cpu_s()
             took_ms, answer = timed(client, changes.request(server.epochs), ALTER_PARTITION)
-            changes.took(answer)
-            taken.append(took_ms)
-    return statistics.median(taken[WARM_CHANGES:]), (node.cpu_s() - before) / times * 1000
+            changes.apply(answer)
+            times_ms.append(took_ms)
+    return statistics.median(times_ms[WARM_CHANGES:]), (node.cpu_s() - before) / times * 1000
 
 
 def admin(kind: Kind, plan: Plan) -> Figures:
-    """All of it, in plaintext and under mTLS."""
+    """All measurements, in plaintext and under mTLS."""
     found: Figures = {}
     for prefix, by_tls in (("admin", False), ("admin_tls", True)):
         with guarded(kind, by_tls=by_tls) as server:
-            taken, bursts = mixed_load(server)
-            found[f"{prefix}_ops_per_s"] = (len(taken) + len(bursts)) / LOAD_S
-            found[f"{prefix}_p50_ms"] = statistics.median(taken)
-            found[f"{prefix}_p99_ms"] = percentile(taken + bursts, 0.99)
+            times_ms, bursts = mixed_load(server)
+            found[f"{prefix}_ops_per_s"] = (len(times_ms) + len(bursts)) / LOAD_S
+            found[f"{prefix}_p50_ms"] = statistics.median(times_ms)
+            found[f"{prefix}_p99_ms"] = percentile(times_ms + bursts, 0.99)
             found[f"{prefix}_burst_p50_ms"] = statistics.median(bursts)
             if by_tls:
                 found["tls_handshakes_per_cpu_s"] = handshakes_per_cpu_s(server, plan.load_s)

@@ -1,9 +1,9 @@
-"""What ordinary clients ask: kraftd's client listener beside a stock broker that knows the same topics.
+"""Requests of ordinary clients: kraftd's client listener beside a stock broker with the same topics.
 
-Metadata of very many topics, which no broker here holds: registered ones that only heartbeat have them.
-A session of thousands of partitions, which a stock broker really holds, and `fetch_server` makes up. Many
-parked fetches, and the metadata log read by one consumer: only kraftd serves that topic. README.md says
-how every figure is taken.
+Metadata of very many topics, which no real broker hosts: simulated ones register and heartbeat. A session of
+thousands of partitions, which a stock broker hosts and `fetch_server` simulates. Many parked fetches, and the
+metadata log read by one consumer: only kraftd serves that topic. README.md describes how every figure is
+taken.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ READS = 5
 
 @contextmanager
 def serving(kind: Kind, **properties: object) -> Iterator[tuple[Cluster, int]]:
-    """A controller of that kind; and the port of kraftd's client listener, or one that is free."""
+    """A controller of that kind, and the port of kraftd's client listener, or an unused one."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
         settings = {"broker.session.timeout.ms": 120_000, "metadata.max.idle.interval.ms": 0, **properties}
         with Cluster(Path(home), kind, controller_properties=settings) as cluster:
@@ -73,7 +73,7 @@ def serving(kind: Kind, **properties: object) -> Iterator[tuple[Cluster, int]]:
 
 
 def clients(kind: Kind, plan: Plan) -> Figures:
-    """All of it, one part after the other, each on nodes of its own."""
+    """All measurements, each on its own nodes."""
     is_quick = plan.starts < Plan().starts
     figures = metadata(kind, plan, QUICK_TOPICS if is_quick else TOPICS)
     figures |= {"clients_session_fetch_us": session_fetch_us(kind, is_quick=is_quick)}
@@ -87,7 +87,7 @@ def clients(kind: Kind, plan: Plan) -> Figures:
 
 
 def metadata(kind: Kind, plan: Plan, topics: int) -> Figures:
-    """Metadata of all topics, the first and the tenth time; and of one topic, over and over."""
+    """Metadata of all topics, the first and the tenth time; and of one topic, many times."""
     with serving(kind) as (cluster, port):
         cluster.start_controller()
         known = [
@@ -100,7 +100,7 @@ def metadata(kind: Kind, plan: Plan, topics: int) -> Figures:
             _create(cluster.controller, topics)
             node: Node = cluster.controller
             if kind == "apache":
-                # Once unfenced it has every topic, and nothing was asked of it before.
+                # once unfenced it knows every topic, and it has answered no request before
                 (node,) = cluster.start_brokers(STOCK_ID, jvm=AS_KAFKA_STARTS)
                 port = node.port
             return _metadata_figures(node, port, plan, topics)
@@ -125,7 +125,7 @@ def _metadata_figures(node: Node, port: int, plan: Plan, topics: int) -> Figures
             cpu_ms.append((node.cpu_s() - before) * 1000)
             _, response = parse_response(ApiKey.METADATA, METADATA_VERSION, answer)
             if len(response.topics) < topics:  # type: ignore[attr-defined]
-                raise RuntimeError(f"Metadata tells {len(response.topics)} topics")  # type: ignore[attr-defined]
+                raise RuntimeError(f"Metadata has {len(response.topics)} topics")  # type: ignore[attr-defined]
             time.sleep(0.2)
         one = MetadataRequest([MetadataRequestTopic(name="topic-000007")])
         frame = client.frame(one, METADATA_VERSION)
@@ -148,7 +148,7 @@ def _metadata_figures(node: Node, port: int, plan: Plan, topics: int) -> Figures
 
 
 def parked(count: int) -> Figures:
-    """Memory of this many consumers that wait in sessions, and CPU of waking one of few, one of all."""
+    """Memory of this many consumers that wait in sessions, and CPU for each of few or all to wake."""
     slots = {"max.incremental.fetch.session.cache.slots": 2 * count}
     with serving("kraftd", **slots) as (cluster, port):
         node = cluster.start_controller()
@@ -172,14 +172,14 @@ def parked(count: int) -> Figures:
 
 
 def _changer(port: int) -> Callable[[], None]:
-    """What commits one record."""
+    """A function that commits one record."""
     client = Client(HOST, port, client_id="changes", timeout_s=60)
     values = iter(range(1_000_000, 2_000_000))
 
     def change() -> None:
         entry = AlterableConfig("message.max.bytes", 0, str(next(values)))
-        asked = AlterConfigsResource(BROKER_RESOURCE, "", [entry])
-        (answer,) = client.call(IncrementalAlterConfigsRequest([asked]), version=1).responses
+        resource = AlterConfigsResource(BROKER_RESOURCE, "", [entry])
+        (answer,) = client.call(IncrementalAlterConfigsRequest([resource]), version=1).responses
         if answer.error_code:
             raise RuntimeError(f"a change was refused: {answer!r}")
 
@@ -227,7 +227,7 @@ class Waiting:
         self.client.socket.sendall(self.client.frame(request, FETCH_VERSION))
 
     def take(self) -> None:
-        """The answer; RuntimeError where it is an error."""
+        """Receive the answer; RuntimeError if it is an error."""
         _, answer = parse_response(ApiKey.FETCH, FETCH_VERSION, self.client.receive_frame())
         if answer.error_code:  # type: ignore[attr-defined]
             raise RuntimeError(f"a fetch was refused: {answer!r}")
@@ -239,7 +239,7 @@ class Waiting:
             self.offset = batch.header.next_offset
 
     def wake(self) -> None:
-        """Read the news, and wait again."""
+        """Receive the new records, and wait again."""
         self.take()
         self._fetch(WAIT_MS)
 
@@ -254,7 +254,7 @@ def _round(change: Callable[[], None], waiting: list[Waiting]) -> None:
 
 
 def log_read(shape: Shape) -> Figures:
-    """One consumer reads the whole log of very many partitions, some times."""
+    """One consumer reads the whole log of very many partitions, several times."""
     with serving("kraftd") as (cluster, port):
         node = cluster.controller
         node.format(cluster.cluster_id, "--standalone")
@@ -279,16 +279,16 @@ def show(directory: Path, shape: Shape) -> Figures:
     topic = f"/topics/byName/topic-{shape.topics // 2:06d}"
     command = kraftd_command("show", "-d", directory, "--as-of", shape.record_count * 9 // 10, topic)
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     wall_s, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if said.count("PartitionRegistration") != shape.partitions:
-        raise RuntimeError(f"kraftd show says {said}")
+    if output.count("PartitionRegistration") != shape.partitions:
+        raise RuntimeError(f"kraftd show printed {output}")
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"clients_show_s": wall_s, "clients_show_cpu_s": cpu_s}
 
 
 def _read_all(client: Client, buffer: bytearray) -> int:
-    """The bytes of the log's records. They are received, and their headers are read."""
+    """The number of bytes of the log's records, which are received and their headers parsed."""
     offset = size_bytes = 0
     view = memoryview(buffer)
     while True:
@@ -312,7 +312,7 @@ def _read_all(client: Client, buffer: bytearray) -> int:
 
 
 def _receive(client: Client, into: memoryview) -> memoryview:
-    """Fill that much of a buffer."""
+    """Receive that many bytes into a buffer."""
     at = 0
     while at < len(into):
         count = client.socket.recv_into(into[at:])

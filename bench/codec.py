@@ -1,7 +1,7 @@
-"""The codecs beside Java's: the same bytes and messages, encoded and decoded by either in one thread.
+"""kraftd's codecs beside Java's: the same bytes and messages, encoded and decoded in one thread.
 
 kraftd's engine is the one in use (`kraftd version` names it). Java runs `java/CodecBench.java` on the bytes
-that kraftd encodes here. A figure is the best of some rounds: what else the machine does only adds to it.
+that kraftd encodes here. A figure is the best of several rounds: other load on the machine only adds to it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CLOCK_EVERY_S = 0.001
 
 @dataclass(frozen=True)
 class Rounds:
-    """How often, and for how long each time."""
+    """The number of rounds, and the duration of each."""
 
     count: int = 9
     round_s: float = 0.2
@@ -54,7 +54,7 @@ FULL, QUICK = Rounds(), Rounds(3, 0.05, 0.5)
 
 @dataclass(frozen=True)
 class Work:
-    """One thing that is timed: the bytes that Java is given, how many are done in one go, in which unit."""
+    """One timed operation: the bytes for Java, the operations in one call, and the unit of the figure."""
 
     run: Callable[[], object]
     data: bytes
@@ -63,7 +63,7 @@ class Work:
 
 
 def codecs(kind: Kind, plan: Plan) -> Figures:
-    """Every figure of one side. Raises RuntimeError where there is no Java compiler."""
+    """Every figure of one side. Raises RuntimeError without a Java compiler."""
     rounds = FULL if plan == Plan() else QUICK
     works = all_works()
     if kind == "apache":
@@ -72,7 +72,7 @@ def codecs(kind: Kind, plan: Plan) -> Figures:
 
 
 def best_s(work: Work, rounds: Rounds) -> float:
-    """CPU seconds of one call at its best."""
+    """CPU seconds of one call in the best round."""
     run, best, many = work.run, float("inf"), 1
     for _ in range(rounds.count + 1):
         calls, began = 0, time.process_time()
@@ -81,7 +81,7 @@ def best_s(work: Work, rounds: Rounds) -> float:
                 run()
             calls += many
         best = min(best, took_s / calls)
-        many = max(1, int(CLOCK_EVERY_S / best))  # looking at the clock costs as much as a small message
+        many = max(1, int(CLOCK_EVERY_S / best))  # reading the clock costs as much as a small message
     return best
 
 
@@ -110,12 +110,12 @@ def java_figures(works: dict[str, Work], rounds: Rounds) -> Figures:
         )
     if done.returncode:
         raise RuntimeError(f"CodecBench failed: {done.stderr}")
-    said = dict(line.split() for line in done.stdout.splitlines())
-    return {name: in_unit(name, float(said[name]), work) for name, work in works.items()}
+    figures = dict(line.split() for line in done.stdout.splitlines())
+    return {name: in_unit(name, float(figures[name]), work) for name, work in works.items()}
 
 
 def all_works() -> dict[str, Work]:
-    """What is timed, by the figure's key. Java knows the same names."""
+    """The timed operations by their figures' keys. Java knows the same names."""
     fetch, many, heartbeat = (
         fetch_request(1, 1),
         fetch_request(100, 10),
@@ -151,7 +151,7 @@ def uuid(number: int) -> bytes:
 
 
 def fetch_request(topics: int, partitions: int) -> FetchRequest:
-    """As a follower sends it."""
+    """A request as a follower sends it."""
     return FetchRequest(
         cluster_id="MkU3OEVBNTcwNTJENDM2Qk",
         replica_state=ReplicaState(3, 77),
@@ -213,7 +213,7 @@ def metadata_response() -> MetadataResponse:
 
 
 def record(number: int) -> PartitionRecord:
-    """One of many partitions: most like the others, some not."""
+    """One of many partition records: most are alike, some differ."""
     leader = number % 97
     replicas = (leader, leader + 1, leader + 2)
     return PartitionRecord(

@@ -1,10 +1,11 @@
-"""Records into columns, three ways, on one core and without Spark: the builder in C, numpy over runs of
-records of equal layout, and the codec record by record.
+"""Records into columns, three ways, on one core and without Spark.
+
+They are the builder in C, numpy over runs of records of equal layout, and the codec record by record.
 
     .venv/bin/python -m bench.columns --records 500000
 
 numpy is given its best case: a log of PartitionRecords, nearly all of one layout, and only their columns; the
-other two fill all columns of `records`. What does not fit its layout would have to go by the codec.
+other two fill all columns of `records`. Records of another layout would have to go through the codec.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def read_log(log: Path, add: Callable[[Batch], object]) -> None:
 
 
 class NumpyColumns:
-    """PartitionRecords of version 2 into columns, a run of records of equal layout at a time."""
+    """Turns PartitionRecords of version 2 into columns, a run of records of equal layout at a time."""
 
     def __init__(self) -> None:
         self.rows = self.left = 0
@@ -57,7 +58,7 @@ class NumpyColumns:
             at += stride * length
 
     def _run(self, rows: np.ndarray, start: int) -> int:
-        """Decode the records at the head of some that have the layout of the first; how many."""
+        """Decode the leading records with the layout of the first; return their number."""
         value = start + 3 + (1 + (rows[0, start + 2] > 127))
         value += 1 + (rows[0, value] > 127)
         first = rows[0]
@@ -120,7 +121,7 @@ def _ints(rows: np.ndarray, at: int, count: int) -> np.ndarray:
 
 
 def _texts(ids: np.ndarray) -> pa.Array:
-    """Ids of 16 bytes as Kafka prints them."""
+    """Ids of 16 bytes in Kafka's text form."""
     padded = np.zeros((len(ids), 18), np.uint8)
     padded[:, :16] = ids
     a, b, c = (padded[:, at::3].astype(np.uint32) for at in range(3))

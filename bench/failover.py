@@ -1,8 +1,8 @@
 """Three controllers with Kafka's default timeouts: the time without a leader after the loss of one.
 
-Gone in three ways: killed, so that its connections are reset; frozen, like a lost host, from which no other
-node gets a message any more; and told to stop. The end is the first answer of a survivor to DescribeQuorum
-as the leader of a later epoch whose records are committed.
+A leader is lost in three ways: killed, so that its connections are reset; frozen, like a lost host, which
+sends nothing more; and stopped by a signal. The time ends when a survivor first describes itself as the
+leader of a later epoch with committed records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from testkit.node import Controller, Kind
 from testkit.process import HOST
 from testkit.quorum import DESCRIBE, Quorum
 
-# Between two questions to each survivor: fine enough for what is measured, few enough to disturb no node.
+# Between two requests to each survivor: short enough to measure, long enough to disturb no node.
 _POLL_S = 0.002
 _GIVE_UP_S = 60
 _REST_S = 1.0
@@ -30,7 +30,7 @@ _SIGTERM = 15
 
 @dataclass(frozen=True)
 class Runs:
-    """How often each way of losing a leader is tried."""
+    """The number of runs for each way to lose a leader."""
 
     killed: int = 10
     frozen: int = 4
@@ -46,17 +46,17 @@ def failover_ms(three: Quorum, lose: Callable[[Controller], None]) -> float:
     time.sleep(_REST_S)
     described = three.described()
     if described is None:
-        raise RuntimeError("nobody leads")
-    gone, epoch = three.controllers[described.leader_id], described.leader_epoch
+        raise RuntimeError("no controller leads")
+    lost, epoch = three.controllers[described.leader_id], described.leader_epoch
     survivors = [
         Client(HOST, one.port, client_id="bench", timeout_s=_GIVE_UP_S)
         for one in three.controllers.values()
-        if one is not gone
+        if one is not lost
     ]
     for client in survivors:
         client.call(DESCRIBE, 2)
     began = time.perf_counter()
-    lose(gone)
+    lose(lost)
     try:
         while not any(_leads(client, epoch) for client in survivors):
             if time.perf_counter() - began > _GIVE_UP_S:
@@ -66,7 +66,7 @@ def failover_ms(three: Quorum, lose: Callable[[Controller], None]) -> float:
     finally:
         for client in survivors:
             client.close()
-    _bring_back(three, gone)
+    _bring_back(three, lost)
     return took_ms
 
 
@@ -79,12 +79,12 @@ def _leads(client: Client, epoch: int) -> bool:
     )
 
 
-def _bring_back(three: Quorum, gone: Controller) -> None:
-    if gone.frozen:
-        gone.thaw()
+def _bring_back(three: Quorum, lost: Controller) -> None:
+    if lost.frozen:
+        lost.thaw()
     else:
-        gone.stop()
-        three.start_controllers(gone.node_id)
+        lost.stop()
+        three.start_controllers(lost.node_id)
 
 
 def _kill(controller: Controller) -> None:
@@ -100,7 +100,7 @@ def _stop(controller: Controller) -> None:
 
 
 def failovers(kind: Kind, plan: Plan) -> Figures:
-    """The middle and the worst of some runs of each kind."""
+    """The median and the worst of several runs of each kind."""
     runs = FULL if plan == Plan() else QUICK
     ways = {
         "killed": (runs.killed, _kill),
@@ -110,7 +110,7 @@ def failovers(kind: Kind, plan: Plan) -> Figures:
     figures: Figures = {}
     with quorum(kind) as three:
         for name, (count, lose) in ways.items():
-            taken = [failover_ms(three, lose) for _ in range(count)]
-            figures[f"failover_{name}_p50_ms"] = statistics.median(taken)
-            figures[f"failover_{name}_max_ms"] = max(taken)
+            times_ms = [failover_ms(three, lose) for _ in range(count)]
+            figures[f"failover_{name}_p50_ms"] = statistics.median(times_ms)
+            figures[f"failover_{name}_max_ms"] = max(times_ms)
     return figures

@@ -1,7 +1,6 @@
-"""``python -m bench.fetch_server PARTITIONS WITH_RECORDS``: fetch sessions of made-up partitions by a socket.
+"""``python -m bench.fetch_server PARTITIONS WITH_RECORDS``: fetch sessions of synthetic partitions.
 
-One connection, one request at a time: the codec, the session, the answer. Its first line of output is the
-port.
+It serves one connection and one request at a time: codec, session, answer. It prints its port first.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ FETCH = 1
 
 
 def serve(partitions: int, with_records: int) -> None:
-    """Until the client hangs up."""
+    """Serve until the client disconnects."""
     source = SyntheticPartitions()
     for partition in source.create("many", topic_id(0), partitions)[:with_records]:
         partition.append(BATCH_BYTES)

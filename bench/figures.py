@@ -1,4 +1,4 @@
-"""What is measured: how each figure is written, which way is better, and the ratio that is aimed at."""
+"""The figures: the format of each, which direction is better, and the intended ratio."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Figure:
     digits: int
     aim: str
     more_is_better: bool = False
-    compared: bool = True  # what only explains the others is in the table alone
+    compared: bool = True  # false: it explains other figures, and is in the table only
 
     def times_better(self, kraftd: float, kafka: float) -> float | None:
-        """How many times better kraftd is, above 1, or worse, below; None where nothing was counted."""
+        """How many times better kraftd is, above 1, or worse, below; None if there is no count."""
         better, worse = (kraftd, kafka) if self.more_is_better else (kafka, kraftd)
         return better / worse if better and worse else None
 
@@ -115,7 +115,7 @@ FIGURES = {
         "scale: the same by one of the other kind", "MB/s", 0, "", True, compared=False
     ),
     "scale_bring_up_peak_rss_mib": Figure(
-        "scale: the most memory of who served it", "MiB", 0, "", compared=False
+        "scale: the most memory of its server", "MiB", 0, "", compared=False
     ),
     "scale_stalls": Figure("scale: loop stalls over 10 ms", "", 0, ""),
     "scale_longest_hold_ms": Figure("scale: the longest", "ms", 1, ""),

@@ -1,8 +1,8 @@
-"""The heartbeats of many brokers, from a process of their own, and how long each took.
+"""The heartbeats of many brokers, from a separate process, and their durations.
 
-Every broker has a connection and one heartbeat under way at most. A heartbeat that is due while the one
-before is unanswered goes out late, and its wait counts from when it was due. A controller that restarts is
-connected to again; what it owed is forgotten.
+Every broker has one connection and at most one open heartbeat. A heartbeat that is due while the one before
+is unanswered goes out late, and its time counts from when it was due. After a restart of the controller it
+connects again, and forgets unanswered heartbeats.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from kraftd.wire.frames import encode_request, parse_response
 from testkit.process import HOST
 
 _CONNECT_AGAIN_S = 0.05
-_LOOK_S = 0.002
+_POLL_S = 0.002
 
 
 class Beat(NamedTuple):
-    """One heartbeat: its broker, when it was due (time.time), how long the answer took, what it said."""
+    """One heartbeat: its broker, when it was due (time.time), its duration, and the answer."""
 
     broker_id: int
     due_s: float
@@ -56,7 +56,7 @@ class _Broker:
 
 
 class Hearts:
-    """Heartbeats of these brokers, (id, epoch) each, every interval, for the time of the block."""
+    """Sends heartbeats of these brokers, (id, epoch) each, at every interval during the block."""
 
     def __init__(self, port: int, brokers: Sequence[tuple[int, int]], interval_s: float) -> None:
         context = multiprocessing.get_context("spawn")
@@ -97,7 +97,7 @@ class Hearts:
 
 
 def _beat(pipe: Connection, port: int, brokers: list[tuple[int, int]], interval_s: float) -> None:
-    """The process: heartbeats and commands alternate until a command stops it."""
+    """Alternate heartbeats and commands until a command stops it; the target of the process."""
     selector = selectors.DefaultSelector()
     selector.register(pipe, selectors.EVENT_READ, None)
     now_s = time.time()
@@ -105,23 +105,23 @@ def _beat(pipe: Connection, port: int, brokers: list[tuple[int, int]], interval_
         broker_id: _Broker(broker_id, epoch, now_s + interval_s * number / len(brokers))
         for number, (broker_id, epoch) in enumerate(brokers)
     }
-    taken: list[Beat] = []
+    beats: list[Beat] = []
     while True:
         now_s = time.time()
         for broker in known.values():
             if broker.due_s <= now_s and broker.waiting is None and not broker.silent:
                 _send(selector, broker, port, now_s)
-        for key, _ in selector.select(_LOOK_S):
+        for key, _ in selector.select(_POLL_S):
             if key.data is not None:
-                _receive(selector, key.data, taken, interval_s)
+                _receive(selector, key.data, beats, interval_s)
                 continue
             command, *arguments = pipe.recv()
-            given: list[Beat] = []
+            sent: list[Beat] = []
             if command == "stop":
-                pipe.send(given)
+                pipe.send(sent)
                 return
             if command == "take":
-                given, taken = taken, []
+                sent, beats = beats, []
             elif command == "every":
                 (interval_s,) = arguments
                 for number, broker in enumerate(known.values()):
@@ -130,7 +130,7 @@ def _beat(pipe: Connection, port: int, brokers: list[tuple[int, int]], interval_
                 known[arguments[0]].silent = True
             elif command == "shut_down":
                 known[arguments[0]].wants_shutdown, known[arguments[0]].due_s = True, now_s
-            pipe.send(given)
+            pipe.send(sent)
 
 
 def _send(selector: selectors.BaseSelector, broker: _Broker, port: int, now_s: float) -> None:
@@ -147,7 +147,7 @@ def _send(selector: selectors.BaseSelector, broker: _Broker, port: int, now_s: f
         broker.waiting = broker.due_s
 
 
-def _receive(selector: selectors.BaseSelector, broker: _Broker, taken: list[Beat], interval_s: float) -> None:
+def _receive(selector: selectors.BaseSelector, broker: _Broker, beats: list[Beat], interval_s: float) -> None:
     assert broker.connection is not None
     try:
         chunk = broker.connection.recv(1 << 16)
@@ -161,8 +161,8 @@ def _receive(selector: selectors.BaseSelector, broker: _Broker, taken: list[Beat
     done, frame = take_frames(broker.buffer)
     if done and broker.waiting is not None:
         _, answer = parse_response(ApiKey.BROKER_HEARTBEAT, HEARTBEAT_VERSION, frame)
-        said = answer.error_code, answer.is_fenced, answer.should_shut_down  # type: ignore[attr-defined]
-        taken.append(Beat(broker.broker_id, broker.waiting, now_s - broker.waiting, *said))
+        verdict = answer.error_code, answer.is_fenced, answer.should_shut_down  # type: ignore[attr-defined]
+        beats.append(Beat(broker.broker_id, broker.waiting, now_s - broker.waiting, *verdict))
         broker.due_s = max(broker.waiting + interval_s, now_s)
         broker.waiting = None
         broker.silent = broker.silent or answer.should_shut_down  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
-"""``python -m bench.hostile``: hostile peers of a secured controller, and others' heartbeats meanwhile.
+"""``python -m bench.hostile``: hostile peers of a secured controller, and ordinary heartbeats meanwhile.
 
-kraftd alone: Apache Kafka's controllers have neither a handshake timeout nor a limit of complaints.
+It measures kraftd alone: Apache Kafka's controllers have neither a handshake timeout nor a limit of refusals
+logged.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ LOGINS = "listener.name.logins."
 
 
 class Target(NamedTuple):
-    """The targets of hostile peers: the mTLS listener, the one with logins, and what a stranger may know."""
+    """The listeners that hostile peers attack (mTLS, and with logins), and a stranger's contexts."""
 
     tls_port: int
     login_port: int
@@ -57,12 +58,12 @@ class Target(NamedTuple):
     expired: ssl.SSLContext
 
 
-# What a hostile peer does once; it is called over and over.
+# One act of a hostile peer; it is repeated.
 Attack = Callable[[Target], None]
 
 
 def half_handshakes(target: Target) -> None:
-    """500 connections that begin a handshake and stop; each is opened anew when it was closed."""
+    """500 connections that begin a handshake and stop; each is opened again after it was closed."""
     while len(_held) < HALF_OPEN:
         sock = socket.create_connection((HOST, target.tls_port))
         if len(_held) % 2:
@@ -107,7 +108,7 @@ def foreign_certificates(target: Target) -> None:
 
 
 def expired_certificates(target: Target) -> None:
-    """A certificate that was valid once."""
+    """An expired certificate."""
     _shake(target.tls_port, target.expired)
 
 
@@ -121,32 +122,32 @@ def _shake(port: int, context: ssl.SSLContext) -> None:
 
 
 def garbage_tokens(target: Target) -> None:
-    """A login by a token of random bytes."""
+    """A login with a token of random bytes."""
     token = base64.b64encode(random.randbytes(300))
     _log_in(target, "OAUTHBEARER", b"n,,\x01auth=Bearer " + token + b"\x01\x01", b"\x01")
 
 
 def oversized_tokens(target: Target) -> None:
-    """A token of nearly 64 KiB, whose claims are a deep nest."""
+    """A token of nearly 64 KiB, whose claims are deeply nested."""
     head = base64.urlsafe_b64encode(b'{"alg":"ES256","kid":"k"}').rstrip(b"=")
     claims = base64.urlsafe_b64encode(b"[" * 46_000).rstrip(b"=")
     _log_in(target, "OAUTHBEARER", b"n,,\x01auth=Bearer " + head + b"." + claims + b".c2ln\x01\x01", b"\x01")
 
 
 def endless_frames(target: Target) -> None:
-    """A frame that is announced with 90 MiB before any login."""
+    """A frame that announces 90 MiB before any login."""
     with _client(target) as client:
         client.socket.sendall((90 << 20).to_bytes(4, "big") + bytes(1000))
         client.socket.recv(1)
 
 
 def wrong_passwords(target: Target) -> None:
-    """A password that is guessed."""
+    """A login with a wrong password."""
     _log_in(target, "PLAIN", b"\0admin\0" + random.randbytes(8).hex().encode())
 
 
 def replayed_logins(target: Target) -> None:
-    """The messages of another SCRAM login, sent once more."""
+    """The messages of another SCRAM login, sent again."""
     exchange = ScramClient("SCRAM-SHA-512", "admin", "admin-secret", "nonce-that-was-overheard")
     with _client(target) as client:
         client.call(SaslHandshakeRequest("SCRAM-SHA-512"), 1)
@@ -169,7 +170,7 @@ def _log_in(target: Target, mechanism: str, *messages: bytes) -> None:
 
 
 ATTACKS: dict[str, Attack | None] = {
-    "nobody": None,
+    "no attack": None,
     "500 half handshakes": half_handshakes,
     "garbage": garbage,
     "downgrades": downgrades,
@@ -183,19 +184,19 @@ ATTACKS: dict[str, Attack | None] = {
 }
 
 
-def _attack(attack: Attack, target: Target, ends_s: float, made: multiprocessing.Queue[int]) -> None:
-    """The process of the hostile peers."""
+def _attack(attack: Attack, target: Target, ends_s: float, counts: multiprocessing.Queue[int]) -> None:
+    """Repeat an attack; the target of the hostile process."""
     count = 0
     while time.time() < ends_s:
         with suppress(OSError, EOFError):
             attack(target)
         count += 1
-    made.put(count)
+    counts.put(count)
 
 
 @contextmanager
 def secured(home: Path) -> Iterator[tuple[Cluster, Target, ssl.SSLContext]]:
-    """A controller with a listener of mTLS and one of SASL_SSL."""
+    """A controller with one listener of mTLS and one of SASL_SSL."""
     authority, login_port = Authority(), free_port()
     public = ECAlgorithm.to_jwk(ec.generate_private_key(ec.SECP256R1()).public_key(), as_dict=True)
     (home / "jwks.json").write_text(json.dumps({"keys": [{**public, "kid": "k"}]}))
@@ -246,27 +247,29 @@ def secured(home: Path) -> Iterator[tuple[Cluster, Target, ssl.SSLContext]]:
 
 
 def heartbeats_ms(brokers: list[BenchBroker], ends_s: float) -> list[float]:
-    """The duration of each heartbeat that was due until then, from when it was due."""
-    taken, due_s = [], time.time()
+    """The duration of each heartbeat that was due until then, counted from when it was due."""
+    times_ms, due_s = [], time.time()
     step_s = INTERVAL_S / len(brokers)
     while due_s < ends_s:
         for broker in brokers:
             time.sleep(max(due_s - time.time(), 0))
             broker.client.call(broker.heartbeat(), HEARTBEAT_VERSION)
-            taken.append((time.time() - due_s) * 1000)
+            times_ms.append((time.time() - due_s) * 1000)
             due_s = max(due_s + step_s, time.time() - step_s)
-    return taken
+    return times_ms
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.hostile", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=6, help="how long each kind goes on")
+    parser.add_argument("--seconds", type=float, default=6, help="duration of each kind of attack")
     options = parser.parse_args()
     shown = Table(title=f"Heartbeats of {BROKERS} brokers over mTLS, each every {INTERVAL_S * 1000:.0f} ms")
     for column in ("meanwhile", "times", "p50, ms", "p99, ms", "worst, ms", "memory, MiB", "lines logged"):
         shown.add_column(column, justify="left" if column == "meanwhile" else "right")
-    with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home, secured(Path(home)) as made:
-        cluster, target, root = made
+    with (
+        tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home,
+        secured(Path(home)) as (cluster, target, root),
+    ):
         node = cluster.controller
         brokers = [
             BenchBroker(number + 1, node.port, cluster.cluster_id, tls=root) for number in range(BROKERS)
@@ -279,13 +282,13 @@ def main() -> int:
             if attack is not None:
                 hostile = multiprocessing.Process(target=_attack, args=(attack, target, ends_s, counts))
                 hostile.start()
-            taken = heartbeats_ms(brokers, ends_s)
+            times_ms = heartbeats_ms(brokers, ends_s)
             count = 0
             if attack is not None:
                 count = counts.get()
                 hostile.join()
             lines = node.log.read_text().count("\n") - before_lines
-            cells = (sorted(taken)[len(taken) // 2], percentile(taken, 0.99), max(taken))
+            cells = (sorted(times_ms)[len(times_ms) // 2], percentile(times_ms, 0.99), max(times_ms))
             memory = f"{node.rss_mib() - before_mib:+.1f}"
             shown.add_row(name, str(count), *(f"{one:.1f}" for one in cells), memory, str(lines))
     Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(shown)

@@ -1,5 +1,6 @@
-"""``python -m bench.image DIRECTORY``: what it costs to load a controller's directory into an image, and to
-write the image back. One process does it, without a daemon around it.
+"""``python -m bench.image DIRECTORY``: the costs of loading a controller's directory into an image.
+
+It also writes the image back. One process does it, without a daemon.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Directory:
         return CheckpointReader(self.disk, checkpoint_path(self.path, self.base))
 
     def read(self) -> int:
-        """All bytes, framed and checked."""
+        """Read all bytes, parse the batches and verify them."""
         count = (
             0 if self.base is None else sum(batch.header.record_count for batch in self.reader().batches())
         )
@@ -73,7 +74,7 @@ class Directory:
         return count
 
     def decode(self) -> None:
-        """All records, one after the other, none of them kept."""
+        """Decode all records, one after the other, and keep none."""
         for batch in () if self.base is None else self.reader().batches():
             for _ in decode_batch(batch):
                 pass
@@ -85,7 +86,7 @@ class Directory:
                     pass
 
     def load(self) -> Image:
-        """The image, made as by a starting daemon."""
+        """Load the image like a starting daemon."""
         snapshot = None if self.base is None else (self.base, self.reader().runs())
         replay = Replay(Image(), snapshot)
         if replay.start() is not None:
@@ -99,7 +100,7 @@ class Directory:
         return replay.image
 
     def checkpoint(self) -> object:
-        """A new checkpoint in a directory of its own beside the old one, as the snapshot writer makes it."""
+        """Write a new checkpoint like the snapshot writer, in a separate directory beside the old one."""
         order = CheckpointOrder(
             directory=self.path,
             end_offset=self.log.log_end,
@@ -110,21 +111,21 @@ class Directory:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.image", description=__doc__)
     parser.add_argument("directory", type=Path, help="of a controller that does not run; it is only read")
     parser.add_argument("--checkpoint", action="store_true", help="write a checkpoint into it, too")
-    given = parser.parse_args()
+    options = parser.parse_args()
     gc.disable()
     print(f"{'':32} a process begins with {resident_mib():.1f} MiB")
-    directory = timed("open, checked", lambda: Directory(given.directory))
+    directory = timed("open, checked", lambda: Directory(options.directory))
     timed("read, checked", directory.read)
     timed("decode", directory.decode)
     image = timed("load", directory.load)
     print(image)
     timed("a broker's partitions", lambda: sum(1 for _ in image.partitions_of(min(image.brokers, default=0))))
     timed("write back, not encoded", lambda: sum(1 for _ in image.records()))
-    if given.checkpoint:
+    if options.checkpoint:
         print(timed("make a checkpoint", directory.checkpoint))
 
 

@@ -1,9 +1,8 @@
-"""``python -m bench.large``: what single large requests do to the event loop of a controller that has a
-million partitions already.
+"""``python -m bench.large``: how long single large requests hold the event loop of a large controller.
 
-One controller, filled by ``bench.million``, whose brokers heartbeat from another process. Each request asks
-for about as much as one request may. Of each: the records it wrote, and how long its answer took; the longest
-callback of the event loop, and how long the brokers' heartbeats took meanwhile. README.md says how.
+The controller has a million partitions from ``bench.million``, and its brokers heartbeat from another
+process. Each request is about as large as is allowed. Measured are its records, its answer's time, the
+longest callback of the event loop, and the brokers' heartbeats meanwhile. README.md describes how.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ GIVE_UP_S = 300
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one request did. longest_ms is exact above 10 ms; below, it is the bound of a histogram."""
+class Measured:
+    """The effects of one request. longest_ms is exact above 10 ms; below, it is the bound of a histogram."""
 
     name: str
     records: int
@@ -78,7 +77,7 @@ class Told:
     slowest_beat_ms: float
 
     def __repr__(self) -> str:
-        return f"<Told {self.name}: {self.longest_ms:.1f} ms, {self.too_long} steps too long: {self.by}>"
+        return f"<Measured {self.name}: {self.longest_ms:.1f} ms, {self.too_long} steps too long: {self.by}>"
 
 
 class Large:
@@ -86,7 +85,7 @@ class Large:
 
     def __init__(self, quorum: Quorum, shape: Shape, metrics_port: int, only: Sequence[str]) -> None:
         self.shape = shape
-        self.told: list[Told] = []
+        self.measurements: list[Measured] = []
         self.node = quorum.controllers[NODE_ID]
         self.cluster_id = quorum.cluster_id
         self.client = Client(HOST, self.node.port, client_id="bench", timeout_s=GIVE_UP_S)
@@ -98,7 +97,7 @@ class Large:
         self.ids = dict(zip(self.names, ids, strict=True))
 
     def measure(self, name: str, work: Callable[[], object]) -> None:
-        """Run the request, and note how long it held the loop."""
+        """Run the request, and measure how long it held the loop."""
         assert self.hearts is not None
         time.sleep(0.3)
         self.hearts.take()
@@ -111,20 +110,20 @@ class Large:
         after = self._buckets()
         lines = self.node.log_text()[position:].splitlines()
         holds = [json.loads(line) for line in lines if HELD in line]
-        held = [float(hold["took_ms"]) for hold in holds]
+        held_ms = [float(hold["took_ms"]) for hold in holds]
         below = max((bound for bound in after if after[bound] > before.get(bound, 0)), default=0.0)
         beats = self.hearts.take()
-        told = Told(
+        measured = Measured(
             name,
             quorum_position(self.client)[1] - offset,
             took_ms,
-            max(held, default=below),
-            len(held),
+            max(held_ms, default=below),
+            len(held_ms),
             ", ".join(f"{hold['by']} {hold['took_ms']} ms" for hold in holds),
             max((beat.took_s * 1000 for beat in beats), default=0.0),
         )
-        self.told.append(told)
-        print(told, flush=True)
+        self.measurements.append(measured)
+        print(measured, flush=True)
 
     def _buckets(self) -> dict[float, int]:
         """The number of steps per histogram bucket, by the bucket's upper bound in milliseconds."""
@@ -142,7 +141,7 @@ class Large:
 
 
 def topics_of(shape: Shape) -> tuple[list[bytes], list[list[tuple[int, ...]]]]:
-    """Of each topic that ``bench.million`` makes: its id, and the replicas of its partitions."""
+    """Of each topic by ``bench.million``: its id, and the replicas of its partitions."""
     from bench.million import topics
 
     ids: list[bytes] = []
@@ -158,7 +157,7 @@ def topics_of(shape: Shape) -> tuple[list[bytes], list[list[tuple[int, ...]]]]:
 
 @contextmanager
 def controller(shape: Shape, only: Sequence[str]) -> Iterator[Large]:
-    """Wait until it runs, leads, and has heartbeats of all its brokers."""
+    """Start it; wait until it leads and has heartbeats of all its brokers."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
         metrics_port = free_port()
         settings = {
@@ -191,11 +190,11 @@ def _leads(port: int) -> bool:
         return bool(client.call(request, CREATE_TOPICS_VERSION).topics[0].error_code == ErrorCode.NONE)
 
 
-# -- the requests, in the order in which they are made
+# -- the requests, in the order of their measurement
 
 
 def creates(large: Large) -> None:
-    """Topics and partitions, placed and assigned."""
+    """Create topics and partitions, placed and assigned."""
     created = create_topics.CreatableTopic
     brokers = large.shape.brokers
 
@@ -224,7 +223,7 @@ def creates(large: Large) -> None:
         "CreateTopics: a topic of 9,900 partitions, assigned",
         lambda: create(created("wide-assigned", -1, -1, rows(9_900))),
     )
-    # One replica each, all of them on the broker that will be gone.
+    # One replica each, all of them on the broker that will be lost.
     alone = [
         created(
             f"alone-{number}",
@@ -251,7 +250,7 @@ def creates(large: Large) -> None:
 
 
 def configs(large: Large) -> None:
-    """Configs of very many topics."""
+    """Change configs of very many topics."""
 
     def alter(names: Sequence[str], value: str) -> None:
         resources = [
@@ -276,7 +275,7 @@ def configs(large: Large) -> None:
 
 
 def reassignments(large: Large) -> None:
-    """Replicas moved, and the moves called off."""
+    """Move replicas, and cancel the moves."""
     chosen = large.names[2_000:3_000]
 
     def alter(move: Callable[[tuple[int, ...]], tuple[int, ...] | None]) -> None:
@@ -301,7 +300,7 @@ def reassignments(large: Large) -> None:
 
 
 def leader_requests(large: Large) -> None:
-    """Requests of a broker that leads, or hosts, very many partitions."""
+    """Send requests of a broker that leads, or hosts, very many partitions."""
     broker = 20
     led = [
         (name, index, replicas)
@@ -336,7 +335,7 @@ def leader_requests(large: Large) -> None:
 
 
 def brokers_lost(large: Large) -> None:
-    """Brokers that go and come back, and elections."""
+    """Lose brokers and bring them back; elect leaders."""
     assert large.hearts is not None
     hearts = large.hearts
 
@@ -416,7 +415,7 @@ def large_features(large: Large) -> list[Feature]:
 
 
 def deletes(large: Large) -> None:
-    """Topics deleted."""
+    """Delete topics."""
 
     def delete(names: Sequence[str]) -> None:
         topics = [DeleteTopicState(name, bytes(16)) for name in names]
@@ -437,12 +436,12 @@ PARTS: dict[str, Callable[[Large], None]] = {
 }
 
 
-def table(told: Sequence[Told]) -> Table:
+def table(measured: Sequence[Measured]) -> Table:
     shown = Table(title="Large requests at very many partitions")
     shown.add_column("")
     for column in ("records", "answer", "longest hold", "holds over 10 ms", "slowest heartbeat"):
         shown.add_column(column, justify="right")
-    for one in told:
+    for one in measured:
         longest = f"{one.longest_ms:.1f} ms" if one.too_long else f"<= {one.longest_ms:.0f} ms"
         cells = f"{one.records:,}", f"{one.took_ms:,.0f} ms", longest, str(one.too_long)
         shown.add_row(one.name, *cells, f"{one.slowest_beat_ms:.0f} ms")
@@ -450,7 +449,7 @@ def table(told: Sequence[Told]) -> Table:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.large", description=__doc__)
     parser.add_argument("--topics", type=int, default=Shape.topics, help="of ten partitions each")
     parser.add_argument("--only", choices=sorted(PARTS), action="append", help="just these requests")
@@ -461,10 +460,10 @@ def main() -> None:
         for name, part in PARTS.items():
             if name in chosen:
                 part(large)
-        told = large.told
-    Console(highlight=False, width=140).print(table(told))
+        measured = large.measurements
+    Console(highlight=False, width=140).print(table(measured))
     if options.json is not None:
-        options.json.write_text(json.dumps([vars(one) for one in told], indent=2) + "\n")
+        options.json.write_text(json.dumps([vars(one) for one in measured], indent=2) + "\n")
 
 
 if __name__ == "__main__":

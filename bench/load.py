@@ -31,7 +31,7 @@ _TRIES = 1000
 
 
 class BenchBroker:
-    """A broker that registers and heartbeats but hosts nothing: it makes topics placeable.
+    """A broker that registers and heartbeats but hosts nothing: topics can be placed on it.
 
     Raises RuntimeError when the controller refuses it.
     """
@@ -58,7 +58,7 @@ class BenchBroker:
         )
         for _ in range(_TRIES):
             answer = self.client.call(request, REGISTRATION_VERSION)
-            # A controller that has just started may not be the active one yet.
+            # Right after its start, a controller may not be the active one yet.
             if answer.error_code != ErrorCode.NOT_CONTROLLER:
                 break
             time.sleep(0.01)
@@ -82,7 +82,7 @@ class BenchBroker:
 
 
 class Heart(threading.Thread):
-    """Heartbeats for brokers once a second, so that they stay unfenced while something else is measured."""
+    """Heartbeats for brokers once a second, so that they stay unfenced during other measurements."""
 
     def __init__(self, brokers: Sequence[BenchBroker]) -> None:
         super().__init__(daemon=True)
@@ -102,9 +102,9 @@ class Heart(threading.Thread):
 
 
 def create_ms(client: Client, names: Sequence[str], partitions: int = 1, replicas: int = 1) -> float:
-    """Milliseconds from the first byte of one CreateTopics sent to the last byte of its answer received.
+    """Milliseconds from the first sent byte of a CreateTopics to the last received byte of its answer.
 
-    The client's encoding and decoding are not in it. Raises RuntimeError if any topic was refused.
+    They exclude the client's encoding and decoding. Raises RuntimeError if any topic was refused.
     """
     request = CreateTopicsRequest(
         [CreatableTopic(name, partitions, replicas) for name in names], 60_000, False
@@ -129,7 +129,7 @@ def quorum_position(client: Client) -> tuple[int, int]:
 
 
 def empty_fetch(cluster_id: str, epoch: int, offset: int, observer: int = 0) -> FetchRequest:
-    """The fetch of one of many observers at the end of the log; its answer holds no record, and at once."""
+    """The fetch of one of many observers at the end of the log; its answer comes at once, without records."""
     partition = FetchPartition(
         current_leader_epoch=epoch,
         fetch_offset=offset,
@@ -156,7 +156,7 @@ class Load:
 
 
 def drive(port: int, frames: Sequence[bytes], depth: int, seconds: float) -> Load:
-    """One connection a frame, each kept `depth` requests deep with that same frame for `seconds`.
+    """One connection a frame, each of which keeps `depth` copies of its frame unanswered for `seconds`.
 
     Raises ConnectionError if the server closes one.
     """
@@ -189,7 +189,7 @@ def drive(port: int, frames: Sequence[bytes], depth: int, seconds: float) -> Loa
 
 
 def take_frames(buffer: bytearray) -> tuple[int, bytes]:
-    """Remove the whole frames at a buffer's start; how many, and the last of them without its length."""
+    """Remove the complete frames at a buffer's start; return their number and the last one's body."""
     count = position = last = 0
     while len(buffer) - position >= 4:
         size = int.from_bytes(buffer[position : position + 4], "big") + 4

@@ -1,4 +1,4 @@
-"""The measurements, each on a separate controller; README.md says how every figure is taken."""
+"""The measurements, each on a separate controller; README.md describes how every figure is taken."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def controller(kind: Kind, properties: dict[str, object] | None = None) -> Itera
 
 @contextmanager
 def with_broker(cluster: Cluster) -> Iterator[Client]:
-    """A connection to the controller, with one broker that stays unfenced meanwhile."""
+    """A connection to the controller, and one broker that stays unfenced during the block."""
     broker = BenchBroker(1, cluster.controller.port, cluster.cluster_id)
     broker.unfence()
     with Heart([broker]), Client(HOST, cluster.controller.port, client_id="bench", timeout_s=120) as client:
@@ -82,7 +82,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def start_and_idle(kind: Kind, plan: Plan) -> Figures:
-    """Cold starts of a formatted controller, and what the last of them costs when nothing happens."""
+    """Cold starts of a formatted controller, and the costs of the last one while idle."""
     wall, cpu = [], []
     with controller(kind) as cluster:
         node = cluster.controller
@@ -107,7 +107,7 @@ def start_and_idle(kind: Kind, plan: Plan) -> Figures:
 def creates(
     kind: Kind, plan: Plan, properties: dict[str, object] | None = None
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of single creates, one after another, and of requests of many topics."""
+    """Milliseconds of single creates, one after another, and of requests with many topics."""
     with controller(kind, properties) as cluster, with_broker(cluster) as client:
         for number in range(plan.warm_creates):
             create_ms(client, [f"warm-{number}"])
@@ -137,7 +137,7 @@ def per_cpu_second(
 ) -> tuple[float, float]:
     """Answers per CPU second of the server, and per second of the clock: medians of several loads.
 
-    Raises RuntimeError if what came last is not the answer it should be.
+    Raises RuntimeError if the last answer is not as expected.
     """
     node = cluster.controller
     drive(node.port, frames, plan.depth, plan.warm_load_s)
@@ -164,7 +164,7 @@ def fetch_found_nothing_new(answer: bytes) -> bool:
 
 
 def requests(kind: Kind, plan: Plan) -> Figures:
-    """Heartbeats of many brokers, and fetches that find nothing new, pipelined over as many connections."""
+    """Heartbeats of many brokers, and fetches without new records, pipelined over as many connections."""
     with controller(kind, NO_IDLE_RECORDS) as cluster:
         port = cluster.controller.port
         brokers = [BenchBroker(number + 1, port, cluster.cluster_id) for number in range(plan.connections)]

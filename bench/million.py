@@ -1,7 +1,7 @@
-"""``python -m bench.million DIRECTORY``: fill a formatted controller's directory with very many partitions.
+"""``python -m bench.million DIRECTORY``: fills a formatted controller's directory with very many partitions.
 
-The same records for the same arguments, as a controller would have written them: brokers with one log
-directory each, all of them active, and topics whose replicas lie in stripes over the brokers.  In log form
+The same arguments give the same records, as a controller would have written them: brokers with one log
+directory each, all of them active, and topics whose replicas lie in stripes over the brokers. In log form
 they are the log of epoch 1, in checkpoint form a checkpoint and an empty log behind it.
 """
 
@@ -36,10 +36,10 @@ _BATCH_RECORDS = 9_000  # about a MiB
 
 @dataclass(frozen=True)
 class Shape:
-    """How much there is.
+    """The numbers of topics, partitions, replicas and brokers.
 
-    topics_a_request is how many topics share the stripes that one throw of the dice gives: with 1 nearly
-    every list of replicas is another.
+    topics_a_request is the number of topics that share one random choice of stripes: with 1 nearly every list
+    of replicas differs.
     """
 
     topics: int = 100_000
@@ -60,7 +60,7 @@ def directory_of(broker_id: int) -> bytes:
 
 
 def brokers(shape: Shape) -> Iterator[VersionedRecord]:
-    """The registrations, unfenced, as a checkpoint has them."""
+    """The registrations, unfenced, as in a checkpoint."""
     for broker_id in range(1, shape.brokers + 1):
         record = RegisterBrokerRecord(
             broker_id=broker_id,
@@ -75,7 +75,7 @@ def brokers(shape: Shape) -> Iterator[VersionedRecord]:
 
 
 def topics(shape: Shape, *, by_id: bool = False) -> Iterator[VersionedRecord]:
-    """Every topic with its partitions: in the order in which they were made, or by id as in a checkpoint."""
+    """Every topic with its partitions: in order of creation, or by id as in a checkpoint."""
     random = Random(shape.seed)
     ids = [(random.randbytes(16), number) for number in range(shape.topics)]
     if by_id:
@@ -104,7 +104,7 @@ def topics(shape: Shape, *, by_id: bool = False) -> Iterator[VersionedRecord]:
 def fill(
     directory: Path, shape: Shape, *, as_checkpoint: bool = False, now_ms: int = 1_700_000_000_000
 ) -> int:
-    """Write it all into a directory that is formatted and still empty; the number of records.
+    """Write all records into a directory that is formatted and still empty; return their number.
 
     Raises StorageError, FileNotFoundError.
     """
@@ -152,17 +152,17 @@ def _write_checkpoint(partition_directory: str, shape: Shape, values: list[bytes
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m bench.million", description=__doc__)
     parser.add_argument("directory", type=Path, help="formatted by kraftd format --standalone")
     parser.add_argument("--form", choices=("log", "checkpoint"), default="log")
     for name in ("topics", "partitions", "replicas", "brokers", "topics_a_request", "seed"):
         default = getattr(Shape(), name)
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, metavar=str(default))
-    given = vars(parser.parse_args())
-    directory, form = given.pop("directory"), given.pop("form")
+    options = vars(parser.parse_args())
+    directory, form = options.pop("directory"), options.pop("form")
     began = time.monotonic()
-    count = fill(directory, Shape(**given), as_checkpoint=form == "checkpoint")
+    count = fill(directory, Shape(**options), as_checkpoint=form == "checkpoint")
     print(f"{count} records in {form} form in {time.monotonic() - began:.1f} s")
 
 

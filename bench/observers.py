@@ -1,4 +1,4 @@
-"""Very many observers on one leader: how long it takes until the last of them knows of a create."""
+"""Very many observers of one leader: the time until the last of them knows of a create."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GIVE_UP_S = 60
 
 
 class Observer:
-    """A connection that fetches the metadata log as a broker does, one request under way."""
+    """A connection that fetches the metadata log as a broker does, one request at a time."""
 
     def __init__(self, number: int, port: int, cluster_id: str, epoch: int, offset: int) -> None:
         self.client = Client(HOST, port, client_id=f"observer-{number}", timeout_s=GIVE_UP_S)
@@ -35,7 +35,7 @@ class Observer:
         self.cluster_id, self.epoch, self.offset = cluster_id, epoch, offset
         self.high_watermark = -1
         self.awaited = b""  # the name of a topic
-        self.awaited_end: int | None = None  # of the batch that has it
+        self.awaited_end: int | None = None  # of the batch with that topic
         self.buffer = bytearray()
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Observer:
         self.awaited, self.awaited_end = name.encode(), None
 
     def receive(self) -> None:
-        """Take in what has come; ask on at once after a whole answer. ConnectionError, RuntimeError."""
+        """Receive a part; after a whole answer, fetch again at once. Raises ConnectionError, RuntimeError."""
         chunk = self.client.socket.recv(1 << 16)
         if not chunk:
             raise ConnectionError("the server closed an observer's connection")
@@ -88,8 +88,9 @@ class Observer:
 
 
 def last_of_many_ms(port: int, cluster_id: str, count: int, rounds: int) -> list[float]:
-    """Milliseconds from a create sent to the leader until each of this many observers has the records and
-    knows that they are committed; one figure a create.
+    """Milliseconds until each of many observers knows that a create is committed; one figure a create.
+
+    The time begins when the create is sent to the leader.
     """
     with Client(HOST, port, client_id="bench", timeout_s=GIVE_UP_S) as leader:
         position = quorum_position(leader)
@@ -99,17 +100,17 @@ def last_of_many_ms(port: int, cluster_id: str, count: int, rounds: int) -> list
             selector.register(observer.client.socket, selectors.EVENT_READ, observer)
             observer.fetch()
         selector.register(leader.socket, selectors.EVENT_READ, None)
-        taken = [_announce(leader, observers, selector, number) for number in range(-WARM_UPS, rounds)]
+        times_ms = [_announce(leader, observers, selector, number) for number in range(-WARM_UPS, rounds)]
     for observer in observers:
         observer.client.close()
     selector.close()
-    return taken[WARM_UPS:]
+    return times_ms[WARM_UPS:]
 
 
 def _announce(
     leader: Client, observers: list[Observer], selector: selectors.BaseSelector, number: int
 ) -> float:
-    """One create, on a cluster that has been idle; RuntimeError if it is refused or an observer misses it."""
+    """Time one create, on a cluster that was idle; RuntimeError if it is refused or an observer misses it."""
     _serve(selector, time.perf_counter() + APART_S)
     name = f"announced-{number + WARM_UPS:04}"
     for observer in observers:
@@ -121,7 +122,7 @@ def _announce(
     leader.socket.sendall(frame)
     while unaware:
         if time.perf_counter() - began > GIVE_UP_S:
-            raise RuntimeError(f"{len(unaware)} observers did not hear of {name}")
+            raise RuntimeError(f"{len(unaware)} observers did not learn of {name}")
         for key, _ in selector.select(1):
             if key.data is None:
                 _check(leader.receive_frame())

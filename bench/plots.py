@@ -1,4 +1,4 @@
-"""The figures as plots: how many times better than Apache Kafka each is, with both values beside its bar.
+"""Plots of the figures: how many times better than Apache Kafka each is, with both values beside its bar.
 
 `python -m bench.plots` draws the committed figures again. The same figures give the same bytes.
 """
@@ -27,24 +27,24 @@ GROUPS = {
     "clients": ("Ordinary clients", ("clients_",)),
     "codec": ("Codecs", ("codec_",)),
 }
-Bar = tuple[str, float, str]  # name, times better, both figures in words
+Bar = tuple[str, float, str]  # name, times better, both values as text
 _BETTER, _WORSE, _LINE = "#2a6f97", "#c1666b", "#555555"
 _STYLE = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
 
 
 def remember(report: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The figures kept in the folder with those of this report in their place, written back."""
+    """Replace the figures in the folder by those of this report, write them, and return them."""
     path = folder / FIGURES_FILE
-    kept = json.loads(path.read_text()) if path.exists() else {"kraftd": {}, "apache": {}}
+    figures = json.loads(path.read_text()) if path.exists() else {"kraftd": {}, "apache": {}}
     for side in ("kraftd", "apache"):
-        kept[side] |= report[side]
+        figures[side] |= report[side]
     folder.mkdir(exist_ok=True)
-    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
-    return kept
+    path.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
+    return figures
 
 
 def draw(report: dict[str, Any], folder: Path) -> list[Path]:
-    """An SVG for each group of which there are figures."""
+    """Draw an SVG for each group that has figures."""
     drawn = []
     for group, (title, beginnings) in GROUPS.items():
         bars = []
@@ -61,14 +61,14 @@ def draw(report: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def _shortened(bars: list[Bar]) -> list[Bar]:
-    """Without the words before a colon, where all names begin with the same."""
+    """Names without the words before a colon, if these are the same in all."""
     if len({name.partition(": ")[0] for name, *_ in bars}) > 1:
         return bars
     return [(name.partition(": ")[2] or name, times, written) for name, times, written in bars]
 
 
 def _draw(title: str, bars: list[Bar], path: Path) -> Path:
-    """Bars from top to bottom on a logarithmic axis, 1 being as good as Apache Kafka."""
+    """Draw bars from top to bottom on a logarithmic axis; 1 means as good as Apache Kafka."""
     with pyplot.rc_context(_STYLE):
         drawing, axes = pyplot.subplots(figsize=(9, 0.9 + 0.24 * len(bars)), layout="constrained")
         names, times, labels = zip(*bars, strict=True)

@@ -1,4 +1,4 @@
-"""The use of this process and its descendants: CPU time, and the highest resident memory of each kind.
+"""The CPU time of this process and its descendants, and the highest resident memory of each kind.
 
 with Meter() as meter:
     work()
@@ -21,7 +21,7 @@ Sample = tuple[str, int, int]
 
 
 class Meter:
-    """Samples the tree of processes while its block runs; memory of Java's and Python's alone."""
+    """Samples the process tree while its block runs; memory of Java's and Python's processes only."""
 
     def __init__(self) -> None:
         self._stop = threading.Event()

@@ -29,18 +29,18 @@ from testkit.quorum import Quorum
 
 VOTERS = (100, 101, 102)
 METADATA_VERSION = 12
-# Longer than any timer of an idle quorum (an idle record every 500 ms), and never in step with one.
+# Longer than the timers of an idle quorum (an idle record every 500 ms), and no multiple of any of them.
 APART_S = 2.1
 STEP_S = 0.07
-# Creates that a broker sees beforehand, back to back. With 400 its compiler still runs while it is measured.
+# Creates that a broker sees beforehand, back to back. With 400 its JVM still compiles meanwhile.
 WARM_UPS = 1500
-# After a pause this process itself is slow. It encodes and decodes so often before it starts the clock.
+# After a pause this process itself is slow, so it encodes and decodes this often before the clock starts.
 CLIENT_WARM_UPS = 20
 POLL_S = 0.0005
 GIVE_UP_S = 30
 CLIENTS = 50
 OBSERVERS = 1000
-OLDER_RELEASE = "4.0.0"  # speaks Fetch v17
+OLDER_RELEASE = "4.0.0"  # uses Fetch v17
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ FULL, QUICK = QuorumPlan(), QuorumPlan(propagations=8, announcements=5, sustaine
 def quorum(
     kind: Kind, properties: dict[str, object] | None = None, release_version: str = ""
 ) -> Iterator[Quorum]:
-    """Three fresh controllers of this kind that have a leader, with the metadata.version of that release."""
+    """Three fresh controllers of this kind with a leader and the metadata.version of that release."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
         settings = {"broker.session.timeout.ms": 60_000, **(properties or {})}
         kinds: dict[int, Kind] = dict.fromkeys(VOTERS, kind)
@@ -77,7 +77,7 @@ def quorum(
 
 @contextmanager
 def client_of_leader(three: Quorum) -> Iterator[Client]:
-    """A connection to the leader, with one broker that stays unfenced meanwhile."""
+    """A connection to the leader, and one broker that stays unfenced during the block."""
     port = three.controller.port
     broker = BenchBroker(9, port, three.cluster_id)
     broker.unfence()
@@ -101,7 +101,7 @@ def single_creates(client: Client, plan: Plan) -> list[float]:
 
 
 def creates_per_s(port: int, seconds: float) -> float:
-    """Topics created a second by clients that each wait for their answer before the next request.
+    """Topics created a second by clients that each wait for an answer before the next request.
 
     Raises RuntimeError if a topic is refused, ConnectionError if the server closes a connection.
     """
@@ -129,8 +129,8 @@ def creates_per_s(port: int, seconds: float) -> float:
     return created / took_s
 
 
-def _create_frame(client: Client, number: int, turn: int) -> bytes:
-    topic = CreatableTopic(f"sustained-{number}-{turn}", 1, 1)
+def _create_frame(client: Client, number: int, round_number: int) -> bytes:
+    topic = CreatableTopic(f"sustained-{number}-{round_number}", 1, 1)
     return client.frame(CreateTopicsRequest([topic], 60_000, False), CREATE_TOPICS_VERSION)
 
 
@@ -144,12 +144,12 @@ def _check_created(answer: bytes) -> None:
 def propagation_ms(three: Quorum, count: int, release: str = KAFKA_VERSION) -> list[float]:
     """Milliseconds from a create sent to the leader until a stock broker shows it, on an idle cluster.
 
-    The broker starts with the flags of Kafka's own scripts. It is asked from the first byte on: a first
-    request to an idle broker takes longer than the controllers need. Nothing is sent to a server between
-    the pause and the create.
+    The broker starts with the flags of Kafka's own scripts. It gets requests from the create's first byte on:
+    an idle broker's first answer takes longer than the controllers need. Between the pause and the create no
+    server gets a request.
     """
     three.start_brokers(1, releases={1: release}, jvm=AS_KAFKA_STARTS)
-    taken = []
+    times_ms = []
     with (
         Client(HOST, three.controller.port, timeout_s=60) as leader,
         Client(HOST, three.brokers[1].port) as broker,
@@ -157,8 +157,8 @@ def propagation_ms(three: Quorum, count: int, release: str = KAFKA_VERSION) -> l
         for number in range(-WARM_UPS, count):
             if number >= 0:
                 time.sleep(APART_S + STEP_S * (number % 8))
-            taken.append(_seen_ms(leader, broker, f"seen-{number + WARM_UPS}"))
-    return taken[WARM_UPS:]
+            times_ms.append(_seen_ms(leader, broker, f"seen-{number + WARM_UPS}"))
+    return times_ms[WARM_UPS:]
 
 
 def _seen_ms(leader: Client, broker: Client, name: str) -> float:
@@ -189,7 +189,7 @@ def _warm_up_client(client: Client, request: MetadataRequest) -> None:
 
 
 def three_controllers(kind: Kind, plan: Plan) -> Figures:
-    """Everything of three controllers: idle, then creates, then what a broker sees, then without linger."""
+    """All measurements of three controllers: idle, creates, a broker's view, then without linger."""
     more = FULL if plan == Plan() else QUICK
     with quorum(kind) as three:
         idle = idle_cpu_percent(three, plan)
@@ -204,7 +204,7 @@ def three_controllers(kind: Kind, plan: Plan) -> Figures:
         eager = single_creates(client, plan)
     with quorum(kind) as three:
         seen = propagation_ms(three, more.propagations)
-        heard = last_of_many_ms(three.controller.port, three.cluster_id, OBSERVERS, more.announcements)
+        observers_ms = last_of_many_ms(three.controller.port, three.cluster_id, OBSERVERS, more.announcements)
     with quorum(kind, release_version=OLDER_RELEASE.rpartition(".")[0]) as three:
         seen_by_older = propagation_ms(three, more.propagations, OLDER_RELEASE)
     return {
@@ -216,5 +216,5 @@ def three_controllers(kind: Kind, plan: Plan) -> Figures:
         "three_creates_per_s": sustained,
         "three_propagation_p50_ms": statistics.median(seen),
         "three_propagation_v17_p50_ms": statistics.median(seen_by_older),
-        "three_observers_last_ms": statistics.median(heard),
+        "three_observers_last_ms": statistics.median(observers_ms),
     }

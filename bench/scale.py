@@ -1,8 +1,9 @@
 """One controller with very many partitions: a hundred brokers that only heartbeat, ten partitions a topic.
 
-One life of a controller: topics created; single creates on the way; a restart from the log; the checkpoint
-written; restarts from it; a broker that falls silent and one that wants to stop, each leading a hundredth of
-all partitions; a second controller brought up by snapshot. README.md says how every figure is taken.
+It goes through one controller's life: topics are created, with single creates in between; it restarts from
+the log; it writes a checkpoint and restarts from it. One broker falls silent and another shuts down, each
+leading a hundredth of all partitions. A second controller catches up by snapshot. README.md describes how
+every figure is taken.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ from testkit.quorum import Quorum
 NODE_ID, JOINER_ID, OTHER_JOINER_ID = 100, 101, 102
 PARTITIONS, REPLICAS = 10, 3
 REAL_INTERVAL_S = 2.0  # of a stock broker's heartbeats
-DENSE_INTERVAL_S = 0.05  # while their delay is what is measured
+DENSE_INTERVAL_S = 0.05  # while a measurement concerns their delay
 SESSION_MS = 6000
 LONG_SESSION_MS = 120_000
-QUIET_S = 1.0  # without changes for this long, the handling is complete
+QUIET_S = 1.0  # without changes for this long, the controller has finished
 STALL_S = 0.005
-LOOK_S = 0.005
+POLL_S = 0.005
 GIVE_UP_S = 300
 NEVER = {
     "metadata.log.max.record.bytes.between.snapshots": 1 << 40,
@@ -86,7 +87,7 @@ QUICK = ScalePlan(topics=10_000, early_topics=1_000, warm_creates=20, creates=60
 
 
 class World:
-    """A controller, the brokers that it knows, and what has been measured."""
+    """A controller, the brokers that it knows, and the figures so far."""
 
     def __init__(self, quorum: Quorum, plan: ScalePlan) -> None:
         self.quorum, self.plan = quorum, plan
@@ -99,7 +100,7 @@ class World:
         self.node.write_properties()
 
     def stop(self) -> None:
-        """Stop it, and note what held its loop, if it logged that."""
+        """Stop the controller, and keep the log line about its held event loop, if there is one."""
         self.node.stop(timeout_s=120)
         text = self.node.log_text()
         count, longest_ms = TOO_LONG.search(text), LONGEST_MS.search(text)
@@ -108,7 +109,7 @@ class World:
 
 
 def cpu_s(pid: int) -> float:
-    """User and system seconds of a process and of those of its children that have ended."""
+    """User and system seconds of a process and of its ended children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / 100
 
@@ -151,7 +152,7 @@ def scale(kind: Kind, plan: Plan) -> Figures:
 
 
 def create_all(world: World) -> None:
-    """All topics by several connections, with single creates before, on the way and after."""
+    """Create all topics over several connections, with single creates before, in between and after."""
     plan, figures = world.plan, world.figures
     with Client(HOST, world.node.port, client_id="bench", timeout_s=GIVE_UP_S) as client:
         for number in range(plan.warm_creates):
@@ -161,8 +162,8 @@ def create_all(world: World) -> None:
         figures["scale_create_p50_at_tenth_ms"] = single_creates(client, plan, "second")
         cpu_before = cpu_s(world.node.pid)
         late_s = create_topics(world, plan.early_topics, plan.topics)
-        made = (plan.topics - plan.early_topics) * PARTITIONS
-        figures["scale_create_cpu_us"] = (cpu_s(world.node.pid) - cpu_before) / made * 1e6
+        partition_count = (plan.topics - plan.early_topics) * PARTITIONS
+        figures["scale_create_cpu_us"] = (cpu_s(world.node.pid) - cpu_before) / partition_count * 1e6
         figures["scale_partitions_per_s"] = plan.topics * PARTITIONS / (early_s + late_s)
         figures["scale_create_p50_at_all_ms"] = single_creates(client, plan, "third")
     figures["scale_rss_mib"] = world.node.rss_mib()
@@ -174,7 +175,7 @@ def single_creates(client: Client, plan: ScalePlan, prefix: str) -> float:
 
 
 def create_topics(world: World, first: int, end: int) -> float:
-    """Seconds until all those topics are created, a request under way on each of several connections.
+    """Seconds until all those topics are created, with one open request on each of several connections.
 
     Raises RuntimeError if one is refused, ConnectionError if the server closes a connection.
     """
@@ -224,10 +225,10 @@ def _check(frame: bytes) -> None:
 
 
 def restart(world: World, source: str, last: dict[str, object]) -> None:
-    """Stop it and start it again, some times; the last start is with other properties.
+    """Stop and start the controller several times; the last start has other properties.
 
-    Measured are the first ApiVersions answered, the longest that one took until it serves, and when it
-    serves: a create that is only validated is accepted.
+    Measured are the first answer to ApiVersions, the slowest one until the controller serves, and when it
+    serves: from then on it accepts a create that is only validated.
     """
     node, figures = world.node, world.figures
     answers, slowest, serves, cpu = [], [], [], []
@@ -249,8 +250,9 @@ def restart(world: World, source: str, last: dict[str, object]) -> None:
 
 
 def watch_start(node: Controller) -> tuple[float, float, float]:
-    """Seconds since the start at the first ApiVersions answer, of the slowest such answer, and until it
-    serves. RuntimeError if it does not start.
+    """Seconds to the first ApiVersions answer, of the slowest such answer, and until the controller serves.
+
+    RuntimeError if it does not start.
     """
     client = first_answered(node)
     first_s, longest_s = time.monotonic() - node.started_s, 0.0
@@ -263,18 +265,18 @@ def watch_start(node: Controller) -> tuple[float, float, float]:
             code = creator.call(request, CREATE_TOPICS_VERSION).topics[0].error_code
             if code == ErrorCode.NONE:
                 return first_s, longest_s, time.monotonic() - node.started_s
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
 
 def first_answered(node: Controller) -> Client:
-    """A connection on which ApiVersions has been answered, asked again and again since the start."""
+    """A connection on which ApiVersions was answered; requests are repeated from the start on."""
     deadline_s = time.monotonic() + GIVE_UP_S
     while node.alive and time.monotonic() < deadline_s:
         try:
             client = Client(HOST, node.port, client_id="bench", timeout_s=GIVE_UP_S)
             client.call(API_VERSIONS, version=4)
         except OSError:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
         else:
             return client
     raise RuntimeError(f"{node!r} does not start:\n{node.log_tail()}")
@@ -284,11 +286,11 @@ def first_answered(node: Controller) -> Client:
 
 
 def write_checkpoint(world: World) -> None:
-    """Wait for the checkpoint that is due by its age; what it takes of all processes of the controller."""
+    """Wait for the checkpoint that is due by its age, and measure all processes of the controller."""
     node, figures = world.node, world.figures
     began_s = cpu_before_s = 0.0
     deadline_s = time.monotonic() + GIVE_UP_S
-    while not (made := snapshots(node.metadata_dir, ".checkpoint")):
+    while not (checkpoints := snapshots(node.metadata_dir, ".checkpoint")):
         if time.monotonic() > deadline_s:
             raise RuntimeError(f"{node!r} makes no checkpoint:\n{node.log_tail()}")
         if not began_s:
@@ -297,21 +299,21 @@ def write_checkpoint(world: World) -> None:
                 began_s = now_s
             else:
                 cpu_before_s = used_s
-        time.sleep(LOOK_S)
+        time.sleep(POLL_S)
     figures["scale_checkpoint_s"] = time.monotonic() - began_s
-    wait_until(lambda: not children(node.pid), "the writer is waited for", GIVE_UP_S, poll_s=LOOK_S)
+    wait_until(lambda: not children(node.pid), "the writer is waited for", GIVE_UP_S, poll_s=POLL_S)
     figures["scale_checkpoint_cpu_s"] = cpu_s(node.pid) - cpu_before_s
-    figures["scale_checkpoint_mib"] = made[-1].stat().st_size / (1 << 20)
+    figures["scale_checkpoint_mib"] = checkpoints[-1].stat().st_size / (1 << 20)
     figures["scale_checkpoint_peak_rss_mib"] = node.peak_rss_mib()
 
 
 def snapshots(folder: Path, suffix: str) -> list[Path]:
-    """The snapshots' files with that suffix, but for the one that formatting leaves at offset 0."""
+    """The snapshots' files with that suffix, without the one that formatting writes at offset 0."""
     return sorted(path for path in folder.glob(f"*{suffix}") if not path.name.startswith("0" * 20))
 
 
 def children(pid: int) -> list[str]:
-    """The processes that a process has started and not waited for."""
+    """The child processes that a process has not waited for yet."""
     tasks = Path(f"/proc/{pid}/task").glob("*/children")
     return [child for task in tasks for child in task.read_text().split()]
 
@@ -321,8 +323,10 @@ def children(pid: int) -> list[str]:
 
 @dataclass
 class Moved:
-    """What an observer saw of partitions that change: how many records, when the first was appended (that
-    batch's timestamp) and the last known to be committed. Both as time.time.
+    """An observer's view of changing partitions: the number of records, and two times (time.time).
+
+    The first is the timestamp of the first batch, the second is when the last record was known to be
+    committed.
     """
 
     count: int = 0
@@ -331,9 +335,9 @@ class Moved:
 
 
 def lose_brokers(world: World, hearts: Hearts, ids: list[tuple[int, int]]) -> None:
-    """A broker without heartbeats, then one that requests its shutdown."""
+    """Lose a broker by missing heartbeats, then another by its controlled shutdown."""
     hearts.every(DENSE_INTERVAL_S)
-    time.sleep(SESSION_MS / 1000 / 2)  # warm, and every session is counted from one of these
+    time.sleep(SESSION_MS / 1000 / 2)  # afterwards every session has begun with one of these heartbeats
     for name, broker_id, lose in (
         ("fence", ids[0][0], hearts.silence),
         ("shutdown", ids[1][0], hearts.shut_down),
@@ -346,16 +350,16 @@ def lose_brokers(world: World, hearts: Hearts, ids: list[tuple[int, int]]) -> No
         began_s, took_ms = during(hearts.take(), moved)
         world.figures[f"scale_{name}_ms"] = (moved.last_s - began_s) * 1000
         world.figures[f"scale_{name}_records"] = moved.count
-        if took_ms:  # none on a machine so busy that sessions end while nothing is answered
+        if took_ms:  # there are none if the machine is so busy that sessions end without any answer
             world.figures[f"scale_{name}_heartbeat_p50_ms"] = statistics.median(took_ms)
             world.figures[f"scale_{name}_heartbeat_p99_ms"] = percentile(took_ms, 0.99)
             world.figures[f"scale_{name}_heartbeat_max_ms"] = max(took_ms)
 
 
 def during(beats: list[Beat], moved: Moved) -> tuple[float, list[float]]:
-    """When the controller began with it, and the milliseconds that heartbeats took from then to its end.
+    """When the controller began its changes, and the milliseconds of heartbeats from then to their end.
 
-    It may have been at it before the first record was there: as long as heartbeats have been waiting then.
+    It may have begun before the first record: heartbeats that were then waiting show since when.
     """
     waiting = [
         beat.due_s
@@ -372,7 +376,7 @@ def during(beats: list[Beat], moved: Moved) -> tuple[float, list[float]]:
 
 
 def watch_changes(client: Client, cluster_id: str, epoch: int, offset: int) -> Moved:
-    """Fetch as an observer from there on, until partitions have changed and no more do."""
+    """Fetch as an observer from there on, until partitions have changed and no more change."""
     moved, last_change = Moved(), -1
     deadline_s = time.time() + GIVE_UP_S
     while time.time() < deadline_s:
@@ -396,7 +400,7 @@ def watch_changes(client: Client, cluster_id: str, epoch: int, offset: int) -> M
 
 
 def observer_fetch(cluster_id: str, epoch: int, offset: int) -> FetchRequest:
-    """A fetch as brokers send it, which waits a little at the end of the log."""
+    """A fetch like a broker's, which waits a little at the end of the log."""
     partition = FetchPartition(
         current_leader_epoch=epoch,
         fetch_offset=offset,
@@ -419,8 +423,7 @@ def observer_fetch(cluster_id: str, epoch: int, offset: int) -> FetchRequest:
 
 
 def bring_up(world: World) -> None:
-    """Two more controllers, formatted and empty, begin with the leader's snapshot: one of its kind, one of
-    the other."""
+    """Let two more controllers, formatted and empty, begin with the leader's snapshot: one of each kind."""
     other: Kind = "apache" if world.node.kind == "kraftd" else "kraftd"
     world.figures["scale_bring_up_mb_s"] = _bring_up(world, JOINER_ID, world.node.kind)
     world.figures["scale_bring_up_other_mb_s"] = _bring_up(world, OTHER_JOINER_ID, other)
@@ -428,14 +431,14 @@ def bring_up(world: World) -> None:
 
 
 def _bring_up(world: World, node_id: int, kind: Kind) -> float:
-    """How many MB/s a controller fetches it with. It is ended then."""
+    """MB/s at which a new controller fetches the snapshot; the controller is killed afterwards."""
     joiner = world.quorum.plan_observer(node_id, kind)
     joiner.jvm = world.node.jvm
     joiner.format(world.quorum.cluster_id, "--no-initial-controllers")
-    seen: list[tuple[float, int]] = []  # when the download began and ended, and how much there was
+    seen: list[tuple[float, int]] = []  # time and size at the download's beginning and end
     watching = threading.Thread(target=_watch_download, args=(joiner.metadata_dir, seen))
     watching.start()
-    joiner.start()  # here: it ends with the thread that starts it
+    joiner.start()  # in this thread, since a child ends with the thread that starts it
     watching.join()
     joiner.kill()
     (began_s, first_bytes), (ended_s, all_bytes) = seen
@@ -444,9 +447,9 @@ def _bring_up(world: World, node_id: int, kind: Kind) -> float:
 
 def _watch_download(folder: Path, seen: list[tuple[float, int]]) -> None:
     deadline_s = time.monotonic() + GIVE_UP_S
-    while not (made := snapshots(folder, ".checkpoint")) and time.monotonic() < deadline_s:
+    while not (finished := snapshots(folder, ".checkpoint")) and time.monotonic() < deadline_s:
         parts = [] if seen else snapshots(folder, ".part")
         with suppress(FileNotFoundError):
             seen += [(time.monotonic(), path.stat().st_size) for path in parts[:1]]
         time.sleep(0.001)
-    seen += [(time.monotonic(), path.stat().st_size) for path in made[:1]]
+    seen += [(time.monotonic(), path.stat().st_size) for path in finished[:1]]

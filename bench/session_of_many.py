@@ -1,4 +1,4 @@
-"""An incremental fetch in a session of thousands of partitions: a stock broker that holds them, and kraftd's.
+"""An incremental fetch in a session of thousands of partitions: from a stock broker, and from kraftd.
 
 The session names ten partitions in each fetch, which have a batch of 100 bytes each; the others are empty.
 """
@@ -33,7 +33,7 @@ CREATED_S = 300
 
 
 def session_fetch_us(kind: Kind, *, is_quick: bool = False) -> float:
-    """Microseconds of the server's CPU that an incremental fetch takes."""
+    """Microseconds of the server's CPU for an incremental fetch."""
     count = QUICK_PARTITIONS if is_quick else PARTITIONS
     served = kraftd_served if kind == "kraftd" else stock_broker
     with served(count) as (port, one, cpu_s), Client(HOST, port, client_id="bench", timeout_s=120) as client:
@@ -49,8 +49,8 @@ def session_fetch_us(kind: Kind, *, is_quick: bool = False) -> float:
                 before_s = cpu_s()
             request = FetchRequest(session_id=session_id, session_epoch=number, topics=named)
             answer = client.call(request, VERSION)
-            told = [partition for topic in answer.responses for partition in topic.partitions]
-            if answer.error_code or sum(bool(partition.records) for partition in told) != CHANGED:
+            partitions = [partition for topic in answer.responses for partition in topic.partitions]
+            if answer.error_code or sum(bool(partition.records) for partition in partitions) != CHANGED:
                 raise RuntimeError(f"fetch {number} was answered with {answer!r}")
         return (cpu_s() - before_s) / FETCHES * 1e6
 

@@ -1,7 +1,8 @@
-"""What an incremental fetch costs by the partitions of its session: ``python -m bench.sessions`` draws it.
+"""The cost of an incremental fetch by the partitions of its session: ``python -m bench.sessions`` draws it.
 
-Made-up partitions of 100-byte batches; in each round ten of them grow, and the reader fetches at its new
-positions. CPU of the round's fetch with the changes that led to it, encoded and all; bytes of its answer.
+The synthetic partitions have batches of 100 bytes. In each round ten of them grow, and the reader fetches at
+its new positions. Measured are the CPU of the fetch, including these changes and the encoding, and the bytes
+of its answer.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def measure(count: int) -> tuple[float, int]:
     source = SyntheticPartitions()
     partitions = source.create("many", topic_id(0), count)
     parked = ParkedFetches(FetchSessions(source, CacheLimits(), lambda: 7))
-    asked = [FetchPartition(index, partition_max_bytes=1 << 20) for index in range(count)]
+    in_session = [FetchPartition(index, partition_max_bytes=1 << 20) for index in range(count)]
     (full,) = parked.fetch(
-        0, FetchRequest(session_epoch=0, topics=[FetchTopic("", topic_id(0), asked)]), VERSION, 0
+        0, FetchRequest(session_epoch=0, topics=[FetchTopic("", topic_id(0), in_session)]), VERSION, 0
     )
     session_id = full.response.session_id
     took_us, size_bytes = [], 0
@@ -70,7 +71,7 @@ def measure(count: int) -> tuple[float, int]:
 
 
 def draw(figures: dict[int, tuple[float, int]], path: Path) -> None:
-    """The curve: CPU and bytes by partitions."""
+    """Draw the curve of CPU and bytes by partitions."""
     with pyplot.rc_context(_STYLE):
         drawing, axes = pyplot.subplots(figsize=(6, 2.6), layout="constrained")
         axes.plot(list(figures), [cpu for cpu, _ in figures.values()], "o-", color="#2a6f97")

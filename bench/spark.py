@@ -63,7 +63,10 @@ ROUTES = (
 
 
 def write_log(directory: Path, records: int, partitions: int | None = None) -> Path:
-    """A log of partitions (half of the records unless given) and changes of their ISRs; its directory."""
+    """Write a log of partitions (half of the records unless given) and changes of their ISRs.
+
+    Returns its directory.
+    """
     partition = directory / "__cluster_metadata-0"
     partition.mkdir(parents=True)
     (directory / "meta.properties").write_text("version=1\ncluster.id=bench\nnode.id=1\n")
@@ -87,11 +90,11 @@ def write_log(directory: Path, records: int, partitions: int | None = None) -> P
 
 
 def _messages(records: int, count: int) -> Iterator[Message]:
-    made = 0
+    count_so_far = 0
     for number in range(-(-count // PARTITIONS_PER_TOPIC)):
         topic_id = number.to_bytes(16, "big")
         yield TopicRecord(name=f"topic-{number}", topic_id=topic_id)
-        for index in range(min(PARTITIONS_PER_TOPIC, count - made)):
+        for index in range(min(PARTITIONS_PER_TOPIC, count - count_so_far)):
             replicas = tuple((number + index + step) % 6 for step in range(3))
             yield PartitionRecord(
                 partition_id=index,
@@ -103,7 +106,7 @@ def _messages(records: int, count: int) -> Iterator[Message]:
                 partition_epoch=0,
                 directories=(b"d" * 16, b"e" * 16, b"f" * 16),
             )
-            made += 1
+            count_so_far += 1
     for at in range(records - count):
         number, index = divmod(at % count, PARTITIONS_PER_TOPIC)
         replicas = tuple((number + index + step) % 6 for step in range(2))
@@ -113,10 +116,10 @@ def _messages(records: int, count: int) -> Iterator[Message]:
 
 
 def repeat_log(source: Path, directory: Path, copies: int) -> Path:
-    """A log that holds another's batches several times, one copy after the other; its directory.
+    """Write a log with another's batches several times, one copy after the other; return its directory.
 
-    A batch's checksum does not cover its base offset, so that a copy costs no encoding. Good for what reads
-    records, not for what replays them.
+    A batch's checksum does not cover its base offset, so a copy needs no encoding. Such a log can be read,
+    but not replayed.
     """
     (partition := directory / "__cluster_metadata-0").mkdir(parents=True)
     shutil.copy(source / "meta.properties", directory)
@@ -176,7 +179,7 @@ class Routes:
 
 
 def measure(work: Callable[[], object], records: int) -> dict[str, float]:
-    """What one run of a route costs."""
+    """The costs of one run of a route."""
     with Meter() as meter:
         work()
     found = meter.figures()

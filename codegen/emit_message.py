@@ -35,7 +35,7 @@ def module_text(message: Message) -> str:
 
 
 def describe(message: Message) -> str:
-    """What the message is, in one sentence."""
+    """One sentence: kind, key and versions of the message."""
     kind = {"request": "a request", "response": "a response", "header": "a header"}.get(
         message.type, "a metadata record" if message.type == "metadata" else "data"
     )
@@ -54,7 +54,7 @@ def span(versions: Range) -> str:
 
 
 def children_first(message: Message) -> list[Struct]:
-    """The structs of a message, each after those that its fields are made of."""
+    """The structs of a message, each after the structs of its fields."""
     done: dict[str, Struct] = {}
 
     def visit(struct: Struct) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.emit_message import text
 from codegen.model import LAST_VERSION, Message
 
-# Kafka names these in its ControlRecordType; no schema holds the numbers.
+# The names in Kafka's ControlRecordType; no schema holds these numbers.
 CONTROL_RECORDS = {
     0: "EndTxnMarker",
     1: "EndTxnMarker",

@@ -1,8 +1,7 @@
 """``python -m codegen.extract``: facts of Kafka's schemas, out of its jars, into ``schemas/``.
 
-A schema in a jar is JSON with comments.  What is kept is what a codec needs or a reader may ask
-for: names, keys, types, versions, tags, defaults, map keys, entity types, listeners.  Comments and
-``about`` texts are prose, and stay where they are.
+A schema in a jar is JSON with comments. The extract keeps what a codec or a reader needs: names, keys, types,
+versions, tags, defaults, map keys, entity types, listeners. It leaves out comments and ``about`` texts.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Facts = dict[str, Any]
 
 
 def parse(text: str) -> Facts:
-    """The JSON of a schema file, whose whole-line comments are not JSON."""
+    """The JSON of a schema file, without its whole-line comments."""
     lines = [line for line in text.split("\n") if not line.lstrip().startswith("//")]
     schema: Facts = json.loads("\n".join(lines))
     return schema
@@ -61,8 +60,8 @@ def parse(text: str) -> Facts:
 def message_facts(schema: Facts) -> Facts:
     """The facts of a message, in a fixed order of keys.
 
-    Raises ValueError for a key that is neither a known fact nor prose: a newer Kafka may have
-    invented one that codecs must know of.
+    Raises ValueError for a key that is neither a known fact nor prose: a newer Kafka may have added one that
+    codecs need.
     """
     facts = pick(schema, MESSAGE_FACTS, schema["name"])
     if "fields" in facts:
@@ -102,7 +101,7 @@ def render(facts: Facts) -> str:
 
 
 def layout(value: object, indent: str) -> str:
-    """JSON text: an object or list that holds a list of objects is spread, all others are a line."""
+    """JSON text: an object or list that holds a list of objects is spread, others take one line."""
     if isinstance(value, dict) and nests(value):
         inner = indent + "  "
         rows = [f"{inner}{json.dumps(key)}: {layout(item, inner)}" for key, item in value.items()]
@@ -136,7 +135,7 @@ def extract(jars: list[Path]) -> dict[str, str]:
 
 
 def manifest(files: dict[str, str]) -> str:
-    """Which Kafka the schemas are from, and a SHA-256 digest of each and of all of them."""
+    """The Kafka version of the schemas, and a SHA-256 digest of each and of all of them."""
     digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
     total = hashlib.sha256("".join(f"{d}  {n}\n" for n, d in digests.items()).encode())
     content = {
@@ -149,7 +148,7 @@ def manifest(files: dict[str, str]) -> str:
 
 
 def write(files: dict[str, str], directory: Path) -> None:
-    """Make a directory hold exactly these files (of its JSON files)."""
+    """Make the JSON files of a directory exactly these."""
     directory.mkdir(parents=True, exist_ok=True)
     for old in directory.glob("*.json"):
         if old.name not in files:

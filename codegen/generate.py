@@ -1,7 +1,6 @@
 """``python -m codegen.generate``: ``schemas/`` into ``kraftd/messages/``.
 
-With ``--check`` nothing is written; the exit code is 1 when what is committed is not what the
-schemas say.
+With ``--check`` it writes nothing; the exit code is 1 if the committed modules do not fit the schemas.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ here: a module is loaded when its message is first needed.
 
 
 def generate(schemas: Path) -> dict[str, str]:
-    """File name in ``kraftd/messages/`` -> text.  Messages without a valid version have none."""
+    """File name in ``kraftd/messages/`` -> text. Messages without a valid version have no file."""
     messages = [message for message in load(schemas) if message.valid is not None]
     files = {f"{message.module}.py": module_text(message) for message in messages}
     files["registry.py"] = registry_text(messages)
@@ -34,13 +33,13 @@ def generate(schemas: Path) -> dict[str, str]:
 
 
 def differences(files: dict[str, str], directory: Path) -> list[str]:
-    """Names of the files in a directory that are missing, too many, or of other text."""
+    """Names of the files in a directory that are missing, superfluous or different."""
     present = {path.name: path.read_text(encoding="utf-8") for path in directory.glob("*.py")}
     return sorted(name for name in files.keys() | present.keys() if files.get(name) != present.get(name))
 
 
 def write(files: dict[str, str], directory: Path) -> None:
-    """Make a directory hold exactly these modules."""
+    """Make the modules of a directory exactly these."""
     directory.mkdir(parents=True, exist_ok=True)
     for name in differences(files, directory):
         if name in files:

@@ -23,7 +23,7 @@ def libs(version: str = KAFKA_VERSION) -> Path:
 
 
 def resolve(version: str = KAFKA_VERSION) -> list[Path]:
-    """The paths of the jars with schemas; those that are not cached are fetched by ``mvn``.
+    """The paths of the jars with schemas; ``mvn`` fetches those that are not cached.
 
     Raises FileNotFoundError when a jar is neither cached nor can be fetched.
     """
@@ -38,7 +38,7 @@ def resolve(version: str = KAFKA_VERSION) -> list[Path]:
 
 
 def fetch(artifact: str, version: str, directory: Path) -> None:
-    """Copy one jar, without what it depends on, from the Maven repository into a directory."""
+    """Copy one jar, without its dependencies, from the Maven repository into a directory."""
     if shutil.which("mvn") is None:
         raise FileNotFoundError(
             f"{artifact}-{version}.jar is not in {directory} and there is no mvn to fetch it; "

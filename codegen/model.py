@@ -1,4 +1,4 @@
-"""The intermediate form: what a schema says, with versions as ranges and defaults as values."""
+"""The intermediate form of a schema, with versions as ranges and defaults as values."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Default = int | str | None
 
 @dataclass
 class Field:
-    """A field; ``versions`` and its like are inclusive ranges, None where a schema says none.
+    """A field; ``versions`` and its like are inclusive ranges, None if the schema has none.
 
-    ``default`` is None for null; an integer for numbers and booleans; a text for strings; an empty
-    text for whatever else begins empty (arrays, structs, bytes, the zero uuid).
+    ``default`` is None for null; an integer for numbers and booleans; a text for strings. It is an empty text
+    for fields of other types that begin empty (arrays, structs, bytes, the zero uuid).
     """
 
     attribute: str
@@ -50,7 +50,7 @@ class Struct:
 
 @dataclass
 class Message:
-    """A message: what is sent (request, response, header) or stored (metadata, data)."""
+    """A message that is sent (request, response, header) or stored (metadata, data)."""
 
     name: str
     key: int | None
@@ -102,26 +102,26 @@ def build(facts: dict[str, Any]) -> Message:
 def add_struct(
     message: Message, name: str, fields: list[dict[str, Any]], common: dict[str, Any], within: Range
 ) -> None:
-    """Add a struct and the structs of its fields, unless it is there already.
+    """Add a struct and the structs of its fields, unless it exists already.
 
-    ``within`` are the versions of the field that holds it: nothing of a nested struct exists outside
-    of them.  A common struct is used by fields of different versions, so it has the message's.
+    ``within`` are the versions of the field that holds it: nothing of a nested struct exists outside of them.
+    Fields of different versions share a common struct, so it has the message's versions.
     """
     if name in message.structs:
         return
     struct = message.structs[name] = Struct(name)
     for facts in fields:
-        made = build_field(facts, within)
-        struct.fields.append(made)
-        if made.type not in PRIMITIVES:
+        field = build_field(facts, within)
+        struct.fields.append(field)
+        if field.type not in PRIMITIVES:
             if "fields" in facts:
-                add_struct(message, made.type, facts["fields"], common, made.versions)
+                add_struct(message, field.type, facts["fields"], common, field.versions)
             else:
-                add_struct(message, made.type, common[made.type], common, message.valid or (0, -1))
+                add_struct(message, field.type, common[field.type], common, message.valid or (0, -1))
 
 
 def build_field(facts: dict[str, Any], within: Range) -> Field:
-    """One field, its versions clipped to those in which its struct exists."""
+    """One field, its versions clipped to those of its struct."""
     kind: str = facts["type"]
     array = kind.startswith("[]")
     element = kind.removeprefix("[]")
@@ -145,7 +145,7 @@ def build_field(facts: dict[str, Any], within: Range) -> Field:
 def parse_default(element: str, array: bool, value: object) -> Default:
     """A default as Kafka's generator understands it.
 
-    Without one, a field begins at zero, false or empty, except ``records``, which begin as null.
+    If the schema names none, a field begins at zero, false or empty, except ``records``, which begin as null.
     """
     if value == "null" or (element == "records" and not array):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 
-# A word begins at a capital after a small letter or a digit, and at the last capital of a run.
+# A word begins at a capital after a small letter or digit, and at the last one of several capitals.
 BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 

@@ -1,4 +1,4 @@
-"""Certificate authorities, certificates and stores for tests, made on request."""
+"""Certificate authorities, certificates and stores that tests create when they need them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """An archive of the classes that a Kafka server loads, which JVMs map instead of parsing jars (AppCDS).
 
-Made once per version of Java and Kafka, by a combined server that serves one client and ends. A start then
-takes about half the time and half the CPU. The JVM maps an archive only for the class path that it was made
-with, and for paths that begin with it.
+It is made once per version of Java and Kafka, by a combined server that serves one client and ends. A start
+then takes about half the time and half the CPU. The JVM maps an archive only for the class path with which it
+was made, and for paths that begin with it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ offsets.topic.replication.factor=1
 def class_data_flags(java: Path, jvm: tuple[str, ...], classpath: str) -> Sequence[str]:
     """The flags with which a JVM maps the archive, made first if the cache lacks it.
 
-    `jvm` are the flags that the archive's users start with. There are none where it cannot be made: a start
-    without it is only slower.
+    `jvm` are the flags of the JVMs that use it. If it cannot be made there are no flags: a start without it
+    is only slower.
     """
     digest = hashlib.sha256(f"{java} {jvm} {classpath}".encode()).hexdigest()[:16]
     archive = cache_dir() / "class-data" / f"server-{digest}.jsa"
@@ -43,11 +43,11 @@ def class_data_flags(java: Path, jvm: tuple[str, ...], classpath: str) -> Sequen
         with locked("class-data") as folder:
             if not archive.exists():
                 with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                    made = _make(Path(scratch), [str(java), *jvm], classpath)
-                    if made is None:
+                    built = _make(Path(scratch), [str(java), *jvm], classpath)
+                    if built is None:
                         return ()
                     archive.parent.mkdir(exist_ok=True)
-                    made.rename(archive)
+                    built.rename(archive)
     return (f"-XX:SharedArchiveFile={archive}",)
 
 

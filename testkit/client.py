@@ -20,8 +20,9 @@ def api_key(request: Message) -> int:
 
 
 class Client:
-    """A connection to a broker or controller, over TLS with a context. ConnectionError when the other side
-    closes it.
+    """A connection to a broker or controller, over TLS with a context.
+
+    ConnectionError when the other side closes it.
     """
 
     def __init__(

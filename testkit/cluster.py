@@ -23,7 +23,7 @@ from testkit.node import Broker, Controller, Kind, Node
 from testkit.process import HOST, free_port, wait_until
 
 CONTROLLER_ID = 100
-# Long enough for a JVM on a busy machine to miss no heartbeat, short enough to wait for its end.
+# Long enough that a JVM on a busy machine misses no heartbeat, short enough that tests can wait for its end.
 SESSION_TIMEOUT_MS = 5000
 
 
@@ -129,7 +129,7 @@ class Cluster:
         return added
 
     def heal(self) -> None:
-        """Start what a test left stopped or frozen, and wait until every broker is unfenced."""
+        """Start and thaw the nodes that a test stopped or froze, and wait until every broker is unfenced."""
         for node in self.nodes:
             node.thaw()
         if not self.controller.alive:
@@ -142,14 +142,14 @@ class Cluster:
         self.wait_for_live_brokers(*self.brokers)
 
     def close(self) -> None:
-        """Kill what still runs, brokers first. Deletes the data and keeps the logs."""
+        """Kill the running processes, brokers first. Delete the data and keep the logs."""
         for node in reversed(self.nodes):
             node.thaw()
             node.kill()
             shutil.rmtree(node.data, ignore_errors=True)
         self.open_clusters.remove(self)
 
-    # -- asking
+    # -- queries
     @property
     def admin(self) -> AdminClient:
         """librdkafka's admin client, for all brokers that existed at its first use."""
@@ -169,7 +169,7 @@ class Cluster:
         """The partitions of a topic as a broker knows them. OSError while it does not know the topic."""
         known = self.metadata().topics.get(topic)
         if known is None:
-            raise OSError(f"no broker has told of the topic {topic} yet")
+            raise OSError(f"no broker has metadata of the topic {topic} yet")
         partitions: dict[int, PartitionMetadata] = known.partitions
         return partitions
 
@@ -223,7 +223,7 @@ class Cluster:
     def create_topic(
         self, name: str, partitions: int = 1, replication_factor: int = 1, **configs: object
     ) -> str:
-        """Create a topic with Kafka's tool and wait until every live broker knows its leaders; its name."""
+        """Create a topic with Kafka's tool; return its name once every live broker knows its leaders."""
         words = [f"{key.replace('_', '.')}={value}" for key, value in configs.items()]
         self.tool(
             "topics", "--create", "--topic", name, "--partitions", partitions, "--replication-factor",

@@ -22,7 +22,7 @@ _LAST = f"spark-sql-kafka-0-10_2.13-{SPARK_VERSION}.jar"
 
 
 def connector_jars() -> list[Path]:
-    """The connector and what it needs beside PySpark's own jars. Raises FetchError."""
+    """The connector, with the jars that it needs beside PySpark's own. Raises FetchError."""
     name = f"spark-kafka-{SPARK_VERSION}"
     libs = cache_dir() / name
     if not (libs / _LAST).exists():

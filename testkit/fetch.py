@@ -1,7 +1,7 @@
 """Fetches Apache Kafka's jars from Maven Central, once, into a cache that parallel test runs share.
 
 The cache is ``$KRAFTD_KAFKA_CACHE`` or ``~/.cache/kraftd``; a version lies in ``kafka-<version>/libs/*.jar``.
-Finding Java and running what was fetched is left to ``java.py``.
+``java.py`` finds Java and runs these jars.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 KAFKA_VERSION = "4.3.1"
 
-# Kafka's log-level controller needs log4j-core on the class path, whatever slf4j is bound to.
+# Kafka's log-level controller needs log4j-core on the class path, with any binding of slf4j.
 ARTIFACTS = (
     ("org.apache.kafka", "kafka_2.13", None),
     ("org.apache.kafka", "kafka-tools", None),
@@ -86,9 +86,9 @@ def _fetch(version: str, libs: Path) -> None:
 def copy_jars(
     artifacts: Sequence[tuple[str, str, str]], libs: Path, last: str, *, alone: bool = False
 ) -> None:
-    """Put the jars of Maven Central's artifacts, and of all that they need, into a folder.
+    """Put the jars of Maven Central's artifacts, and of all their dependencies, into a folder.
 
-    They appear one by one, `last` at the end. `alone` leaves out what they need. Raises FetchError.
+    They appear one by one, `last` at the end. `alone` leaves out dependencies. Raises FetchError.
     """
     exclusions = _EXCLUDE_ALL if alone else ""
     dependencies = "\n".join(
@@ -107,7 +107,7 @@ def copy_jars(
         )
         if done.returncode or not (fetched / last).exists():
             raise FetchError(f"mvn could not fetch {artifacts}:\n{done.stdout[-4000:]}")
-        # Each rename is atomic, and the last jar shows that all exist: no process sees half of them.
+        # Each rename is atomic, and the last jar shows that all exist: no process uses an incomplete set.
         for jar in sorted(fetched.iterdir(), key=lambda jar: jar.name == last):
             jar.replace(libs / jar.name)
 

@@ -1,4 +1,4 @@
-"""An identity provider on loopback: its token endpoint grants signed tokens, and others fetch its keys."""
+"""An identity provider on loopback: its token endpoint grants signed tokens, and servers fetch its keys."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _signing_key() -> rsa.RSAPrivateKey:
 class IdentityProvider:
     """Grants tokens to its clients, each a pair of id and secret; the id becomes the subject.
 
-    `asked` has the headers (names in lower case) and the body of each request for a token. With `answer`, a
-    status and a body, every request is answered so.
+    `requests` has the headers (names in lower case) and the body of each request for a token. If `answer` is
+    set, a status and a body, it answers every request.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class IdentityProvider:
         port: int = 0,
     ) -> None:
         self.clients, self.lifetime_s = clients, lifetime_s
-        self.asked: list[tuple[dict[str, str], str]] = []
+        self.requests: list[tuple[dict[str, str], str]] = []
         self.answer: tuple[int, bytes] | None = None
         self.scheme = "http" if authority is None else "https"
         self._key = _signing_key()
@@ -71,12 +71,12 @@ class IdentityProvider:
         return json.dumps({"keys": [{**public, "kid": KEY_ID}]})
 
     def write_jwks(self, path: Path) -> Path:
-        """The keys in a file, for servers that do not fetch them."""
+        """Write the keys to a file, for servers that do not fetch them."""
         path.write_text(self.jwks)
         return path
 
     def write_authority(self, path: Path) -> Path:
-        """The trust store of its clients, for one over TLS."""
+        """Write the trust store of its clients, for a provider over TLS."""
         assert self._authority is not None
         return self._authority.write_pem(path)
 
@@ -92,7 +92,7 @@ class IdentityProvider:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                provider.asked.append((headers, body))
+                provider.requests.append((headers, body))
                 self._send(*provider.answered(headers.get("authorization", "")))
 
             def do_GET(self) -> None:
@@ -137,7 +137,7 @@ class IdentityProvider:
         return 200, json.dumps(answer).encode()
 
     def stop(self) -> None:
-        """Stop listening; the server may be started again, on the same port."""
+        """Stop listening; the server can be started again on the same port."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
@@ -152,4 +152,4 @@ class IdentityProvider:
         self.stop()
 
     def __repr__(self) -> str:
-        return f"<IdentityProvider at {self.address}, asked {len(self.asked)} times>"
+        return f"<IdentityProvider at {self.address}, asked {len(self.requests)} times>"

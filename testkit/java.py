@@ -53,7 +53,7 @@ TOOLS = {
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 
-# The flags of Kafka's own start scripts, for measuring it as it is meant to run.
+# The flags of Kafka's own start scripts, for measurements of Kafka as operators run it.
 AS_KAFKA_STARTS = (
     "-Xmx1g",
     "-server",
@@ -63,7 +63,7 @@ AS_KAFKA_STARTS = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
-# Quick to start rather than quick at its peak: one compiler tier, one collector thread, shared class data.
+# For a quick start rather than a high peak: one compiler tier, one collector thread, shared class data.
 QUICK_START = (
     "-Xmx512m",
     "-Xms32m",
@@ -86,8 +86,8 @@ def find_java() -> Path:
     found = Path(home, "bin", "java") if home else Path(shutil.which("java") or "")
     if not found.is_file():
         raise JavaMissing("no java in $JAVA_HOME or on the PATH")
-    said = subprocess.run([found, "-version"], stderr=subprocess.PIPE, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', said)
+    output = subprocess.run([found, "-version"], stderr=subprocess.PIPE, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', output)
     if version is None or int(version[1]) < MINIMUM_JAVA:
         raise JavaMissing(f"{found} is not Java {MINIMUM_JAVA} or newer")
     return found.resolve()
@@ -117,9 +117,9 @@ def java_command(
     flags: Sequence[str] = (),
     release: str = KAFKA_VERSION,
 ) -> list[str]:
-    """A command line that runs a main class of Kafka's jars; one that starts quickly maps its class data.
+    """A command line that runs a main class of Kafka's jars; with QUICK_START it maps class data.
 
-    Class data is kept for the newest release only: others are started too rarely to pay for an archive.
+    Class data is kept for the newest release only: others are started too rarely for an archive to pay.
     """
     path = classpath(release)
     mapped: Sequence[str] = ()
@@ -141,7 +141,7 @@ class ToolRun:
         return f"<ToolRun {self.command!r} exit {self.code}>"
 
     def check(self) -> ToolRun:
-        """This run, or AssertionError with both of its streams if it failed."""
+        """Return this run if it succeeded; AssertionError with both of its streams otherwise."""
         assert self.code == 0, f"{self.command}: exit {self.code}\n{self.out}\n{self.err}"
         return self
 
@@ -153,7 +153,7 @@ class ToolRunner(Protocol):
 
 
 class PlainTools:
-    """Every run starts a JVM."""
+    """Starts a JVM for every run."""
 
     def run(self, tool: str, *arguments: object, stdin: str = "", timeout_s: float = 120) -> ToolRun:
         words = [str(argument) for argument in arguments]
@@ -165,15 +165,15 @@ class PlainTools:
 
 
 class ResidentTools:
-    """All runs share one JVM, which ends with this process.
+    """Runs all tools in one JVM, which ends with this process.
 
-    A tool with arguments that it cannot parse may end that JVM: its parser bypasses Kafka's Exit. Such a
-    run raises RuntimeError and the next one gets a new JVM.
+    A tool with arguments that it cannot parse may end that JVM: its parser bypasses Kafka's Exit. Such a run
+    raises RuntimeError and the next one gets a new JVM.
     """
 
     def __init__(self, javac: Path) -> None:
         classes = compile_java(javac, Path(__file__).with_name("java") / "ToolServer.java")
-        # Kafka's jars come first: the archive of class data is of a class path that begins with them.
+        # Kafka's jars come first: the archive of class data requires a class path that begins with them.
         path = os.pathsep.join([classpath(), str(classes)])
         self._command = [
             str(find_java()),
@@ -229,7 +229,7 @@ class ResidentTools:
 
 @cache
 def tools() -> ToolRunner:
-    """The tool runner of this process: resident where a JDK is there, else plain."""
+    """The tool runner of this process: resident with a JDK, otherwise plain."""
     javac = find_javac()
     return ResidentTools(javac) if javac else PlainTools()
 

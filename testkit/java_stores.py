@@ -1,4 +1,4 @@
-"""Key stores and trust stores as the JDK's keytool writes them, of type JKS or PKCS12."""
+"""Key stores and trust stores by the JDK's keytool, of type JKS or PKCS12."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from testkit.certificates import Authority, Issued
 from testkit.java import find_java
 
 STORE_PASSWORD = "of-the-store"
-KEY_PASSWORD = "of-the-key"  # of a JKS file; a PKCS12 file has one password
+KEY_PASSWORD = "of-the-key"  # of a key in a JKS file; a PKCS12 file has one password
 _QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-J-Xshare:auto")
 
 
 def store_keys(home: Path, authority: Authority, subject: str, kind: str, prefix: str = "") -> dict[str, str]:
-    """The store settings of a node whose certificate names that subject, with stores in its home."""
+    """The store settings of a node whose certificate has that subject, with stores in its home."""
     home.mkdir(parents=True, exist_ok=True)
-    made = {
+    settings = {
         f"{prefix}ssl.keystore.type": kind,
         f"{prefix}ssl.keystore.location": str(write_key_store(home, authority.issue(subject), kind)),
         f"{prefix}ssl.keystore.password": STORE_PASSWORD,
@@ -26,22 +26,22 @@ def store_keys(home: Path, authority: Authority, subject: str, kind: str, prefix
         f"{prefix}ssl.truststore.password": STORE_PASSWORD,
     }
     if kind == "JKS":
-        made[f"{prefix}ssl.key.password"] = KEY_PASSWORD
-    return made
+        settings[f"{prefix}ssl.key.password"] = KEY_PASSWORD
+    return settings
 
 
 def write_key_store(home: Path, issued: Issued, kind: str) -> Path:
-    """Write the store of the key and its chain; replaces an existing one."""
+    """Write the store of a key and its chain, in place of an existing one."""
     path = home / f"node.{kind.lower()}"
     with tempfile.TemporaryDirectory(dir=home) as folder:
-        source, made = Path(folder, "source.p12"), Path(folder, "made")
+        source, store = Path(folder, "source.p12"), Path(folder, "made")
         issued.write_pkcs12(source, STORE_PASSWORD)
         own = ("-alias", "kraftd", "-destkeypass", KEY_PASSWORD) if kind == "JKS" else ()
         keytool(
             *("-importkeystore", "-noprompt", "-srckeystore", source, "-srcstorepass", STORE_PASSWORD),
-            *("-destkeystore", made, "-deststoretype", kind, "-deststorepass", STORE_PASSWORD, *own),
+            *("-destkeystore", store, "-deststoretype", kind, "-deststorepass", STORE_PASSWORD, *own),
         )
-        made.replace(path)
+        store.replace(path)
     return path
 
 
@@ -56,6 +56,6 @@ def write_trust_store(home: Path, authority: Authority, kind: str) -> Path:
 
 
 def keytool(*arguments: object) -> None:
-    """Run the tool beside the java in use. Raises JavaMissing, or CalledProcessError with its output."""
+    """Run keytool of the java in use. Raises JavaMissing, or CalledProcessError with its output."""
     command = [find_java().with_name("keytool"), *_QUICK, *arguments]
     subprocess.run([str(word) for word in command], check=True, capture_output=True)

@@ -1,7 +1,7 @@
 """Reads metadata directories offline, and checks invariants between them (S1-S6, S9, S13, C1).
 
-It only reads files, so it can examine directories of running controllers as well: a half-written batch ends
-the reading.
+It only reads files, so it can examine directories of running controllers as well: it stops reading at a
+half-written batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTITION = "__cluster_metadata-0"
 
 
 class Broken(AssertionError):
-    """A broken invariant: its name, then what broke it."""
+    """A broken invariant: its name, then the contradiction."""
 
 
 class Entry(NamedTuple):
@@ -91,8 +91,10 @@ class DirectoryLog:
 
 
 def read_log(directory: Path) -> DirectoryLog:
-    """The log in a formatted directory, up to its first batch that is not whole. Broken for offsets or epochs
-    that go back."""
+    """The log in a formatted directory, up to its first incomplete batch.
+
+    Raises Broken if offsets or epochs go back.
+    """
     partition = directory / PARTITION
     ids = [parse_checkpoint_name(path.name) for path in partition.glob("*.checkpoint")]
     snapshot = max((one for one in ids if one is not None and one.offset > 0), default=None)
@@ -119,17 +121,17 @@ def read_log(directory: Path) -> DirectoryLog:
 
 
 def digest(image: Image) -> str:
-    """Equal for equal images: a hash over the image as records."""
-    told = hashlib.sha256()
+    """A hash over the image as records: equal for equal images."""
+    hashed = hashlib.sha256()
     for text in sorted(encode_record(record).hex() for record in image.records()):
-        told.update(text.encode())
-    return told.hexdigest()
+        hashed.update(text.encode())
+    return hashed.hexdigest()
 
 
 class Ledger:
-    """All records that were ever seen as committed, and the leader of each epoch.
+    """All records that were ever observed as committed, and the leader of each epoch.
 
-    Kept from one check to the next.
+    Tests keep it from one check to the next.
     """
 
     def __init__(self) -> None:
@@ -140,8 +142,10 @@ class Ledger:
         return f"<Ledger of {len(self.committed)} batches, epochs {sorted(self.leaders)[-5:]}>"
 
     def check(self, logs: Iterable[DirectoryLog], high_watermark: int) -> Image:
-        """Hold the logs of all healed nodes, which have everything below the high watermark, against each
-        other and against what was seen before. The image there. Raises Broken."""
+        """Compare the logs of healed nodes, which have everything below the high watermark, with each other.
+
+        They are also compared with earlier observations. Returns the image there. Raises Broken.
+        """
         logs = list(logs)
         for log in logs:
             if log.end < high_watermark:
@@ -163,10 +167,10 @@ class Ledger:
             raise Broken(f"S1: {self.leaders[epoch]} and {leader_id} lead epoch {epoch}")
 
     def _check_committed(self, log: DirectoryLog, high_watermark: int) -> None:
-        held = {entry.base: entry for entry in log.entries}
+        entries = {entry.base: entry for entry in log.entries}
         for base, entry in self.committed.items():
-            if base >= log.start and held.get(base) != entry:
-                raise Broken(f"S6: {log} holds {held.get(base)} where {entry} was committed")
+            if base >= log.start and entries.get(base) != entry:
+                raise Broken(f"S6: {log} holds {entries.get(base)} where {entry} was committed")
         for entry in log.entries:
             if entry.end <= high_watermark:
                 self.committed.setdefault(entry.base, entry)
@@ -200,7 +204,7 @@ def check_voter_changes(log: DirectoryLog, high_watermark: int) -> None:
 
 
 class ElectionWatch(threading.Thread):
-    """Reads the quorum-state of directories over and over: epochs never go back, no vote changes (S1-S3)."""
+    """Reads the quorum-state of directories repeatedly: epochs never go back, no vote changes (S1-S3)."""
 
     def __init__(self, directories: Iterable[Path], ledger: Ledger) -> None:
         super().__init__(name="election-watch", daemon=True)
@@ -211,24 +215,24 @@ class ElectionWatch(threading.Thread):
 
     def run(self) -> None:
         while not self._stopping.wait(0.02):
-            self.look()
+            self.poll()
 
     def stop(self) -> None:
         self._stopping.set()
         self.join(10)
-        self.look()
+        self.poll()
 
     def forget(self, directory: Path) -> None:
         """Note that the files of a directory were restored to an older state."""
         self._last.pop(_identity(directory) or "", None)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         for directory in self.directories:
             identity = _identity(directory)
             try:
                 state = json.loads((directory / PARTITION / "quorum-state").read_text())
             except (OSError, ValueError):
-                continue  # being formatted or wiped
+                continue  # it is being formatted or wiped
             if identity is not None and identity == _identity(directory):
                 try:
                     self._compare(identity, state)

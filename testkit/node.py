@@ -1,7 +1,7 @@
 """Brokers and controllers as processes: their configuration, formatting, start and readiness.
 
 A controller is of either kind: Apache Kafka's own, or kraftd. Both read the same properties file and the same
-directory, so a node may change its kind between two runs. Grouping nodes is left to ``cluster.py``.
+directory, so a node may change its kind between two runs. ``cluster.py`` groups nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Kind = Literal["kraftd", "apache"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _LISTENERS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
-# Loggers that write a line per partition say only what is wrong.
+# Loggers that write a line per partition log errors only.
 _QUIET_LOGGERS = (
     "kafka.cluster",
     "kafka.log",
@@ -56,7 +56,7 @@ _BROKER_DEFAULTS = {
     "num.network.threads": 2,
     "num.io.threads": 4,
 }
-# ApiVersions (18) v0, correlation id 1, no client id: the one frame that every server of any version answers.
+# ApiVersions (18) v0, correlation id 1, no client id: every server of any version answers this frame.
 _API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
@@ -105,7 +105,7 @@ class Node(Process):
         return java_command("kafka.Kafka", file, jvm=self.jvm, flags=LOG_FLAGS, release=self.release)
 
     def write_properties(self) -> None:
-        """Write the properties as they are now; the next start reads them."""
+        """Write the current properties; the next start reads them."""
         text = "".join(f"{key}={value}\n" for key, value in self.properties.items())
         self.properties_file.write_text(text)
 

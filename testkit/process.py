@@ -1,6 +1,6 @@
 """One long-lived process of a test: started, watched through its log, and ended by its own id.
 
-What runs in it (a broker, a controller) and how it is configured is left to ``node.py``.
+``node.py`` decides what runs in it (a broker, a controller) and with which configuration.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pathlib import Path
 HOST = "127.0.0.1"
 _LINES_SHOWN = 15
 
-# Below Linux's ephemeral range, so that no outgoing connection takes a stopped node's port before it is back.
+# Below Linux's ephemeral range, so that no outgoing connection takes a stopped node's port before it
+# restarts.
 _PORTS = range(20000, 32000)
-# Each pytest-xdist worker draws from every eighth port, for the same reason: other workers leave them alone.
+# Each pytest-xdist worker draws from every eighth port, for the same reason: no other worker uses these.
 _WORKERS = 8
 _taken: set[int] = set()
 
@@ -67,7 +68,7 @@ def wait_until(
 
 
 class Process:
-    """A child process with its log in a file. It dies with its parent where the system can arrange that."""
+    """A child process with its log in a file. It dies with its parent if the system supports that."""
 
     def __init__(self, name: str, home: Path, command: Callable[[], Sequence[str]]) -> None:
         self.name, self.home, self.command_line = name, home, command
@@ -98,13 +99,13 @@ class Process:
         return self._process.poll() if self._process else None
 
     def start(self) -> None:
-        """Start it; returns at once."""
+        """Start the process and return at once."""
         assert not self.alive, f"{self.name} runs already"
         command = list(self.command_line())
         if sys.platform == "linux" and (setpriv := shutil.which("setpriv")):
             command = [setpriv, "--pdeathsig", "KILL", *command]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **self.environment}
-        # Compiled modules are kept, as where kraftd is installed: a start does not compile them all anew.
+        # Keep compiled modules, as an installed kraftd does: otherwise each start would compile them all.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with open(self.log, "ab") as log:
             self._log_start_bytes = log.tell()
@@ -148,7 +149,7 @@ class Process:
         self.signal(signal.SIGCONT)
 
     def log_text(self) -> str:
-        """What this run, not an earlier one, has logged so far."""
+        """What the current run, not an earlier one, has logged so far."""
         with open(self.log, "rb") as log:
             log.seek(self._log_start_bytes)
             return log.read().decode(errors="replace")
@@ -160,20 +161,20 @@ class Process:
     def wait(self, condition: Callable[[], object], what: str, timeout_s: float = 90) -> float:
         """wait_until, cut short with the log's tail if the process ends meanwhile."""
 
-        def true_or_still_alive() -> object:
-            # Checked in this order, the last act of a process before its end still counts.
+        def met_or_still_alive() -> object:
+            # The order matters: the condition is checked after a process has ended, too.
             alive = self.alive
             try:
-                met = condition()
+                result = condition()
             except OSError:
                 if alive:
                     raise
-                met = False
-            if not met and not alive:
+                result = False
+            if not result and not alive:
                 raise RuntimeError(f"{self.name} ended with {self.exit_code}:\n{self.log_tail()}")
-            return met
+            return result
 
-        return wait_until(true_or_still_alive, f"{self.name}: {what}", timeout_s)
+        return wait_until(met_or_still_alive, f"{self.name}: {what}", timeout_s)
 
     def wait_for_log(self, text: str, timeout_s: float = 90) -> float:
         return self.wait(lambda: text in self.log_text(), f"logs {text!r}", timeout_s)

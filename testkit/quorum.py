@@ -1,4 +1,4 @@
-"""A quorum of controllers of either kind, mixed at will, with stock brokers."""
+"""A quorum of controllers of either kind, in any mix, with stock brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [AskedPartition(META
 class Quorum(Cluster):
     """Controllers by id, each of either kind, in one static or dynamic quorum; brokers as in any cluster."""
 
-    before_close: Callable[[Quorum], None] | None = None  # of the class: what tests do with each that ends
+    before_close: Callable[[Quorum], None] | None = None  # of the class: called with each quorum that ends
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Quorum(Cluster):
     # -- life
 
     def start_controllers(self, *ids: int) -> int:
-        """Start these, or all, formatting new directories first, and wait for a leader; its id."""
+        """Start these controllers or all, format new directories first, and return the leader's id."""
         chosen = [self.controllers[node_id] for node_id in ids or self.controllers]
         for controller in chosen:
             if not controller.data.exists():
@@ -94,7 +94,7 @@ class Quorum(Cluster):
         return controller
 
     def plan_observer(self, node_id: int, kind: Kind, **properties: object) -> Controller:
-        """One more controller, which has only a properties file yet."""
+        """Add a controller that has only a properties file yet."""
         controller = self._controller(node_id, kind, free_port())
         controller.properties.update(properties)
         controller.write_properties()
@@ -102,7 +102,7 @@ class Quorum(Cluster):
         return controller
 
     def wait_until_observer_is_level(self, node_id: int) -> None:
-        """Wait until it has fetched the whole log."""
+        """Wait until the observer has fetched the whole log."""
 
         def level() -> bool:
             described = self.described()
@@ -117,11 +117,11 @@ class Quorum(Cluster):
         """The ids of the voters; OSError while no controller leads."""
         described = self.described()
         if described is None:
-            raise OSError("nobody leads")
+            raise OSError("no controller leads")
         return {voter.replica_id for voter in described.current_voters}
 
     def heal(self) -> None:
-        """Start what is down, thaw what is frozen, and wait until no controller lags."""
+        """Start the nodes that are down, thaw frozen ones, and wait until no controller lags."""
         for node in self.nodes:
             node.thaw()
         down = [node_id for node_id, one in self.controllers.items() if not one.alive]
@@ -135,9 +135,10 @@ class Quorum(Cluster):
             broker.wait_ready()
 
     def make_lead(self, target: int) -> None:
-        """Make that controller the leader: the others cannot start elections while one is frozen and one
-        waits long. Nothing should be written meanwhile: a record that only the old leader has would prevent
-        it.
+        """Make that controller the leader.
+
+        The others cannot start elections while one is frozen and one waits long. Meanwhile nothing should be
+        written: a record that only the old leader has would prevent the election.
         """
         for _ in range(4):
             leader = self.wait_for_leader()
@@ -147,7 +148,7 @@ class Quorum(Cluster):
         raise AssertionError(f"{target} was not elected")
 
     def _depose(self, leader: int, target: int) -> None:
-        """Have the leader give way to the target, if its last records have got there."""
+        """Make the leader give way to the target, once the target has its last records."""
         epoch = self.epoch()
         self.wait_for_voters(*self.controllers)
         bystanders = [one for one in self.controllers.values() if one.node_id not in (leader, target)]
@@ -166,12 +167,12 @@ class Quorum(Cluster):
             one.thaw()
         self.wait_for_voters(*self.controllers)
         if self.leader() != leader:
-            patient.kill()  # its patience has served
+            patient.kill()  # without its long timeout from here on
             self.start_controllers(leader)
             self.wait_for_voters(*self.controllers)
 
     def become_dynamic(self) -> None:
-        """Bootstrap servers instead of static voters in every controller's file, from the next start on."""
+        """Replace static voters by bootstrap servers in every controller's file, from the next start on."""
         servers = ",".join(one.address for one in self.controllers.values())
         self._quorum = {"controller.quorum.bootstrap.servers": servers}
         self.static = False
@@ -180,19 +181,19 @@ class Quorum(Cluster):
             controller.properties.update(self._quorum)
             controller.write_properties()
 
-    def tell_brokers_of(self, *ids: int) -> None:
-        """These controllers as the bootstrap servers in every broker's file, from the next start on."""
+    def set_brokers_bootstrap(self, *ids: int) -> None:
+        """Write these controllers as bootstrap servers into every broker's file, from the next start on."""
         servers = ",".join(self.controllers[node_id].address for node_id in ids)
         for broker in self.brokers.values():
             broker.properties["controller.quorum.bootstrap.servers"] = servers
             broker.write_properties()
 
-    # -- asking
+    # -- queries
 
     def quorum_by(self, node_id: int) -> PartitionData:
         """One controller's description of the quorum.
 
-        Other nodes than the leader answer an error. OSError without an answer.
+        Nodes other than the leader answer with an error. OSError without an answer.
         """
         controller = self.controllers[node_id]
         with Client(controller.host, controller.port, timeout_s=5) as client:
@@ -202,7 +203,7 @@ class Quorum(Cluster):
     def described(self) -> PartitionData | None:
         """The leader's description of the quorum, if there is a leader.
 
-        If two nodes claim to lead, that of the later epoch.
+        If two nodes claim to lead, it is that of the later epoch.
         """
         found = []
         for node_id, controller in list(self.controllers.items()):
@@ -226,7 +227,7 @@ class Quorum(Cluster):
         return None if described is None else described.leader_id
 
     def wait_for_leader(self, *, after_epoch: int = -1, timeout_s: float = 60) -> int:
-        """The id of a leader of an epoch past that one."""
+        """Wait for a leader of a later epoch than that one; return its id."""
         found: list[int] = []
 
         def led() -> bool:
@@ -244,11 +245,11 @@ class Quorum(Cluster):
 
     def epoch(self) -> int:
         described = self.described()
-        assert described is not None, "nobody leads"
+        assert described is not None, "no controller leads"
         return described.leader_epoch
 
     def wait_for_voters(self, *ids: int) -> None:
-        """Wait until these are the voters, all of them at the leader's log end or near it."""
+        """Wait until these are the voters, all of them at or near the leader's log end."""
 
         def level() -> bool:
             described = self.described()
@@ -271,7 +272,7 @@ class Quorum(Cluster):
         """Run a tool of Kafka's against the leader, whatever its exit code."""
         return tools().run(name, "--bootstrap-controller", self.controller.address, *arguments)
 
-    # -- afterwards
+    # -- at the end
 
     def close(self) -> None:
         if self.before_close is not None:
@@ -297,9 +298,10 @@ class Quorum(Cluster):
         return [line for line in out.splitlines() if line.startswith(("|", "baseOffset"))]
 
     def assert_equal_logs(self) -> int:
-        """Check that the controllers' logs have equal batches, byte by byte, at equal offsets; return how
-        many batches there are. They need not begin at the same offset. Kafka's leaders, and so kraftd's,
-        send their snapshot to a follower whose last epoch is older than the epoch of their oldest snapshot.
+        """Check that the controllers' logs have equal batches at equal offsets; return the number of batches.
+
+        The logs need not begin at the same offset. Kafka's leaders, and thus kraftd's, send their snapshot to
+        a follower whose last epoch is older than the epoch of their oldest snapshot.
         """
         logs = [read_log(one.data) for one in self.controllers.values()]
         merged: dict[int, Entry] = {}

@@ -1,4 +1,4 @@
-"""Made-up partitions for fetch sessions, in tests and benchmarks: batches of one record, in any number."""
+"""Synthetic partitions for fetch sessions, in tests and benchmarks: batches of one record, in any number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ RECORDS = memoryview(bytes(1 << 20))
 
 @dataclass(slots=True)
 class Partition:
-    """`ends[n]` is where the batch of offset n ends, in bytes; a consumer reads below the high watermark."""
+    """A partition with batches of one record each.
+
+    `ends[n]` is the end of the batch of offset n in bytes; a consumer reads below the high watermark.
+    """
 
     ends: list[int] = field(default_factory=lambda: [0])
     log_start_offset: int = 0
@@ -54,7 +57,7 @@ class Partition:
         return max(0, self.ends[end] - self.ends[offset]) if offset <= end else 0
 
     def take(self, offset: int, reader: Reader, max_bytes: int, at_least_one: bool) -> int:
-        """The bytes of the whole batches from there."""
+        """The bytes of the complete batches from there."""
         end = self.log_end_offset if reader.is_follower else self.high_watermark
         if offset >= end:
             return 0
@@ -134,7 +137,7 @@ class SyntheticPartitions:
         return partition.error_of(slot)
 
     def next_offset(self, name: str, index: int, offset: int, size_bytes: int) -> int:
-        """The offset of a reader after that many bytes from there."""
+        """The offset that a reader reaches with that many bytes from there."""
         ends = self.topics[name][1][index].ends
         return ends.index(ends[offset] + size_bytes)
 

@@ -1,8 +1,8 @@
-"""``python -m tools.circles [PACKAGE_DIRECTORY]``: circles of imports, those under TYPE_CHECKING included.
+"""``python -m tools.circles [PACKAGE_DIRECTORY]``: finds circles of imports, including imports for types.
 
-Import-linter sees layers between packages; two modules of one package may still need each other. A circle
-means that neither can be read, tested or replaced without the other, also where it is for types alone.
-Imports inside functions count, too. Ends with 1 and a line for each circle if there is one.
+Import-linter checks layers between packages; two modules of one package may still need each other. Neither
+can then be read, tested or replaced without the other, even if types alone need it. Imports inside functions
+count, too. Ends with 1 and a line for each circle if there is one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Graph = Mapping[str, set[str]]
 
 
 def import_graph(directory: Path) -> dict[str, set[str]]:
-    """Which modules of the package in `directory` each of them imports, wherever in its text."""
+    """The modules of the package in `directory` that each of them imports, anywhere in its text."""
     files = {module_name(path, directory): path for path in directory.rglob("*.py")}
     return {
         name: {
@@ -35,7 +35,7 @@ def module_name(path: Path, directory: Path) -> str:
 
 
 def imported(tree: ast.AST, importer: str, *, is_package: bool) -> Iterator[str]:
-    """The names that a module imports, from ``a`` import ``b`` as ``a.b``: a module, or a name in one."""
+    """The names that a module imports; ``from a import b`` gives ``a.b``, a module or a name in one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

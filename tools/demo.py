@@ -1,4 +1,4 @@
-"""kraftd and a stock Apache Kafka broker: a topic is created, written and read, and each step is timed.
+"""kraftd and a stock Apache Kafka broker: creates, writes and reads a topic, and times each step.
 
 ``make demo``. Needs Java 17+, and Maven the first time; everything lives in a temporary directory.
 """
@@ -24,12 +24,12 @@ RECORDS = 10_000
 
 
 @contextmanager
-def step(console: Console, said: str) -> Iterator[None]:
-    """Print what was done and how long it took."""
+def step(console: Console, text: str) -> Iterator[None]:
+    """Print a step and its duration."""
     started = time.perf_counter()
-    with console.status(said):
+    with console.status(text):
         yield
-    console.print(f"{(time.perf_counter() - started) * 1000:8.0f} ms  {said}")
+    console.print(f"{(time.perf_counter() - started) * 1000:8.0f} ms  {text}")
 
 
 def produce(cluster: Cluster, topic: str) -> None:
@@ -41,7 +41,7 @@ def produce(cluster: Cluster, topic: str) -> None:
 
 
 def consume(cluster: Cluster, topic: str) -> int:
-    """How many records a new consumer group reads before it has them all."""
+    """Return how many records a new consumer group has read when it has them all."""
     reader = Consumer(
         {"bootstrap.servers": cluster.bootstrap, "group.id": "demo", "auto.offset.reset": "earliest"}
     )

@@ -40,7 +40,7 @@ Finding = tuple[str, int, str]
 
 
 def texts_of(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of each docstring and each block of comments."""
+    """Yield line and text of each docstring and each block of comments."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
@@ -60,7 +60,7 @@ def texts_of(source: str) -> Iterator[tuple[int, str]]:
 
 
 def booleans(source: str) -> Iterator[tuple[int, str]]:
-    """Line of each docstring of a boolean function that begins with a bare "Whether"."""
+    """Yield the line of each docstring of a boolean function that begins with a bare "Whether"."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -70,7 +70,7 @@ def booleans(source: str) -> Iterator[tuple[int, str]]:
 
 
 def names_of_tests(source: str) -> Iterator[tuple[int, str]]:
-    """Line of each test whose name breaks a rule, and what is wrong with it."""
+    """Yield the line of each test whose name breaks a rule, and the rule."""
     for node in ast.walk(ast.parse(source)):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if is_function and node.name.startswith("test_"):
@@ -120,7 +120,7 @@ def findings(root: Path = ROOT) -> list[Finding]:
 
 
 def paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    """Line and text of each paragraph outside of fenced code."""
+    """Yield line and text of each paragraph outside of fenced code."""
     line = 1
     fenced = False
     for block in re.split(r"(\n\s*\n)", text):
@@ -132,7 +132,7 @@ def paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Print the findings; return the exit code."""
     found = findings(Path(arguments[0]) if arguments else ROOT)
     for name, line, text in found:
         print(f"{name}:{line}: {text}")

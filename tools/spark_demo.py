@@ -1,4 +1,4 @@
-"""A cluster with a history, and what the pipeline on Spark finds in it.
+"""A cluster with a history, and the findings of the pipeline on Spark.
 
 ``make spark-demo``. Needs Java 17+, and Maven the first time. The tables, the report and the log lie in
 ``./spark-demo`` afterwards, which each run replaces; ``--page FILE`` also writes the questions with their SQL
@@ -29,7 +29,7 @@ MOST_ROWS = 12
 
 @dataclass(frozen=True)
 class Question:
-    """What a person asks, and the SQL that answers it; then asks the tables as of the moment."""
+    """A question in words, and the SQL that answers it; some ask the tables as of the moment."""
 
     text: str
     sql: str
@@ -76,8 +76,10 @@ FROM broker_sessions GROUP BY 1 ORDER BY 1""",
 
 
 def make_history(home: Path) -> tuple[Path, str]:
-    """Topics made, changed and deleted; a broker killed and started again. Returns a copy of the log, and a
-    moment at which the broker was down."""
+    """Create, change and delete topics; kill a broker and start it again.
+
+    Returns a copy of the log, and a moment at which the broker was down.
+    """
     settings = {
         "broker.session.timeout.ms": SESSION_TIMEOUT_MS,
         "metadata.log.max.snapshot.interval.ms": 10_000,
@@ -117,7 +119,7 @@ def make_history(home: Path) -> tuple[Path, str]:
 
 
 def run(*arguments: object) -> str:
-    """A command of kraftd-spark, shown before it runs; what it printed."""
+    """Print and run a command of kraftd-spark; return its output."""
     words = [str(argument) for argument in arguments]
     print("\n$ kraftd-spark", " ".join(words), flush=True)
     done = subprocess.run(
@@ -149,7 +151,7 @@ def _cell(value: object) -> str:
 
 
 def make_page(answers: dict[Question, str], moment: str, checks: str) -> str:
-    """The questions with their SQL and answers, and what validation said."""
+    """The questions with their SQL and answers, and the output of validation."""
     parts = [
         "# Questions to the log about an incident",
         "`python -m tools.spark_demo --page FILE` wrote this page; it does what `make spark-demo` does.\n"
@@ -164,11 +166,11 @@ def make_page(answers: dict[Question, str], moment: str, checks: str) -> str:
     for question, table in answers.items():
         sql = "\n".join(f"    {line}" for line in question.sql.splitlines())
         parts += [f"## {question.text}", sql, table]
-    told = "\n".join(f"    {line}" for line in checks.replace(f"{HOME.resolve()}/", "").splitlines())
+    shown = "\n".join(f"    {line}" for line in checks.replace(f"{HOME.resolve()}/", "").splitlines())
     parts += [
         "## Does the checkpoint equal the log?",
         "    kraftd-spark validate --input log",
-        told,
+        shown,
     ]
     return "\n\n".join(parts) + "\n"
 

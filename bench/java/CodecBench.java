@@ -73,7 +73,7 @@ public final class CodecBench {
     private void time(String name, Runnable work) {
         double best = repeat(work, warmSeconds, 1);
         for (int round = 0; round < rounds; round++) {
-            // Looking at the clock costs as much as a small message.
+            // Reading the clock costs as much as a small message.
             best = Math.min(best, repeat(work, roundSeconds, Math.max(1, (long) (CLOCK_EVERY_SECONDS / best))));
         }
         System.out.println(name + " " + best);

@@ -21,7 +21,7 @@ import org.apache.kafka.storage.internals.log.LogConfig;
 /**
  * Prints the facts of Kafka's config definitions as one JSON object: of every key its name, type, default
  * (null where it is null; absent where the key is required), rule of valid values and whether it is internal.
- * Descriptions stay where they are.
+ * It leaves out descriptions.
  */
 public final class ConfigFacts {
     public static void main(String[] args) throws Exception {

@@ -1,8 +1,7 @@
 """``python -m codegen.configs.extract``: facts of Kafka's config definitions into ``schemas/configs/``.
 
-The definitions live in Java classes, not in schema files, so a small Java program (``ConfigFacts.java``)
-asks the classes themselves. Names, types, defaults, rules and synonyms are kept; descriptions are prose
-and are not.
+The definitions live in Java classes, not in schema files, so a small Java program (``ConfigFacts.java``) asks
+the classes themselves. It keeps names, types, defaults, rules and synonyms, but no descriptions.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DEFINITIONS = ("broker", "broker_quota", "topic", "group", "client_metrics")
 
 
 def extract(directory: Path) -> dict[str, Any]:
-    """What ``ConfigFacts`` says about the jars of a directory (a whole distribution's ``libs``).
+    """The output of ``ConfigFacts`` for the jars of a directory (a whole distribution's ``libs``).
 
     Raises FileNotFoundError when the directory lacks Kafka's server jars, CalledProcessError when Java fails.
     """

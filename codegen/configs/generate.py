@@ -1,6 +1,6 @@
 """``python -m codegen.configs.generate``: ``schemas/configs/`` into ``kraftd/configdef/facts.py``.
 
-With ``--check`` nothing is written; the exit code is 1 when what is committed is not what the schemas say.
+With ``--check`` it writes nothing; the exit code is 1 if the committed output does not fit the schemas.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OR_VALUE = re.compile(r"\[(-?\d+),\.\.\.,(-?\d+)\] or (-?\d+)")
 
 
 def rule(valid: dict[str, Any] | None) -> tuple[object, ...] | None:
-    """A row's rule. Raises ValueError for a rule without a counterpart here."""
+    """A row's rule. Raises ValueError for a rule that kraftd cannot express."""
     if valid is None:
         return None
     kind = valid["rule"]

@@ -173,7 +173,7 @@ public final class ToolServer {
                     // Only the end of the stream means anything.
                 }
             } catch (IOException error) {
-                // As good as its end.
+                // An error is treated like its end.
             }
             Runtime.getRuntime().halt(0);
         }, "owner-watch");

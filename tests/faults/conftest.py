@@ -30,7 +30,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for what this machine does not permit."""
+    """Print one line for what this machine does not permit."""
     skipped = [one for one in terminalreporter.stats.get("skipped", []) if "tests/faults/" in one.nodeid]
     if skipped:
         reasons = {str(one.longrepr[2]).partition("not run: ")[2] for one in skipped}

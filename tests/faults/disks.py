@@ -16,14 +16,14 @@ _CHUNK = bytes(1 << 16)
 
 
 def lacking() -> str | None:
-    """Why this machine cannot have small disks; None if it can."""
+    """The reason why this machine cannot have small disks; None if it can."""
     if os.geteuid() != 0:
         return "mounting a small disk needs root"
     return None if shutil.which("mount") else "no mount on the PATH"
 
 
 class SmallDisk:
-    """A tmpfs of a few megabytes at a path, for the time of a `with` block."""
+    """A tmpfs of a few megabytes at a path, mounted during a `with` block."""
 
     def __init__(self, path: Path, size: str = "48m") -> None:
         self.path, self._size = path, size
@@ -42,7 +42,7 @@ class SmallDisk:
 
     @contextmanager
     def full(self, but_bytes: int = 0) -> Iterator[None]:
-        """During the block only this many bytes are free."""
+        """Leave only this many bytes free during the block."""
         filler = self.path / "filler"
         with open(filler, "wb", buffering=0) as file:
             for size in (len(_CHUNK), 1):
@@ -61,13 +61,13 @@ class SmallDisk:
 
 
 def fsync_lacking(way: str) -> str | None:
-    """Why fsync cannot be made to fail in this way here; None if it can."""
+    """The reason why fsync cannot be made to fail in this way here; None if it can."""
     tool = "strace" if way == "strace" else "gcc"
     return None if shutil.which(tool) else f"no {tool} on the PATH"
 
 
 def preload_faults(process: Process, folder: Path) -> None:
-    """Have a process that is not started yet ask a file before every write and fsync."""
+    """Make a process that has not started yet check a file before every write and fsync."""
     library = folder / "faulty_disk.so"
     if not library.exists():
         source = Path(__file__).with_name("faulty_disk.c")
@@ -81,8 +81,9 @@ def _fault_file(process: Process) -> Path:
 
 @contextmanager
 def faulty_files(process: Process, error: int, calls: str, suffix: str) -> Iterator[None]:
-    """Writes ("write") or fsyncs ("sync") of files with such names fail during the block. They do so
-    in a process that was prepared for it and in all that it starts.
+    """Writes ("write") or fsyncs ("sync") of files with such names fail during the block.
+
+    This concerns a process that `preload_faults` has prepared and all of its children.
     """
     with _fault(process, f"{error} {calls} {suffix}"):
         yield
@@ -102,9 +103,9 @@ def _fault(process: Process, text: str) -> Iterator[None]:
 
 @contextmanager
 def failing_fsync(process: Process, way: str, *, delay_us: int = 0) -> Iterator[None]:
-    """Every fsync of a running process fails, or with a delay is only late, for the time of the block.
+    """During the block every fsync of a running process fails or, with a delay, is late.
 
-    By `strace`, or by `preload` if the process was prepared for it.
+    This is done by `strace`, or by `preload` if the process was prepared for it.
     """
     if way == "strace":
         with _traced_fsync(process, f"delay_enter={delay_us}" if delay_us else "error=EIO"):

@@ -1,8 +1,7 @@
-/* fsync, fdatasync and pwrite that fail or are late while a file says so: $KRAFTD_DISK_FAULT names it.
+/* fsync, fdatasync and pwrite that fail or are late while the file $KRAFTD_DISK_FAULT exists.
  *
- * To be preloaded. The file holds a number: an errno to fail with, or how many microseconds to be late,
- * negated; behind it may stand which calls it is for (sync, which is the default, or write) and what the path
- * of their file has to end with. No such file: all is well.
+ * For LD_PRELOAD. The file holds a number: the errno to fail with, or a delay in microseconds, negated. Two words
+ * may follow: the affected calls (sync, which is the default, or write), and the end of the affected files' paths.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

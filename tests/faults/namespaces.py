@@ -1,7 +1,7 @@
-"""Each controller as a host of its own: a network namespace on a bridge that the test makes and removes.
+"""Runs each controller as a separate host: a network namespace on a bridge that the test makes and removes.
 
-Packets are lost one way by giving a host a wrong hardware address for another, and hosts by pulling their
-link: unlike the proxy this also loses what TCP sends to keep a connection alive or to end it.
+Packets are lost one way when a host has a wrong hardware address for another, and hosts are lost when their
+link is pulled. Unlike the proxy, this also loses TCP's own packets that keep a connection alive or end it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOBODY = "02:00:00:00:00:99"
 
 
 class NotPermitted(Exception):
-    """This machine does not let the test make network namespaces; the text says what failed."""
+    """This machine does not let the test make network namespaces; the text names the failed step."""
 
 
 def _ip(*words: object) -> None:
@@ -34,7 +34,7 @@ def _ip(*words: object) -> None:
 
 
 class Hosts:
-    """A bridge and a namespace for every node. Raises NotPermitted where that cannot be made."""
+    """A bridge and a namespace for every node. Raises NotPermitted if it cannot be made."""
 
     def __init__(self, ids: Sequence[int]) -> None:
         if shutil.which("ip") is None:
@@ -79,14 +79,14 @@ class Hosts:
     def close(self) -> None:
         for node_id in self._ids:
             with suppress(NotPermitted):
-                _ip("link", "del", self._link(node_id))  # with its namespace it would go some time later
+                _ip("link", "del", self._link(node_id))  # otherwise its namespace would take it along later
             with suppress(NotPermitted):
                 _ip("netns", "del", self.namespace(node_id))
         with suppress(NotPermitted):
             _ip("link", "del", self._bridge)
 
     def cut(self, *links: Link) -> None:
-        """Packets are lost these ways until `heal`."""
+        """Lose packets in these directions until `heal`."""
         for one, other in links:
             self._cut.add((one, other))
             _ip(
@@ -127,7 +127,7 @@ class HostedController(Controller):
 
 
 class HostedQuorum(FaultyQuorum):
-    """Three voters on three hosts; only the test's own host is never cut off."""
+    """Three voters on three hosts; the test's own host is never cut off."""
 
     def __init__(self, home: Path, hosts: Hosts, *, static: bool = False) -> None:
         self.hosts = hosts

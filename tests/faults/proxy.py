@@ -1,8 +1,8 @@
 """A userspace network between controllers on loopback, whose every direction can be cut, slowed or reset.
 
-Each node is reached by others through its own door; the client id of the first request (`raft-client-N`)
-names the caller. Traffic between two nodes, on connections of either, uses two one-way links. A
-cut link holds what is sent, as TCP does when packets are lost: it arrives late, after the cut.
+Other nodes reach a node through its door; the client id of their first request (`raft-client-N`) names the
+caller. Traffic between two nodes, on connections of either, uses two one-way links. A cut link holds sent
+bytes, as TCP does when packets are lost: they arrive late, after the cut.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NO_LINGER = struct.pack("ii", 1, 0)  # close() sends a reset
 
 @dataclass
 class Rule:
-    """What happens to the bytes of one direction."""
+    """The treatment of the bytes of one direction."""
 
     delay_s: float = 0
-    bytes_per_s: float = 0  # 0: as fast as they come
+    bytes_per_s: float = 0  # 0: no limit
     passing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -37,7 +37,7 @@ class Rule:
 
 
 class Proxy:
-    """All doors, served by one thread of its own. Methods may be called from any other thread."""
+    """All doors, which one separate thread serves. Other threads may call any method."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -55,7 +55,7 @@ class Proxy:
     # -- doors
 
     def door(self, node_id: int, port: int, at: int | None = None) -> int:
-        """Open the door to a node that listens on `port`; the door's own port. An older door goes on."""
+        """Open the door to a node that listens on `port`; return its own port. An older door stays open."""
         own = at or free_port()
 
         async def open_door() -> None:
@@ -84,7 +84,7 @@ class Proxy:
     # -- faults
 
     def cut(self, *links: Link) -> None:
-        """Hold everything on these links until `heal`; it arrives then."""
+        """Hold all bytes on these links until `heal`; they arrive then."""
         self._now(lambda: [self._rule(link).passing.clear() for link in links])
 
     def part(self, node_id: int, *others: int) -> None:
@@ -121,7 +121,7 @@ class Proxy:
 
         self._now(restore)
 
-    # -- the loop's side
+    # -- for the loop's thread
 
     def _rule(self, link: Link) -> Rule:
         return self._rules.setdefault(link, Rule())
@@ -189,10 +189,10 @@ class _Passage:
 
     def reset(self) -> None:
         for writer in self._writers:
-            held: socket.socket | None = writer.get_extra_info("socket")
-            if held is not None:
+            connection: socket.socket | None = writer.get_extra_info("socket")
+            if connection is not None:
                 with suppress(OSError):
-                    held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             writer.transport.abort()
 
 
@@ -202,7 +202,7 @@ async def _first_frame(reader: asyncio.StreamReader) -> bytes:
 
 
 def _caller(frame: bytes) -> int:
-    """The replica that a request is from: its header has key, version, correlation id, then the client id."""
+    """The replica that sent a request: its header has key, version, correlation id, then the client id."""
     length = int.from_bytes(frame[12:14], "big", signed=True)
     client_id = frame[14 : 14 + max(length, 0)].decode(errors="replace")
     number = client_id.removeprefix("raft-client-")

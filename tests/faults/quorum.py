@@ -1,7 +1,7 @@
 """A quorum of kraftd controllers that reach each other through the fault proxy, a writer, and the check.
 
-The writer and the questions of a test go to the controllers' own ports, past the proxy: they see every side
-of a partition, as an operator does.
+The writer and the test's own requests use the controllers' own ports, not the proxy: as an operator does,
+they see every side of a partition.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ VOTERS = (100, 101, 102)
 CREATE_VERSION = 7
 _WAIT_S = 3
 _TOPICS_PER_REQUEST = 1000  # a controller refuses more than 10,000 partitions
-# Half of Kafka's timeouts: a host that is lost is missed sooner. The broker that topics are placed on never
-# misses a session, since it sends no heartbeats.
+# Half of Kafka's timeouts, so that a lost host is noticed sooner. The broker on which topics are placed never
+# loses its session, since it sends no heartbeats.
 PROPERTIES: dict[str, object] = {
     "controller.quorum.fetch.timeout.ms": 1000,
     "controller.quorum.election.timeout.ms": 500,
@@ -40,9 +40,9 @@ PROPERTIES: dict[str, object] = {
     "kraftd.log.format": "json",
 }
 _PLACED_ON = 9
-# What only a defect logs: unexpected exceptions.
+# Only defects log these: unexpected exceptions.
 _BUGS = ("Traceback", '"exception"', '"level":"critical"')
-_WHAT_A_FAILED_DISK_SAYS = ("What is on disk is unknown", "Input/output error. Check the disk")
+_LINES_OF_A_FAILED_DISK = ("What is on disk is unknown", "Input/output error. Check the disk")
 
 
 class FaultyQuorum(Quorum):
@@ -67,13 +67,13 @@ class FaultyQuorum(Quorum):
         if proxied:
             for node_id, controller in self.controllers.items():
                 self.doors[node_id] = self.proxy.door(node_id, controller.port)
-            self._tell_doors()
+            self._write_doors()
         self.ledger = Ledger()
         self.watch = ElectionWatch([one.data for one in self.controllers.values()], self.ledger)
         self.watch.start()
 
-    def _tell_doors(self) -> None:
-        """The nodes know only the addresses of the doors."""
+    def _write_doors(self) -> None:
+        """Write the addresses of the doors into the nodes' files: they know no others."""
         if self.static:
             voters = ",".join(f"{node_id}@{HOST}:{door}" for node_id, door in self.doors.items())
             self._quorum = {"controller.quorum.voters": voters}
@@ -99,10 +99,10 @@ class FaultyQuorum(Quorum):
         return self.doors[node_id]
 
     def move_all(self) -> None:
-        """Give all controllers other ports and other proxies, in every node's file."""
+        """Give all controllers other ports and other doors, in every node's file."""
         for node_id in self.controllers:
             self.move(node_id)
-        self._tell_doors()
+        self._write_doors()
 
     def close(self) -> None:
         self.watch.stop()
@@ -110,7 +110,7 @@ class FaultyQuorum(Quorum):
         self.proxy.close()
 
     def start(self) -> None:
-        """Start all, and register the broker that topics are placed on."""
+        """Start all controllers, and register the broker on which topics are placed."""
         leader = self.controllers[self.start_controllers()]
         self.wait_for_voters(*VOTERS)
         broker = BenchBroker(_PLACED_ON, leader.port, self.cluster_id, leader.host)
@@ -127,7 +127,7 @@ class FaultyQuorum(Quorum):
 
     @contextmanager
     def directory_exchanged(self, node_id: int) -> Iterator[None]:
-        """During the block the test changes files of a stopped controller."""
+        """Do not watch a stopped controller during the block, in which the test changes its files."""
         directory = self.controllers[node_id].data
         self.watch.directories.remove(directory)
         yield
@@ -138,7 +138,7 @@ class FaultyQuorum(Quorum):
         """(id, directory id) of every voter; OSError while there is no leader."""
         described = self.described()
         if described is None:
-            raise OSError("nobody leads")
+            raise OSError("no controller leads")
         return {(one.replica_id, bytes(one.replica_directory_id)) for one in described.current_voters}
 
     def voter_port(self, node_id: int) -> int:
@@ -154,7 +154,7 @@ class FaultyQuorum(Quorum):
         self.proxy.heal()
         super().heal()
 
-    # -- what must hold
+    # -- invariants
 
     def check(self, acknowledged: Sequence[str] = ()) -> Image:
         """Heal everything, then check disks, logs, elections and the leader's memory. Returns the image.
@@ -173,23 +173,23 @@ class FaultyQuorum(Quorum):
         forgotten = self._unknown_to_leader(acknowledged)
         if forgotten:
             raise Broken(f"C1: the leader does not know {forgotten[:5]}, which its log has")
-        self.watch.look()
+        self.watch.poll()
         if self.watch.broken:
             raise Broken(self.watch.broken[0])
-        self._check_sayings()
+        self._check_log_lines()
         return image
 
-    def _check_sayings(self) -> None:
+    def _check_log_lines(self) -> None:
         """Check that no log has a line that only a defect writes."""
         for controller in self.controllers.values():
-            said = [
+            lines = [
                 line
                 for line in controller.log.read_text().splitlines()
                 if any(word in line for word in _BUGS)
-                and not any(words in line for words in _WHAT_A_FAILED_DISK_SAYS)
+                and not any(words in line for words in _LINES_OF_A_FAILED_DISK)
             ]
-            if said:
-                raise Broken(f"{controller} logged {said[:3]}")
+            if lines:
+                raise Broken(f"{controller} logged {lines[:3]}")
 
     def settled(self) -> PartitionData:
         """The leader's description once all voters have every committed record."""
@@ -225,7 +225,7 @@ class FaultyQuorum(Quorum):
         return None if partition.error_code else partition
 
     def wait_until_led_by_one_of(self, *ids: int) -> int:
-        """Wait until a majority among these has a leader; return its id. Other nodes are not asked."""
+        """Wait until a majority among these has a leader; return its id. Other nodes get no requests."""
         found: list[int] = []
 
         def led() -> bool:
@@ -246,7 +246,7 @@ class FaultyQuorum(Quorum):
 
 
 class Writer(threading.Thread):
-    """Creates topics one after another at the leader, and keeps the names that were acknowledged."""
+    """Creates topics one after another at the leader, and keeps the acknowledged names."""
 
     def __init__(self, quorum: FaultyQuorum, prefix: str, pause_s: float = 0.003) -> None:
         super().__init__(name=f"writer-{prefix}", daemon=True)
@@ -261,11 +261,11 @@ class Writer(threading.Thread):
     def run(self) -> None:
         numbers = itertools.count()
         while not self._stopping.wait(self._pause_s):
-            self._turn(f"{self._prefix}-{next(numbers)}")
+            self._request_topic(f"{self._prefix}-{next(numbers)}")
         self._hang_up()
 
-    def _turn(self, name: str) -> None:
-        """Request one topic. After any error, look for the leader again."""
+    def _request_topic(self, name: str) -> None:
+        """Request one topic. After any error, search for the leader again."""
         try:
             if self._client is None:
                 self._client = self._dial()
@@ -278,7 +278,7 @@ class Writer(threading.Thread):
         self._stopping.wait(0.02)
 
     def _dial(self) -> Client | None:
-        """Connect to the first controller that describes itself as leader; try one after another."""
+        """Connect to the first controller that describes itself as the leader."""
         for node_id, controller in list(self._quorum.controllers.items()):
             if controller.alive and not controller.frozen:
                 try:
@@ -294,7 +294,7 @@ class Writer(threading.Thread):
             self._client = None
 
     def wait_for_more(self, count: int = 15) -> None:
-        """Wait until this many more are acknowledged."""
+        """Wait until this many more topics are acknowledged."""
         target = len(self.acknowledged) + count
         wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
 
@@ -312,9 +312,9 @@ def create(client: Client, name: str, timeout_ms: int = 2000) -> ErrorCode:
 
 @contextmanager
 def surviving(quorum: FaultyQuorum, prefix: str) -> Iterator[Writer]:
-    """A writer for the time of the block; afterwards everything is healed and checked.
+    """Run a writer during the block; afterwards heal and check everything.
 
-    Before it, too, so that a test does not fail for what another has left.
+    The check also runs before the block, so that no test fails for another's faults.
     """
     quorum.heal()
     writer = Writer(quorum, prefix)

@@ -18,12 +18,12 @@ BROKERS = (1, 2, 3)
 
 
 class Served(FaultyQuorum):
-    """Three controllers, each on a small disk and with an fsync that can fail where that can be made."""
+    """Three controllers, each on a small disk and with an fsync that can fail, if the machine allows that."""
 
     disks: dict[int, SmallDisk]
 
     def leave_out(self, node_id: int) -> None:
-        """No controller and no broker exchanges messages with that one."""
+        """Cut a controller off from the other controllers and the brokers."""
         self.proxy.part(node_id, *self.others(node_id), *BROKERS)
 
 
@@ -67,7 +67,7 @@ def failed_fsync(quorum: Served, leader: int) -> AbstractContextManager[None]:
     return failing_fsync(quorum.controllers[leader], "preload")
 
 
-# Faults of the leader that force an election; a context ends before everything is healed.
+# Faults of the leader that force an election; each context ends before the test heals everything.
 LOSSES: dict[str, Callable[[Served, int], object]] = {
     "killed": lambda quorum, leader: quorum.controllers[leader].kill(),
     "frozen": lambda quorum, leader: quorum.controllers[leader].freeze(),

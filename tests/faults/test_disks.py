@@ -82,8 +82,8 @@ def test_full_disks_of_all_voters_block_writes_until_there_is_space(
     with surviving(three, "all-full") as writer, ExitStack() as stack:
         for disk in disks.values():
             stack.enter_context(disk.full())
-        # One of three may have nothing to write, once the two others cannot write.
-        wait_until(lambda: sum(_noticed(three, node_id) for node_id in VOTERS) >= 2, "a majority says so")
+        # once two cannot write, the third may have nothing to write
+        wait_until(lambda: sum(_noticed(three, node_id) for node_id in VOTERS) >= 2, "a majority logs it")
         stack.close()
         writer.wait_for_more()
 
@@ -130,7 +130,7 @@ def test_a_stale_directory_does_not_win_an_election(three: FaultyQuorum) -> None
 
 @pytest.mark.parametrize("role", ["follower", "leader"])
 def test_an_old_copy_of_a_directory_is_brought_up_to_date(three: FaultyQuorum, role: str) -> None:
-    """This is safe while the others are a majority without it, because they have what it lost."""
+    """This is safe while the others are a majority without it: they have the records that it lost."""
     with surviving(three, f"old-{role}") as writer:
         leader = three.wait_for_leader()
         node = three.controllers[leader if role == "leader" else three.others(leader)[0]]
@@ -178,9 +178,9 @@ def test_a_voter_with_a_wiped_directory_joins_again(three: FaultyQuorum, role: s
 
 
 def test_every_voter_can_change_its_port(three: FaultyQuorum) -> None:
-    """UpdateRaftVoter; in the end nothing but the voters' record knows where they are.
+    """UpdateRaftVoter; at the end only the voters' record has their addresses.
 
-    Where static voters are is in every file: they change their ports together.
+    Every file has the addresses of static voters: they change their ports together.
     """
     with surviving(three, "moved") as writer:
         if three.static:

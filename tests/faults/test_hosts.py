@@ -1,4 +1,4 @@
-"""Controllers on hosts of their own, which are lost; packets are lost one way and both, connections reset."""
+"""Controllers on separate hosts: hosts are lost, packets are lost one way and both, connections are reset."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_leaders_host_is_lost_and_comes_back(hosted: HostedQuorum) -> None:
     with surviving(hosted, "lost-host") as writer:
         leader = hosted.wait_for_leader()
         hosted.hosts.pull(leader)
-        hosted.controllers[leader].frozen = True  # no client can ask it
+        hosted.controllers[leader].frozen = True  # clients cannot reach it
         hosted.wait_until_led_by_one_of(*hosted.others(leader))
         writer.wait_for_more()
 
@@ -49,7 +49,7 @@ def test_a_leader_whose_packets_are_lost_is_replaced(hosted: HostedQuorum, ways:
 
 
 def test_a_bridge_keeps_the_quorum_working(hosted: HostedQuorum) -> None:
-    """The leader and one follower cannot meet; the other follower reaches both."""
+    """The leader and one follower cannot reach each other; the other follower reaches both."""
     with surviving(hosted, "bridged") as writer:
         leader = hosted.wait_for_leader()
         follower = hosted.others(leader)[0]

@@ -1,4 +1,4 @@
-"""The offline checks detect their faults: each gets logs with the fault that it looks for."""
+"""The offline checks detect their faults: each gets logs with the fault that it should find."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, encode_record
 from testkit.logs import PARTITION, Broken, DirectoryLog, ElectionWatch, Ledger, check_prefixes, read_log
 
-Record = tuple[int, Message]  # epoch, what is in it
+Record = tuple[int, Message]  # epoch, message
 
 
 def topic(name: str) -> Message:
@@ -24,7 +24,7 @@ def topic(name: str) -> Message:
 
 
 def log_of(directory: Path, *records: Record, cut_bytes: int = 0, first: int = 0) -> DirectoryLog:
-    """A directory whose log has these records, a batch each."""
+    """Write a directory whose log has these records, a batch each."""
     data = b""
     for offset, (epoch, message) in enumerate(records, first):
         if isinstance(message, VotersRecord):
@@ -96,7 +96,7 @@ def test_voters_that_change_two_at_a_time_are_detected__s13(tmp_path: Path) -> N
 
 
 def test_images_that_differ_are_detected__c1(tmp_path: Path) -> None:
-    """Logs that do not share their beginning: one starts behind a snapshot that it no longer has."""
+    """The logs do not share their beginning: one starts after a snapshot that it no longer has."""
     whole = log_of(tmp_path / "whole", (1, topic("a")), (1, NoOpRecord()))
     rest = log_of(tmp_path / "rest", (1, NoOpRecord()), first=1)
     with pytest.raises(Broken, match="C1"):
@@ -121,5 +121,5 @@ def test_the_watch_of_elections_detects_broken_invariants(
     for epoch, voted_id, leader_id in states:
         state = {"leaderEpoch": epoch, "votedId": voted_id, "leaderId": leader_id}
         (tmp_path / PARTITION / "quorum-state").write_text(json.dumps(state))
-        watch.look()
+        watch.poll()
     assert [text.partition(":")[0] for text in watch.broken] == ([named] if named else [])

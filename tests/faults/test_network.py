@@ -52,7 +52,7 @@ def test_a_leader_that_gets_no_messages_resigns(three: FaultyQuorum) -> None:
 
 
 def test_a_follower_cut_off_changes_nothing(three: FaultyQuorum) -> None:
-    """KIP-996: its pre-votes do not arrive, and when it is back they are refused."""
+    """KIP-996: its pre-votes do not arrive, and after its return they are refused."""
     with surviving(three, "cut-follower") as writer:
         leader, epoch = three.wait_for_leader(), three.epoch()
         follower, other = three.others(leader)
@@ -64,7 +64,7 @@ def test_a_follower_cut_off_changes_nothing(three: FaultyQuorum) -> None:
 
 
 def test_one_voter_that_reaches_both_others_keeps_the_quorum_working(three: FaultyQuorum) -> None:
-    """Whichever voter leads, one reaches both others, which do not reach each other."""
+    """Whichever voter leads, one voter reaches both others, which do not reach each other."""
     for bridge in VOTERS:
         with surviving(three, f"bridge-{bridge}") as writer:
             three.proxy.part(*three.others(bridge))

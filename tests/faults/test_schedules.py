@@ -1,4 +1,4 @@
-"""A random schedule of faults from one seed, which is printed: KRAFTD_FAULTS_SEED=n runs it again.
+"""A random schedule of faults from a printed seed: KRAFTD_FAULTS_SEED=n repeats it.
 
 Real processes keep no exact time, so a seed repeats the faults and their order, not every interleaving.
 KRAFTD_FAULTS_COUNT=n makes it longer.
@@ -46,7 +46,7 @@ class Nemesis:
                 self.mend()
 
     def mend(self) -> None:
-        """End every fault, but do not wait for its consequences to pass."""
+        """End every fault, but do not wait until its effects are over."""
         self._quorum.proxy.heal()
         for controller in self._quorum.controllers.values():
             controller.thaw()

@@ -79,7 +79,7 @@ def test_a_download_waits_on_a_full_disk_and_ends_the_process_on_a_failed_one(
         with faulty_files(node, error, calls, BROUGHT):
             node.start()
             if error == errno.ENOSPC:
-                wait_until(lambda: "waits for room" in node.log_text(), "it says so")
+                wait_until(lambda: "waits for room" in node.log_text(), "it logs that")
                 writer.wait_for_more()
                 assert node.alive and not snapshots(node.metadata_dir)
             else:

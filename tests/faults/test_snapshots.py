@@ -1,4 +1,4 @@
-"""Three voters that make snapshots all the time and keep little of their logs: kills, and a new disk."""
+"""Three voters that make many snapshots and keep little of their logs: kills, and a new disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def compacting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyQuoru
 
 
 def sizes(directory: Path) -> tuple[int, int]:
-    """(bytes of the log, bytes of all checkpoints, finished or not); a file may go meanwhile."""
+    """(bytes of the log, bytes of all checkpoints, finished or not); files may disappear meanwhile."""
     found = {".log": 0, "checkpoint": 0}
     for path in directory.iterdir():
         with suppress(FileNotFoundError):
@@ -48,13 +48,13 @@ def sizes(directory: Path) -> tuple[int, int]:
 
 
 class DiskWatch:
-    """The most that a directory held, by log and checkpoints, while snapshots were as large as they were."""
+    """The most bytes that a directory held, of log and checkpoints."""
 
     def __init__(self) -> None:
         self.kills = 0
         self.most_log_bytes = self.most_checkpoint_bytes = 0
 
-    def look(self, directory: Path) -> None:
+    def measure(self, directory: Path) -> None:
         log_bytes, checkpoint_bytes = sizes(directory)
         self.most_log_bytes = max(self.most_log_bytes, log_bytes)
         self.most_checkpoint_bytes = max(self.most_checkpoint_bytes, checkpoint_bytes)
@@ -80,7 +80,7 @@ def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -
                 writer.wait_for_more(20)
             compacting.start_controllers(victim)
             for controller in compacting.controllers.values():
-                watch.look(controller.metadata_dir)
+                watch.measure(controller.metadata_dir)
         print(f"{watch}, {writer}")
     newest_bytes = 0
     for controller in compacting.controllers.values():
@@ -88,10 +88,10 @@ def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -
         wait_for_compaction(directory)
         newest = directory / checkpoint_name(snapshots(directory)[-1])
         newest_bytes = max(newest_bytes, newest.stat().st_size)
-    # What may be kept, and what was appended while a snapshot was made.
+    # The limit of retention, and the records appended while a snapshot was made.
     assert watch.most_log_bytes < 300_000 + newest_bytes, watch
-    # Two are made a second, and each goes 2.5 s later: two polls, the delay of a second, one more poll. One
-    # is being made, one is being brought, and one poll may come late.
+    # Two are made a second, and each is deleted 2.5 s later: after two polls, the delay of a second and one
+    # more poll. One more is being made, another is being sent, and one poll may be late.
     assert watch.most_checkpoint_bytes < 100_000 + 8 * newest_bytes, watch
 
 
@@ -110,19 +110,19 @@ def test_a_voter_with_a_new_disk_catches_up_by_snapshot(compacting: FaultyQuorum
         controller.start()
         wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")
         wait_until(lambda: ready(port)[0] == 200, "it is ready")
-        told = Scrape(port)
-        assert told.value("kraftd_snapshot_downloads_total") >= 1
-        assert told.value("kraftd_snapshot_download_bytes_total") > 1000
-        assert told.value("kraftd_snapshot_downloads_refused_total") == 0
-        assert told.value("kafka_server_MetadataLoader_HandleLoadSnapshotCount") >= 1
-        assert told.value("kafka_controller_KafkaController_LoadSnapshotLatencyMs_count") >= 1
-        assert told.value("kafka_controller_KafkaController_ActiveControllerCount") == 0
-        assert told.value("kafka_server_raft_metrics_current_state", state="leader") == 0
-        assert told.value("kafka_log_Log_LogStartOffset", topic=METADATA_TOPIC, partition="0") > 0
+        scrape = Scrape(port)
+        assert scrape.value("kraftd_snapshot_downloads_total") >= 1
+        assert scrape.value("kraftd_snapshot_download_bytes_total") > 1000
+        assert scrape.value("kraftd_snapshot_downloads_refused_total") == 0
+        assert scrape.value("kafka_server_MetadataLoader_HandleLoadSnapshotCount") >= 1
+        assert scrape.value("kafka_controller_KafkaController_LoadSnapshotLatencyMs_count") >= 1
+        assert scrape.value("kafka_controller_KafkaController_ActiveControllerCount") == 0
+        assert scrape.value("kafka_server_raft_metrics_current_state", state="leader") == 0
+        assert scrape.value("kafka_log_Log_LogStartOffset", topic=METADATA_TOPIC, partition="0") > 0
 
 
 def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQuorum) -> None:
-    """Small pieces make the download slow; snapshots are made and deleted all the time meanwhile."""
+    """Small pieces make the download slow; meanwhile snapshots are made and deleted."""
     with surviving(compacting, "interrupted") as writer:
         leader = compacting.wait_for_leader()
         controller = compacting.controllers[compacting.others(leader)[0]]
@@ -143,7 +143,9 @@ def test_a_download_survives_changes_of_leader_and_restarts(compacting: FaultyQu
         compacting.controllers[leader].kill()
         assert not snapshots(controller.metadata_dir), "it was not done yet"
         compacting.start_controllers(leader)
-        wait_until(lambda: has_begun(2000) or snapshots(controller.metadata_dir), "it goes on", poll_s=0.001)
+        wait_until(
+            lambda: has_begun(2000) or snapshots(controller.metadata_dir), "it continues", poll_s=0.001
+        )
         controller.kill()
         del controller.properties["controller.quorum.fetch.snapshot.max.bytes"]
         controller.write_properties()
@@ -172,8 +174,8 @@ def test_a_damaged_checkpoint_is_refused_and_replaced_by_the_leaders(
             controller.command(), capture_output=True, text=True, timeout=60, check=False
         )
         assert refused.returncode == 3
-        for told in (str(newest), "byte ", "offset ", "move it aside", "from the leader"):
-            assert told in refused.stderr, refused.stderr
+        for part in (str(newest), "byte ", "offset ", "move it aside", "from the leader"):
+            assert part in refused.stderr, refused.stderr
         newest.rename(newest.with_suffix(".rotten"))
         controller.start()
         wait_until(lambda: snapshots(controller.metadata_dir), f"{controller!r} has a snapshot")

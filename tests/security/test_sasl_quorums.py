@@ -1,5 +1,6 @@
-"""Three controllers that know each other by SCRAM users of the bootstrap alone, or by tokens: of a file, or
-granted to them as clients of an identity provider.
+"""Three controllers that log in at each other by SCRAM users of the bootstrap, or by tokens.
+
+Tokens are in a file, or granted by an identity provider whose clients the controllers are.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ IDS = (100, 101, 102)
 
 
 def by_scram(_: Path) -> dict[str, str]:
-    """SASL_PLAINTEXT, with a user of the bootstrap."""
+    """Settings for SASL_PLAINTEXT with a user of the bootstrap."""
     jaas = f'{SCRAM_MODULE} required username="controller" password="secret";'
     return {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
@@ -43,7 +44,7 @@ def by_scram(_: Path) -> dict[str, str]:
 
 
 def by_token(home: Path) -> dict[str, str]:
-    """SASL_SSL with PKCS12 stores; a token of the node's in a file, an issuer's keys in another."""
+    """Settings for SASL_SSL with PKCS12 stores, and files with the node's token and the issuer's keys."""
     key, authority = ec.generate_private_key(ec.SECP256R1()), Authority()
     public = ECAlgorithm.to_jwk(key.public_key(), as_dict=True)
     (home / "jwks.json").write_text(json.dumps({"keys": [{**public, "kid": "k"}]}))
@@ -72,12 +73,12 @@ def by_token(home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def three(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[DaemonProcess]]:
-    with begun(tmp_path, request.param(tmp_path)) as daemons:
+    with started(tmp_path, request.param(tmp_path)) as daemons:
         yield daemons
 
 
 @contextmanager
-def begun(tmp_path: Path, security: dict[str, str]) -> Iterator[list[DaemonProcess]]:
+def started(tmp_path: Path, security: dict[str, str]) -> Iterator[list[DaemonProcess]]:
     """Three daemons, formatted and started, and stopped at the end."""
     ports = [free_port() for _ in IDS]
     keys = {
@@ -132,7 +133,7 @@ def test_controllers_elect_with_tokens_of_an_issuer_over_tls(three: list[DaemonP
 
 
 def by_grant(home: Path, provider: IdentityProvider, secret: str) -> dict[str, str]:
-    """SASL_PLAINTEXT, with the client "controller" of an identity provider over TLS."""
+    """Settings for SASL_PLAINTEXT with the client "controller" of an identity provider over TLS."""
     trust = provider.write_authority(home / "idp-ca.pem")
     options = f'ssl.truststore.type="PEM" ssl.truststore.location="{trust}"'
     return {
@@ -154,7 +155,7 @@ def test_controllers_elect_once_tokens_are_granted_and_renew_them(tmp_path: Path
     provider = IdentityProvider(
         {"controller": "s3cret"}, lifetime_s=4, authority=Authority(), port=free_port()
     )
-    with begun(tmp_path, by_grant(tmp_path, provider, "s3cret")) as daemons:
+    with started(tmp_path, by_grant(tmp_path, provider, "s3cret")) as daemons:
         for daemon in daemons:
             wait_until(lambda log=daemon.log: WITHOUT_TOKEN in log.read_text(), "its tokens are missed")
         text = daemons[0].log.read_text()
@@ -162,8 +163,8 @@ def test_controllers_elect_once_tokens_are_granted_and_renew_them(tmp_path: Path
         with provider:
             wait_until(lambda: leader_count(daemons, '"controller registered"') >= 3, "all are registered")
             assert leader_count(daemons, "a token was fetched again") == 3
-            asked = len(provider.asked)
-            wait_until(lambda: len(provider.asked) >= asked + 6, "tokens are replaced twice each")
+            before = len(provider.requests)
+            wait_until(lambda: len(provider.requests) >= before + 6, "tokens are replaced twice each")
             token = provider.token("controller")
             with connect(daemons[0].port, None, lambda: OAuthBearerClient(token)) as one:
                 request = DescribeClusterRequest(endpoint_type=2)
@@ -187,7 +188,7 @@ def test_a_refused_client_gets_the_reason_without_its_secret(tmp_path: Path) -> 
 
 
 def check_commands(daemon: DaemonProcess, home: Path, keys: dict[str, str]) -> None:
-    """A client's file with the credentials among the login module's options, as they were before 4.1."""
+    """A client's file with the credentials in the login module's options, as before Kafka 4.1."""
     jaas, file = keys[f"{PREFIX}oauthbearer.sasl.jaas.config"].rstrip(";"), home / "client.properties"
     text = (
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"

@@ -1,4 +1,4 @@
-"""A token endpoint on loopback is asked for tokens: over HTTP and TLS, while it fails and when it is back."""
+"""Tokens from a token endpoint on loopback: over HTTP and TLS, while it fails and after it recovers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AUTHORITY = Authority()
 
 
 class Now:
-    """A clock that is set, and a source of tokens by it."""
+    """A clock that the test sets, and a source of tokens that uses it."""
 
     def __init__(self, provider: IdentityProvider, secret: str = "secret", **more: object) -> None:
         self.ms = time.time_ns() // 1_000_000
@@ -36,8 +36,8 @@ class Now:
 
 @pytest.fixture
 def provider() -> Iterator[IdentityProvider]:
-    with IdentityProvider({"node": "secret"}) as made:
-        yield made
+    with IdentityProvider({"node": "secret"}) as running:
+        yield running
 
 
 def test_servers_accept_a_granted_token(provider: IdentityProvider) -> None:
@@ -45,7 +45,7 @@ def test_servers_accept_a_granted_token(provider: IdentityProvider) -> None:
     assert now.source.fetch()
     login = validate(now.source.text(), KeySet(provider.jwks), TokenRules(issuer="issuer"), now.ms)
     assert login.name == "node"
-    ((headers, body),) = provider.asked
+    ((headers, body),) = provider.requests
     assert body == "grant_type=client_credentials&scope=kafka"
     assert headers["accept"] == "application/json"
     assert headers["content-type"] == "application/x-www-form-urlencoded"
@@ -56,10 +56,10 @@ def test_a_token_is_kept_until_it_is_due(provider: IdentityProvider) -> None:
     now = Now(provider)
     first = now.source.fetched_text()
     assert now.source.fetched_text() == first
-    assert len(provider.asked) == 1
+    assert len(provider.requests) == 1
     now.ms = now.source.due_ms
     now.source.fetched_text()
-    assert len(provider.asked) == 2
+    assert len(provider.requests) == 2
 
 
 def test_a_wrong_secret_is_reported_with_the_endpoints_error_and_not_shown(
@@ -68,7 +68,7 @@ def test_a_wrong_secret_is_reported_with_the_endpoints_error_and_not_shown(
     source = Now(provider, "wr0ng").source
     with pytest.raises(SaslFailed, match="status 401: invalid_client: wrong credentials") as failed:
         source.fetched_text()
-    assert len(provider.asked) == 1  # Kafka does not ask again either
+    assert len(provider.requests) == 1  # Kafka does not repeat the request either
     assert provider.token_url in str(failed.value)
     assert "wr0ng" not in str(failed.value) + repr(source) + source.failure
 
@@ -125,7 +125,7 @@ def test_over_tls_the_endpoint_must_be_trusted() -> None:
         assert Now(provider, tls=trusting).source.fetched_text()
         with pytest.raises(SaslFailed, match=r"it does not answer: .*certificate"):
             Now(provider, tls=TlsSettings(), retry_backoff_max_ms=0).source.fetched_text()
-        assert len(provider.asked) == 1
+        assert len(provider.requests) == 1
 
 
 def test_a_new_truststore_is_used_at_the_next_attempt(tmp_path: Path) -> None:
@@ -136,5 +136,5 @@ def test_a_new_truststore_is_used_at_the_next_attempt(tmp_path: Path) -> None:
         assert not source.fetch()
         AUTHORITY.write_pem(trust)
         assert source.fetch()
-        trust.write_text("no certificate")  # the last that could be read stays in use
+        trust.write_text("no certificate")  # the last readable truststore stays in use
         assert source.fetch()

@@ -1,6 +1,6 @@
-"""What docs/migration.md says, done: a quorum of Apache Kafka's controllers becomes one of kraftd, and back.
+"""Follows docs/migration.md: a quorum of Apache Kafka's controllers becomes one of kraftd, and back.
 
-Clients of stock brokers make topics, write and read all the time; nothing that they ask for may fail.
+Meanwhile clients of stock brokers create topics, write and read; none of their requests may fail.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from testkit.node import Kind
 from testkit.process import wait_until
 from testkit.quorum import Quorum
 from tests.kafka.quorum.clients import Clients
+from tests.kafka.quorum.logged_errors import assert_nothing_new
 from tests.kafka.quorum.migration import Machine, commands
-from tests.kafka.quorum.sayings import assert_nothing_new
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +29,7 @@ BROKERS = (1, 2)
 
 @contextmanager
 def served(quorum: Quorum) -> Iterator[Clients]:
-    """Clients at work for the time of the block; afterwards none of them has met a failure."""
+    """Run clients during the block; afterwards none of them has failed."""
     quorum.start_brokers(*BROKERS)
     with Clients(quorum) as clients:
         clients.wait_for_more()
@@ -51,7 +51,7 @@ def test_a_quorum_moves_to_kraftd_and_back_voter_by_voter(static: bool, kind: Ki
         ("kraftd", stop_kafka, start_kraftd),
         ("apache", stop_kraftd, start_kafka),
     )
-    if kind == "apache":  # what the brokers and clients go through when Kafka's are restarted
+    if kind == "apache":  # a restart of Kafka's own controllers, for comparison
         steps = (("apache", stop_kafka, start_kafka),)
     with Quorum(tmp_path, dict.fromkeys(IDS, "apache"), static=static) as quorum:
         machines = {node_id: Machine(one) for node_id, one in quorum.controllers.items()}
@@ -59,16 +59,16 @@ def test_a_quorum_moves_to_kraftd_and_back_voter_by_voter(static: bool, kind: Ki
         with served(quorum) as clients:
             for new_kind, stop, start in steps:
                 for node_id in followers_first(quorum):
-                    machine, asked = machines[node_id], quorum.controllers[quorum.wait_for_leader()]
-                    known = {"HOST:PORT": asked.address}
+                    machine, leader = machines[node_id], quorum.controllers[quorum.wait_for_leader()]
+                    values = {"HOST:PORT": leader.address}
                     if new_kind == "kraftd":
-                        assert status_fields(machine.run(status, known))["LeaderId"] == str(asked.node_id)
+                        assert status_fields(machine.run(status, values))["LeaderId"] == str(leader.node_id)
                     machine.stop(stop)
                     machine.start(start, new_kind)
                     quorum.wait_for_voters(*IDS)
-                    known = {"HOST:PORT": machine.controller.address}
+                    values = {"HOST:PORT": machine.controller.address}
                     wait_until(
-                        lambda machine=machine, known=known: all_level(machine.run(replication, known)),
+                        lambda machine=machine, values=values: all_level(machine.run(replication, values)),
                         f"{node_id} is level",
                     )
                     clients.wait_for_more()
@@ -96,7 +96,7 @@ def test_a_quorum_moves_to_new_machines_with_kraftd(tmp_path: Path) -> None:
                 quorum.wait_until_observer_is_level(new)
                 machine.run(add, known)
                 if new == NEW_IDS[-1]:
-                    tell_brokers(quorum, clients)
+                    restart_brokers(quorum, clients)
                 machine.run(remove, {**known, "HOST:PORT": controller.address})
                 wait_until(lambda old=old: old not in quorum.voter_ids(), f"{old} does not vote")
                 quorum.controllers[old].stop()
@@ -110,9 +110,9 @@ def test_a_quorum_moves_to_new_machines_with_kraftd(tmp_path: Path) -> None:
         assert_nothing_new(quorum.nodes)
 
 
-def tell_brokers(quorum: Quorum, clients: Clients) -> None:
+def restart_brokers(quorum: Quorum, clients: Clients) -> None:
     """Restart the brokers one after the other, with the new addresses in their files."""
-    quorum.tell_brokers_of(*NEW_IDS)
+    quorum.set_brokers_bootstrap(*NEW_IDS)
     for broker in quorum.brokers.values():
         broker.stop()
         broker.start()

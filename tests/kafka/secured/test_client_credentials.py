@@ -1,4 +1,4 @@
-"""Controllers of Apache Kafka's and kraftd's, and a broker: each a client of one identity provider."""
+"""Controllers of Apache Kafka and kraftd, and a broker: each a client of one identity provider."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KAFKAS = "org.apache.kafka.common.security.oauthbearer"
 OF_CONTROLLER, OF_EXTERNAL = (f"listener.name.{name}.oauthbearer." for name in ("controller", "external"))
 CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
 KINDS: dict[int, Kind] = {100: "kraftd", 101: "apache"}
-AT_BROKERS = "at-brokers"  # kraftd's own name where it asks brokers
+AT_BROKERS = "at-brokers"  # kraftd's own client id when it asks brokers
 PROTOCOLS = {
     "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,EXTERNAL:SASL_PLAINTEXT"
 }
@@ -36,9 +36,9 @@ NAMES = ("controller-100", "controller-101", "broker-1", AT_BROKERS, "admin")
 
 
 class Granted:
-    """Two voters, neither of which can elect without the other, a broker, and a client's file of the admin's.
+    """Two voters, neither of which can be elected without the other, a broker, and the admin's client file.
 
-    kraftd's serves clients at `clients_port`; they log in there as they do at the broker.
+    kraftd's controller serves clients at `clients_port`; they log in there as they do at the broker.
     """
 
     def __init__(self, home: Path) -> None:
@@ -48,7 +48,7 @@ class Granted:
         trust = authority.write_pem(home / "idp-ca.pem")
         jaas = f'{OAUTHBEARER_MODULE} required ssl.truststore.type="PEM" ssl.truststore.location="{trust}";'
         keys = f"file:{self.provider.write_jwks(home / 'jwks.json')}"
-        # Kafka's own asks for URLs to be allowed on the command line.
+        # Kafka requires the allowed URLs on the command line.
         allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys},{self.provider.token_url}"
         self.environment = {"JAVA_TOOL_OPTIONS": allowed}
         ports = {node_id: free_port() for node_id in KINDS}
@@ -127,7 +127,7 @@ class Granted:
         self.provider.stop()
 
     def described_by_kraftds_command(self, at: Controller) -> str:
-        """The command's description of the quorum as the admin; nothing while it fails."""
+        """kraftd's description of the quorum as the admin; nothing while the command fails."""
         where = ("--bootstrap", at.address, "--command-config", self.client_file)
         done = subprocess.run(
             kraftd_command("quorum", "describe", *where), capture_output=True, text=True, check=False
@@ -135,7 +135,7 @@ class Granted:
         return done.stdout if done.returncode == 0 else ""
 
     def described_by_kafkas_tool(self, at: Controller) -> str:
-        """The output of Kafka's tool, with the same file."""
+        """The output of Kafka's tool with the same file."""
         where = ("--bootstrap-controller", at.address, "--command-config", str(self.client_file))
         done = subprocess.run(
             java_command(TOOLS["metadata-quorum"], *where, "describe", "--status"),
@@ -149,7 +149,7 @@ class Granted:
 
 
 def logins(prefix: str, jaas: str) -> dict[str, str]:
-    """A listener's keys: Kafka's classes of both ends of a login."""
+    """The keys of a listener, with Kafka's classes for both ends of a login."""
     return {
         f"{prefix}sasl.jaas.config": jaas,
         f"{prefix}sasl.login.callback.handler.class": f"{KAFKAS}.OAuthBearerLoginCallbackHandler",
@@ -164,12 +164,12 @@ def credentials(name: str, prefix: str = "") -> dict[str, str]:
 
 @pytest.fixture
 def granted(tmp_path: Path) -> Iterator[Granted]:
-    made = Granted(tmp_path)
+    cluster = Granted(tmp_path)
     try:
-        made.start()
-        yield made
+        cluster.start()
+        yield cluster
     finally:
-        made.stop()
+        cluster.stop()
 
 
 def test_kraftd_and_apache_kafka_log_in_at_each_other_as_clients_of_one_provider(granted: Granted) -> None:
@@ -183,13 +183,13 @@ def test_kraftd_and_apache_kafka_log_in_at_each_other_as_clients_of_one_provider
         )
     assert "LeaderId:" in granted.described_by_kafkas_tool(kraftds)
     assert_asks_the_broker(granted)
-    # Both sent what the other does, and the log of kraftd's has no secret.
+    # Both sent equal requests, and the log of kraftd's controller has no secret.
     by_client: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-    for headers, body in granted.provider.asked:
+    for headers, body in granted.provider.requests:
         names = ("accept", "authorization", "cache-control", "content-type", "content-length")
-        told = (*((name, headers.get(name, "")) for name in names), ("body", body))
-        by_client.setdefault(headers["authorization"], set()).add(told)
-    assert len(by_client) == len(NAMES)  # that of kraftd's where it asks brokers among them
+        request = (*((name, headers.get(name, "")) for name in names), ("body", body))
+        by_client.setdefault(headers["authorization"], set()).add(request)
+    assert len(by_client) == len(NAMES)  # including kraftd's own requests to brokers
     assert all(len(sent) == 1 for sent in by_client.values()), by_client
     assert "s3cret" not in kraftds.log.read_text()
 
