@@ -1,4 +1,4 @@
-"""What a broker and its clients ask of a controller, for tests that need topics in a real quorum."""
+"""Requests of a broker and its clients to a controller, for tests that need topics in a real quorum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraftd.wire.error_code import ErrorCode
 
 
 def register_broker(port: int, cluster_id: str) -> None:
-    """Register broker 100 at the leader, and have it unfenced."""
+    """Register broker 100 at the leader and unfence it."""
     request = BrokerRegistrationRequest(
         broker_id=100,
         cluster_id=cluster_id,
@@ -42,7 +42,7 @@ def register_broker(port: int, cluster_id: str) -> None:
 
 
 def create_topics(port: int, *names: str) -> None:
-    """Create topics at the leader; they are acknowledged on return."""
+    """Create topics at the leader; on return it has acknowledged them."""
     request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 30_000)
 
     async def ask() -> CreateTopicsResponse:

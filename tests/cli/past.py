@@ -34,7 +34,7 @@ def partition(topic_id: bytes, index: int, *replicas: int) -> PartitionRecord:
     return PartitionRecord(index, topic_id, replicas, replicas, (), (), replicas[0], 0, 0, 0, directories)
 
 
-# Batches by the offset of their first record; offset 0 is the leader's control record.
+# One tuple a batch, with the offsets of its records behind it; offset 0 is the leader's control record.
 PAST: tuple[tuple[Message, ...], ...] = (
     (FeatureLevelRecord("metadata.version", 30),),  # 1
     (TopicRecord("orders", ORDERS), partition(ORDERS, 0, 1, 2), partition(ORDERS, 1, 2, 1)),  # 2, 3, 4
@@ -69,7 +69,7 @@ def append(log: PartitionLog, messages: Sequence[Message], timestamp_ms: int, ep
 
 
 def begin(folder: Path) -> PartitionLog:
-    """An empty log whose first record names its leader."""
+    """Return an empty log whose first record names its leader."""
     log = open_log(RealDisk(), f"{folder}/__cluster_metadata-0").log
     leader = LeaderChangeMessage(leader_id=1, voters=[Voter(1)])
     log.append(build_control_batch([(ControlRecordType.LEADER_CHANGE, leader, 0)], 0, 1, BEGAN_MS))

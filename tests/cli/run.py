@@ -1,4 +1,4 @@
-"""The command line, run in this process or as one of its own."""
+"""Runs the command line in this process or in one of its own."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def free_port() -> int:
 
 
 def write_config(folder: Path, port: int = 0, **changes: str | None) -> Path:
-    """A controller's file in a folder; in names, __ stands for a dot, None leaves a key out."""
+    """Write a controller's configuration file; __ in names of keys is a dot, and None leaves a key out."""
     keys: dict[str, str | None] = {
         "process.roles": "controller",
         "node.id": "1",
@@ -86,25 +86,25 @@ def started(config: Path, *more: object) -> Iterator[tuple[subprocess.Popen[str]
 
 
 def announcement(process: subprocess.Popen[str], timeout_s: float = 30) -> str:
-    """The four lines that a daemon prints when it listens, or AssertionError with its standard error."""
+    """Return the four lines that a starting daemon prints; AssertionError with its standard error."""
     assert process.stdout is not None and process.stderr is not None
-    said = b""
-    while said.count(b"\n") < 4:
+    output = b""
+    while output.count(b"\n") < 4:
         ready, _, _ = select.select([process.stdout], [], [], timeout_s)
         part = os.read(process.stdout.fileno(), 4096) if ready else b""
         assert part, process.stderr.read() if ready else "no announcement in time"
-        said += part
-    return said.decode()
+        output += part
+    return output.decode()
 
 
 def tree(folder: Path) -> Mapping[str, bytes]:
-    """Every file below a folder with its bytes."""
+    """Return every file below a folder with its bytes."""
     return {os.path.relpath(path, folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @contextlib.contextmanager
 def mounted(folder: Path, options: str) -> Iterator[Path]:
-    """A file system in memory; the test is skipped where this user may not mount."""
+    """A file system in memory; the test is skipped if this user may not mount one."""
     folder.mkdir()
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, check=False
@@ -118,7 +118,7 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
 
 
 def fill(folder: Path) -> Path:
-    """A file that fills a file system."""
+    """Write a file that fills a file system."""
     filler = folder / "filler"
     with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:

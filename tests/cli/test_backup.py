@@ -26,9 +26,9 @@ def test_a_backup_holds_all_topics_acknowledged_before_it(tmp_path: Path) -> Non
     with started(config):
         register_broker(port, CLUSTER_ID)
         create_topics(port, "orders")
-        taken = run("backup", "--bootstrap", f"127.0.0.1:{port}", "--output", first)
-        assert (taken.code, taken.err) == (0, "")
-        assert f"Backed up cluster {CLUSTER_ID} to {first}" in taken.out
+        done = run("backup", "--bootstrap", f"127.0.0.1:{port}", "--output", first)
+        assert (done.code, done.err) == (0, "")
+        assert f"Backed up cluster {CLUSTER_ID} to {first}" in done.out
         assert run("snapshot", config).code == 0
         create_topics(port, "payments")
         assert run("backup", "--bootstrap", f"127.0.0.1:{port}", "--output", second).code == 0
@@ -48,15 +48,15 @@ def test_a_backup_holds_all_topics_acknowledged_before_it(tmp_path: Path) -> Non
 
 
 def test_a_backup_of_a_silent_quorum_creates_no_directory(tmp_path: Path) -> None:
-    said = run("backup", "--bootstrap", "127.0.0.1:1", "--output", tmp_path / "none", "--timeout", "1")
-    assert said.code == 5
+    done = run("backup", "--bootstrap", "127.0.0.1:1", "--output", tmp_path / "none", "--timeout", "1")
+    assert done.code == 5
     assert not (tmp_path / "none").exists()
 
 
 def topics(directory: Path) -> set[str]:
-    said = run("topics", "--json", "-d", directory)
-    assert said.code == 0, said.err
-    return {json.loads(line)["topic"] for line in said.out.splitlines()}
+    done = run("topics", "--json", "-d", directory)
+    assert done.code == 0, done.err
+    return {json.loads(line)["topic"] for line in done.out.splitlines()}
 
 
 def test_a_backup_can_be_restored_to_an_offset_under_a_new_cluster_id(tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_a_backup_can_be_restored_to_an_offset_under_a_new_cluster_id(tmp_path: 
         assert "is not empty" in again.err
         assert run("dump", "--verify", folder / "data").code == 0
         with started(config):
-            told = described(port)
-            assert told["ClusterId"] == "AnotherClusterWithAnId"
-            assert [one["id"] for one in told["CurrentVoters"]] == [7]
-            assert told["LeaderEpoch"] > 1_000
+            quorum = described(port)
+            assert quorum["ClusterId"] == "AnotherClusterWithAnId"
+            assert [one["id"] for one in quorum["CurrentVoters"]] == [7]
+            assert quorum["LeaderEpoch"] > 1_000
             register_broker(port, "AnotherClusterWithAnId")
             create_topics(port, "new")
         assert topics(folder / "data") == {*expected, "new"}
@@ -93,9 +93,9 @@ def test_a_backup_without_a_name_is_a_usage_error(directory: str) -> None:
 
 def test_an_unfinished_backup_is_not_restored(tmp_path: Path) -> None:
     source = write_past(tmp_path / "past")
-    said = run("restore", "--from", source, "--config", write_config(tmp_path))
-    assert said.code == 3
-    assert "backup.json" in said.err
+    done = run("restore", "--from", source, "--config", write_config(tmp_path))
+    assert done.code == 3
+    assert "backup.json" in done.err
     assert not (tmp_path / "data").exists()
 
 
@@ -114,9 +114,9 @@ def test_a_damaged_backup_is_not_restored(tmp_path: Path) -> None:
             }
         )
     )
-    said = run("restore", "--from", source, "--config", write_config(tmp_path))
-    assert said.code == 3
-    assert "00000000000000000000.log" in said.err
+    done = run("restore", "--from", source, "--config", write_config(tmp_path))
+    assert done.code == 3
+    assert "00000000000000000000.log" in done.err
     assert not (tmp_path / "data").exists()
 
 
@@ -126,17 +126,17 @@ def test_a_restore_refuses_other_voters_and_offsets_without_a_cluster(tmp_path: 
     others = {"controller__quorum__bootstrap__servers": None}
     voters = "1@127.0.0.1:9093,2@127.0.0.1:9094"
     config = write_config(tmp_path, 9093, controller__quorum__voters=voters, **others)
-    said = run("restore", "--from", source, "--config", config)
-    assert said.code == 2
-    assert "names 2 beside this node" in said.err
-    said = run("restore", "--from", source, "--config", write_config(tmp_path, 9093), "--as-of", 0)
-    assert said.code == 1
-    assert "no metadata.version yet" in said.err
+    done = run("restore", "--from", source, "--config", config)
+    assert done.code == 2
+    assert "names 2 beside this node" in done.err
+    done = run("restore", "--from", source, "--config", write_config(tmp_path, 9093), "--as-of", 0)
+    assert done.code == 1
+    assert "no metadata.version yet" in done.err
     assert not (tmp_path / "data").exists()
 
 
 def described(port: int) -> dict[str, Any]:
-    told = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json")
-    assert told.code == 0, told.err
-    found: dict[str, Any] = json.loads(told.out)
-    return found
+    done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json")
+    assert done.code == 0, done.err
+    quorum: dict[str, Any] = json.loads(done.out)
+    return quorum

@@ -24,7 +24,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def started(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A run up to the moment at which the daemon would start."""
+    """Run `kraftd container` up to the moment at which the daemon would start."""
     monkeypatch.setattr("kraftd.cli.start.run_node", lambda config: 0)
     monkeypatch.setattr("kraftd.cli.start.signal_stops", lambda: None)
     return run("container")
@@ -49,13 +49,13 @@ def test_variables_map_to_keys_as_in_apache_kafkas_image() -> None:
 def test_a_new_directory_is_not_formatted_without_kraftd_format(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = started(monkeypatch)
-    assert told.code == 3
-    assert "is not formatted. KRAFTD_FORMAT is not set" in told.err
+    done = started(monkeypatch)
+    assert done.code == 3
+    assert "is not formatted. KRAFTD_FORMAT is not set" in done.err
     monkeypatch.setenv("KRAFTD_FORMAT", "alone")
-    told = started(monkeypatch)
-    assert told.code == 2
-    assert "KRAFTD_FORMAT=alone: must be one of standalone, join" in told.err
+    done = started(monkeypatch)
+    assert done.code == 2
+    assert "KRAFTD_FORMAT=alone: must be one of standalone, join" in done.err
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_a_missing_variable_of_a_way_to_format_is_named(
     monkeypatch.setenv("KRAFTD_FORMAT", way)
     if missing != "CLUSTER_ID":
         monkeypatch.setenv("CLUSTER_ID", CLUSTER)
-    told = started(monkeypatch)
-    assert told.code == 2
-    assert f"KRAFTD_FORMAT={way} needs {missing}" in told.err
+    done = started(monkeypatch)
+    assert done.code == 2
+    assert f"KRAFTD_FORMAT={way} needs {missing}" in done.err
 
 
 @pytest.mark.parametrize(
@@ -118,18 +118,18 @@ def test_the_way_static_formats_a_static_quorum(
     monkeypatch.setenv("KRAFTD_CONFIG", str(file))
     monkeypatch.setenv("KRAFTD_FORMAT", "static")
     monkeypatch.setenv("CLUSTER_ID", CLUSTER)
-    told = started(monkeypatch)
-    assert told.code == 0, told.err
+    done = started(monkeypatch)
+    assert done.code == 0, done.err
 
 
 def test_an_error_names_the_environment_as_the_source_of_a_bad_variable(
     config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KAFKA_NODE_ID", "x")
-    told = started(monkeypatch)
-    assert told.code == 2
-    assert "node.id=x" in told.err
-    assert "(environment)" in told.err
+    done = started(monkeypatch)
+    assert done.code == 2
+    assert "node.id=x" in done.err
+    assert "(environment)" in done.err
 
 
 def test_it_starts_passes_its_health_check_and_exits_with_0(

@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"[…|\[\]]|\.\.\.")
 
 
 def commands(group: click.Group = kraftd, path: str = "kraftd") -> Iterator[tuple[str, click.Command]]:
-    """Each command without subcommands, with its words."""
+    """Yield path and command of each command without subcommands."""
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from commands(command, f"{path} {name}")
@@ -63,7 +63,7 @@ def test_every_command_that_asks_a_cluster_can_log_in() -> None:
 
 
 def examples(page: Path) -> Iterator[str]:
-    """The command lines of kraftd in indented blocks, continued lines joined."""
+    """Yield the command lines of kraftd in indented blocks, continued lines joined."""
     text = page.read_text().replace("\\\n", " ")
     for line in text.splitlines():
         found = re.match(r" {4,}(?:\$ )?(?:sudo )?(?:/\S*/)?(kraftd [a-z].*)", line)
@@ -91,9 +91,9 @@ def is_known(line: str) -> bool:
 
 
 def shown() -> Iterator[tuple[str, str]]:
-    """The commands of docs/commands.md that read the directory of `write_past`, with the output below each.
+    """Yield the commands of docs/commands.md that read the directory of `write_past`, each with its output.
 
-    One that names a running quorum says the same of a directory with its log.
+    A command that names a running quorum is run on the directory instead, and prints the same.
     """
     page = (ROOT / "docs/commands.md").read_text()
     for line, output in re.findall(r"^    \$ (kraftd .*)\n((?: {4}(?!\$ ).*\n)*)", page, re.M):
@@ -109,7 +109,7 @@ def test_examples_print_what_the_page_shows(line: str, output: str, tmp_path: Pa
     done = run(*words)
     assert done.code == 0
     lines = [re.escape(one.rstrip()).replace(r"\.\.\.", ".*") for one in output.splitlines()]
-    said = [one.rstrip() for one in (done.out + done.err).splitlines()]
-    assert len(said) == len(lines)
-    for pattern, one in zip(lines, said, strict=True):
+    printed = [one.rstrip() for one in (done.out + done.err).splitlines()]
+    assert len(printed) == len(lines)
+    for pattern, one in zip(lines, printed, strict=True):
         assert re.fullmatch(pattern, one)

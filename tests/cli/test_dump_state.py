@@ -37,7 +37,7 @@ def rows(path: Path, *more: str) -> list[dict[str, Any]]:
 
 
 def damage(path: Path) -> dict[str, Any]:
-    """The only damaged place of a file, which --verify reports as well."""
+    """Return the only damaged place of a file, and check that --verify reports it as well."""
     done, verified = run("dump", path), run("dump", "--verify", path)
     assert (done.code, verified.code) == (3, 3)
     (row,) = [json.loads(line) for line in verified.out.splitlines()]

@@ -47,8 +47,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def test_metadata_version_goes_down_and_up_again(node: Node) -> None:
-    tried = node.features("downgrade", "--feature", "metadata.version=4.2", "--dry-run")
-    assert (tried.code, tried.out) == (0, "metadata.version could become 29 (4.2-IV1).\n")
+    dry_run = node.features("downgrade", "--feature", "metadata.version=4.2", "--dry-run")
+    assert (dry_run.code, dry_run.out) == (0, "metadata.version could become 29 (4.2-IV1).\n")
     assert node.finalized("metadata.version") == 30
     done = node.features("downgrade", "--feature", "metadata.version=4.2")
     assert (done.code, done.out) == (0, "metadata.version is now 29 (4.2-IV1).\n")
@@ -70,14 +70,14 @@ def test_an_invalid_level_is_a_usage_error(node: Node) -> None:
 
 
 def test_make_dynamic_names_the_keys_to_change_in_files(node: Node, tmp_path: Path) -> None:
-    tried = node.make_dynamic("--dry-run", "--config", node.config)
-    assert tried.code == 0, tried.err
-    assert "leave it until the quorum is dynamic" in tried.out
+    dry_run = node.make_dynamic("--dry-run", "--config", node.config)
+    assert dry_run.code == 0, dry_run.err
+    assert "leave it until the quorum is dynamic" in dry_run.out
     assert (
         f"Change the files only then: in the file of every controller and broker, replace {VOTERS}"
-        in tried.out
+        in dry_run.out
     )
-    assert f"controller.quorum.bootstrap.servers={node.bootstrap}" in tried.out
+    assert f"controller.quorum.bootstrap.servers={node.bootstrap}" in dry_run.out
     assert node.finalized("kraft.version") == 0
     nothing_yet = write_config(tmp_path)
     early = node.make_dynamic("--dry-run", "--config", nothing_yet)

@@ -143,8 +143,8 @@ def test_a_file_in_place_of_a_directory_is_reported(tmp_path: Path) -> None:
 def test_kafkas_storage_tool_reads_the_formatted_directory(tmp_path: Path) -> None:
     config = write_config(tmp_path, 9093)
     assert format_(config, "-s").code == 0
-    said = tools().run("storage", "info", "--config", config).check()
-    assert CLUSTER in said.out
+    done = tools().run("storage", "info", "--config", config).check()
+    assert CLUSTER in done.out
 
 
 @pytest.mark.kafka
@@ -184,8 +184,8 @@ def test_the_same_arguments_write_the_same_records_as_kafkas_tool(
         files = sorted(path for path in tree(home / "data")) if (home / "data").exists() else []
         shown = run("dump", home / "data", "--table").out if files else ""
         # Directory ids, times and paths differ.
-        told = [line.split(None, 2)[2:] for line in shown.splitlines() if "Record" in line]
-        records.append((code == 0, files, told))
+        contents = [line.split(None, 2)[2:] for line in shown.splitlines() if "Record" in line]
+        records.append((code == 0, files, contents))
     assert records[0] == records[1]
 
 

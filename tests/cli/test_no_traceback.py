@@ -1,4 +1,4 @@
-"""Any command line and any file content leads to an error message and an exit code, never a traceback."""
+"""Every command line and file content leads to output or an error message and an exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def options(command: click.Command) -> list[str]:
 def commands(
     group: click.Group, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Each command that ends by itself, with its words."""
+    """Yield each command that ends by itself, with its words."""
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from commands(command, (*words, name))
@@ -62,7 +62,7 @@ COMMANDS = dict(commands(kraftd))
 
 
 def words_of(start: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
-    """Words of a command line: options of the command with values, and arbitrary words."""
+    """Return words of a command line: options of the command with values, and arbitrary words."""
     command = COMMANDS[start]
     word = st.sampled_from(NASTY) | st.text(max_size=8)
     pair = st.tuples(st.sampled_from(options(command) or ["-h"]), word).map(list)

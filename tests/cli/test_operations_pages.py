@@ -21,19 +21,19 @@ PAGES = Path(__file__).resolve().parents[2] / "docs" / "operations"
 
 
 def commands(page: str, heading: str) -> list[str]:
-    """The kraftd commands under a heading of a page, without comments and line ends."""
+    """Return the kraftd commands under a heading of a page, without comments and line ends."""
     section = re.split(rf"^#+ {re.escape(heading)}$", (PAGES / page).read_text(), flags=re.M)[1]
     section = re.split(r"^#", section, flags=re.M)[0]
     lines = re.sub(r"\\\n\s+", "", section).splitlines()
     return [line.partition(" #")[0].strip() for line in lines if line.startswith("    kraftd ")]
 
 
-def do(command: str, known: Mapping[str, object]) -> str:
-    """Run a command of a page in this process, with real values in place of those of the page."""
-    words = [known.get(word, word) for word in shlex.split(command)[1:]]
-    said = run(*words)
-    assert (said.code, said.err) == (0, ""), f"{words}: {said}"
-    return said.out
+def do(command: str, values: Mapping[str, object]) -> str:
+    """Run a command of a page in this process, with real values in place of those on the page."""
+    words = [values.get(word, word) for word in shlex.split(command)[1:]]
+    done = run(*words)
+    assert (done.code, done.err) == (0, ""), f"{words}: {done}"
+    return done.out
 
 
 def voters(port: int) -> dict[int, dict[str, Any]]:
@@ -53,12 +53,12 @@ def test_the_commands_of_the_pages_on_lost_nodes_and_backups_work(tmp_path: Path
     servers = ",".join(f"127.0.0.1:{port}" for port in ports.values())
     backup, moment = tmp_path / "backup", ""
     take, *restore = commands("backup.md", "Backup") + commands("backup.md", "Restore")
-    known: dict[str, object] = {"c1:9093,c2:9093,c3:9093": servers, "/backups/2026-11-22": backup}
+    values: dict[str, object] = {"c1:9093,c2:9093,c3:9093": servers, "/backups/2026-11-22": backup}
     with controllers(*configs.values()):
         leader = described(ports[1])["LeaderId"]
         register_broker(ports[leader], CLUSTER_ID)
         create_topics(ports[leader], "orders")
-        do(take, known)
+        do(take, values)
         moment = json.loads((backup / "backup.json").read_text())["end_offset"] - 1
     replaced = replace_one(configs, ports)
     assert replaced == {1, 2, 3}
@@ -68,7 +68,7 @@ def test_the_commands_of_the_pages_on_lost_nodes_and_backups_work(tmp_path: Path
         folder.mkdir()
         config = write_config(folder, port, **QUICK)
         new = {"2026-11-22 06:51": moment, "$(kraftd random-uuid)": "AnotherClusterWithAnId"}
-        do(command, {**known, **new, "controller.properties": config})
+        do(command, {**values, **new, "controller.properties": config})
         assert restore[2] == "kraftd start controller.properties"
         with controllers(config):
             assert set(voters(port)) == {1}
@@ -79,15 +79,15 @@ def replace_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[in
     """Lose controller 3 and replace it as the page says; return the voters afterwards."""
     describe, remove, form, start, add = commands("losing-nodes.md", "One controller of three")
     shutil.rmtree(configs[3].parent / "data")
-    known: dict[str, object] = {"c1:9093": f"127.0.0.1:{ports[1]}", "controller.properties": configs[3]}
+    values: dict[str, object] = {"c1:9093": f"127.0.0.1:{ports[1]}", "controller.properties": configs[3]}
     with controllers(configs[1], configs[2]):
         lost = voters(ports[1])[3]["directoryId"]
-        assert lost in do(describe, known)
-        do(remove, {**known, "DIRECTORY_ID": lost})
-        do(form, {**known, "ID": CLUSTER_ID})
+        assert lost in do(describe, values)
+        do(remove, {**values, "DIRECTORY_ID": lost})
+        do(form, {**values, "ID": CLUSTER_ID})
         assert start == "kraftd start controller.properties"
         with controllers(configs[3]):
-            do(add, known)
+            do(add, values)
             found = voters(ports[1])
     assert found[3]["directoryId"] != lost
     return set(found)
@@ -100,14 +100,15 @@ def recover_one(configs: Mapping[int, Path], ports: Mapping[int, int]) -> set[in
         copies[name] = configs[number].parent / "copy"
         shutil.move(configs[number].parent / "data", copies[name])
     [command] = commands("losing-nodes.md", "A majority")
-    said = do(f"{command} --cluster-id-confirm {CLUSTER_ID}", {**copies, "controller.properties": configs[1]})
-    assert all(f"{copy} ends at offset" in said for copy in copies.values())
+    values = {**copies, "controller.properties": configs[1]}
+    output = do(f"{command} --cluster-id-confirm {CLUSTER_ID}", values)
+    assert all(f"{copy} ends at offset" in output for copy in copies.values())
     with controllers(configs[1]):
         return set(voters(ports[1]))
 
 
 def test_a_quorum_whose_addresses_all_changed_elects_and_records_them__kip1347(tmp_path: Path) -> None:
-    """As moving-addresses.md says: the bootstrap servers list the new addresses, in another order."""
+    """As in moving-addresses.md, the bootstrap servers list the new addresses, in another order."""
     configs, ports = three(tmp_path)
     with controllers(*configs.values()):
         assert set(voters(ports[1])) == {1, 2, 3}

@@ -96,14 +96,14 @@ def test_replay_begins_with_a_checkpoint_if_the_log_before_it_is_deleted(past: P
     log.truncate_fully_to(*snapshot_id)
     append(log, [ConfigRecord(2, "orders", "retention.ms", "7")], BEGAN_MS + 9 * MINUTE_MS)
     log.close()
-    gone = run("show", "/", "-d", past, "--as-of", "5")
-    assert gone.code == 1
-    assert "offset 5 is before what the log still covers" in gone.err and "Ask for offset 6" in gone.err
-    gone = run("show", "/", "-d", past, "--as-of", "2023-11-14T22:00")
-    assert gone.err.startswith("2023-11-14 22:00:00.000Z is before what the log still covers")
+    refused = run("show", "/", "-d", past, "--as-of", "5")
+    assert refused.code == 1
+    assert "offset 5 is before what the log still covers" in refused.err and "Ask for offset 6" in refused.err
+    refused = run("show", "/", "-d", past, "--as-of", "2023-11-14T22:00")
+    assert refused.err.startswith("2023-11-14 22:00:00.000Z is before what the log still covers")
     assert run("show", "/provenance", "-d", past, "--as-of", 6).out.startswith("offset 6,")
-    told = rows(run("history", "-d", past, "--topic", "orders", "--json"))
-    assert [one["text"] for one in told] == ["config retention.ms of topic orders set to 7 (was 500)"]
+    events = rows(run("history", "-d", past, "--topic", "orders", "--json"))
+    assert [one["text"] for one in events] == ["config retention.ms of topic orders set to 7 (was 500)"]
 
 
 def test_a_copied_checkpoint_is_recognized_under_any_name(past: Path) -> None:
@@ -130,8 +130,8 @@ def test_a_running_quorum_and_its_files_show_the_same_past(tmp_path: Path) -> No
             ("history", "--to", end),
             ("diff", "--from", 4, "--to", end),
         ):
-            told = rows(run(*words, "--json", *running))
-            assert told and told == rows(run(*words, "--json", *files)), words
+            by_quorum = rows(run(*words, "--json", *running))
+            assert by_quorum and by_quorum == rows(run(*words, "--json", *files)), words
 
 
 def test_history_lists_the_events_of_a_topic(past: Path) -> None:
@@ -146,9 +146,9 @@ def test_history_lists_the_events_of_a_topic(past: Path) -> None:
 
 
 def test_history_without_a_topic_lists_leaders_and_can_be_limited(past: Path) -> None:
-    told = rows(run("history", "-d", past, "--json"))
-    assert told[0]["text"] == "controller 1 leads the quorum in epoch 1 (voters 1)"
-    assert told[-1]["kind"] == "topic-deleted" and len(told) == 8
+    events = rows(run("history", "-d", past, "--json"))
+    assert events[0]["text"] == "controller 1 leads the quorum in epoch 1 (voters 1)"
+    assert events[-1]["kind"] == "topic-deleted" and len(events) == 8
     cut = rows(run("history", "-d", past, "--from", 5, "--to", 8, "--json"))
     assert [one["offset"] for one in cut] == [6, 7]
 
@@ -228,7 +228,7 @@ def test_a_torn_tail_is_skipped_and_damage_in_the_middle_is_refused(past: Path) 
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("show", "-d", "/nowhere"), 1, "/nowhere: there is no such file or directory."),
         (("show", "-d", "/etc"), 3, "/etc holds no metadata log"),
@@ -244,11 +244,11 @@ def test_a_torn_tail_is_skipped_and_damage_in_the_middle_is_refused(past: Path) 
     ],
 )
 def test_an_impossible_call_is_refused_without_a_traceback(
-    words: tuple[object, ...], code: int, said: str
+    words: tuple[object, ...], code: int, message: str
 ) -> None:
     done = run(*words)
     assert done.code == code, done
-    assert said in done.err and "Traceback" not in done.err
+    assert message in done.err and "Traceback" not in done.err
 
 
 @pytest.mark.parametrize(
@@ -269,10 +269,10 @@ def test_offsets_and_times_are_parsed_in_several_notations(text: str, limit: Lim
 def test_watch_selects_an_event_by_each_of_its_kinds(past: Path) -> None:
     watch = Watch("-d", past, "--from", 1, "--kind", "isr-shrank")
     try:
-        told = watch.line()
+        event = watch.line()
     finally:
         watch.stop()
-    assert told["offset"] == 6 and told["kind"] == "leader-moved"
+    assert event["offset"] == 6 and event["kind"] == "leader-moved"
 
 
 def test_watch_follows_a_directory_that_is_appended_to_and_truncated(past: Path) -> None:
@@ -286,7 +286,7 @@ def test_watch_follows_a_directory_that_is_appended_to_and_truncated(past: Path)
         log.truncate_to(END)
         append(log, [ConfigRecord(2, "orders", "retention.ms", "2")], BEGAN_MS, epoch=2)
         assert f"The log was truncated at offset {END}" in watch.complaint()
-        # The state is read anew up to some record; what is written after that is reported.
+        # The watch reads the state anew up to some record, and reports only the records after it.
         value = 3
         while not watch.has_line(timeout_s=0.2):
             append(log, [ConfigRecord(2, "orders", "retention.ms", str(value))], BEGAN_MS, epoch=2)

@@ -1,4 +1,4 @@
-"""A command that waits for an answer says so. A directory of a node that never ran is reported as such."""
+"""A command reports that it waits for an answer, and that the node of a directory never ran."""
 
 from __future__ import annotations
 

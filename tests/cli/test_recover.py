@@ -1,4 +1,4 @@
-"""``kraftd quorum recover``: two of three voters are lost for good, and the third goes on."""
+"""``kraftd quorum recover``: two of three voters are lost for good, and the third leads alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUICK = {"kraftd__shutdown__timeout__ms": "100"}
 
 
 def three(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
-    """The files of three formatted voters, and their ports."""
+    """Format three voters; return their files and their ports."""
     ports = {number: free_port() for number in (1, 2, 3)}
     initial = ",".join(f"{n}@127.0.0.1:{ports[n]}:{directory}" for n, directory in enumerate(IDS, 1))
     servers = ",".join(f"127.0.0.1:{port}" for port in ports.values())
@@ -31,8 +31,8 @@ def three(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
         (folder / str(number)).mkdir()
         keys = {"node__id": str(number), "controller__quorum__bootstrap__servers": servers, **QUICK}
         configs[number] = write_config(folder / str(number), port, **keys)
-        said = run("format", "-c", configs[number], "-t", CLUSTER_ID, "--initial-controllers", initial)
-        assert said.code == 0, said.err
+        done = run("format", "-c", configs[number], "-t", CLUSTER_ID, "--initial-controllers", initial)
+        assert done.code == 0, done.err
     return configs, ports
 
 
@@ -43,8 +43,8 @@ def test_the_last_of_three_voters_recovers_all_topics_and_new_voters_join(tmp_pa
         leader = described(ports[1])["LeaderId"]
         register_broker(ports[leader], CLUSTER_ID)
         create_topics(ports[leader], "orders", "payments")
-        held = run("quorum", "recover", "--config", configs[leader], "--cluster-id-confirm", CLUSTER_ID)
-        assert (held.code, "in use by another process" in held.err) == (4, True)
+        refused = run("quorum", "recover", "--config", configs[leader], "--cluster-id-confirm", CLUSTER_ID)
+        assert (refused.code, "in use by another process" in refused.err) == (4, True)
         for process in processes:
             process.kill()
     # A majority has every acknowledged topic, so the leader's log has them all.
@@ -82,9 +82,9 @@ def test_the_last_of_three_voters_recovers_all_topics_and_new_voters_join(tmp_pa
     config = write_config(newcomer, port, **keys)
     assert run("format", "-c", config, "-t", CLUSTER_ID, "--no-initial-controllers").code == 0
     with started(configs[leader]), started(config):
-        told = described(ports[leader])
-        assert [one["id"] for one in told["CurrentVoters"]] == [leader]
-        assert told["LeaderEpoch"] > 1_000
+        quorum = described(ports[leader])
+        assert [one["id"] for one in quorum["CurrentVoters"]] == [leader]
+        assert quorum["LeaderEpoch"] > 1_000
         create_topics(ports[leader], "new")
         added = run("quorum", "add-controller", "--bootstrap", bootstrap, "--config", config)
         assert added.code == 0, added.err
@@ -94,7 +94,7 @@ def test_the_last_of_three_voters_recovers_all_topics_and_new_voters_join(tmp_pa
             while lost[0] not in [one["id"] for one in described(ports[leader])["CurrentObservers"]]:
                 time.sleep(0.05)
             again = described(ports[leader])
-            assert (again["LeaderId"], again["LeaderEpoch"]) == (leader, told["LeaderEpoch"])
+            assert (again["LeaderId"], again["LeaderEpoch"]) == (leader, quorum["LeaderEpoch"])
             assert [one["id"] for one in again["CurrentVoters"]] == [leader, 9]
     assert topics(newcomer / "data") == {"orders", "payments", "new"}
 
@@ -134,25 +134,25 @@ def test_the_survivor_of_a_static_quorum_leads_once_it_is_the_only_voter_in_its_
     write_config(tmp_path, port, **{**keys, "controller__quorum__voters": f"{alone},2@127.0.0.1:{other}"})
     before = tree(tmp_path)
     recover = ("quorum", "recover", "--config", config, "--cluster-id-confirm", CLUSTER_ID)
-    said = run(*recover)
-    assert said.code == 3
-    assert f"Set controller.quorum.voters={alone} in this file" in said.err
+    refused = run(*recover)
+    assert refused.code == 3
+    assert f"Set controller.quorum.voters={alone} in this file" in refused.err
     assert tree(tmp_path) == before
     write_config(tmp_path, port, **keys)
     done = run(*recover)
     assert (done.code, done.err) == (0, "")
     assert f"Set controller.quorum.voters={alone} in the file of every broker" in done.out
     with started(config):
-        told = described(port)
-        assert (told["LeaderId"], told["LeaderEpoch"] > 1_000) == (1, True)
+        quorum = described(port)
+        assert (quorum["LeaderId"], quorum["LeaderEpoch"] > 1_000) == (1, True)
         create_topics(port, "new")
     assert topics(tmp_path / "data") == {"orders", "new"}
 
 
 def test_recover_refuses_an_unformatted_directory(tmp_path: Path) -> None:
-    said = run("quorum", "recover", "--config", write_config(tmp_path), "--cluster-id-confirm", CLUSTER_ID)
-    assert said.code == 3
-    assert "meta.properties" in said.err
+    done = run("quorum", "recover", "--config", write_config(tmp_path), "--cluster-id-confirm", CLUSTER_ID)
+    assert done.code == 3
+    assert "meta.properties" in done.err
 
 
 def test_recover_refuses_while_the_others_are_a_majority(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_recover_refuses_while_the_others_are_a_majority(tmp_path: Path) -> None
 
 
 def test_the_survivor_of_a_lost_majority_reports_the_missing_voters(tmp_path: Path) -> None:
-    """It requests pre-votes and knows the leader of the epoch, although that leader is lost."""
+    """The survivor requests pre-votes and knows the leader of the epoch, although that leader is lost."""
     configs, ports = three(tmp_path)
     for config in configs.values():
         config.write_text(config.read_text() + f"kraftd.metrics.listener=127.0.0.1:{free_port()}\n")
@@ -191,17 +191,17 @@ def test_the_survivor_of_a_lost_majority_reports_the_missing_voters(tmp_path: Pa
         for number, process in processes.items():
             if number != survivor:
                 process.kill()
-        wait_until(lambda: len(ready(listener)["troubles"]) == 2, "it tells of both")
-        told = ready(listener)
-        assert (told["ready"], told["state"]) == (False, "no leader")
-        asked = ("--bootstrap", f"127.0.0.1:{ports[survivor]}", "--timeout", "0.5")
-        found = run("quorum", "describe", *asked)
-        assert found.code == 1
-        assert found.err.count("nothing listens there; start the controller there") == 2, found.err
+        wait_until(lambda: len(ready(listener)["troubles"]) == 2, "it reports both")
+        readiness = ready(listener)
+        assert (readiness["ready"], readiness["state"]) == (False, "no leader")
+        options = ("--bootstrap", f"127.0.0.1:{ports[survivor]}", "--timeout", "0.5")
+        done = run("quorum", "describe", *options)
+        assert done.code == 1
+        assert done.err.count("nothing listens there; start the controller there") == 2, done.err
 
 
 def ready(listener: str) -> dict[str, Any]:
-    """The content of /readyz, whatever its status."""
+    """Return the content of /readyz, whatever its status."""
     try:
         with urllib.request.urlopen(f"http://{listener}/readyz", timeout=5) as answer:
             return json.load(answer)  # type: ignore[no-any-return]

@@ -31,8 +31,8 @@ OLD_LEVEL, NEW_LEVEL = 20, 29  # of metadata.version
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     port = free_port()
     config = write_config(tmp_path_factory.mktemp("node"), port)
-    made = run("format", "-c", config, "-t", CLUSTER_ID, "--standalone", "--release-version", "3.9-IV0")
-    assert made.code == 0, made.err
+    done = run("format", "-c", config, "-t", CLUSTER_ID, "--standalone", "--release-version", "3.9-IV0")
+    assert done.code == 0, done.err
     with started(config):
         wait_until(lambda: upgrade(port)[0] != ErrorCode.NOT_CONTROLLER, "there is an active controller")
         yield port
@@ -49,16 +49,16 @@ def upgrade(port: int) -> tuple[int, str | None]:
 
 
 def forget(port: int, controller_id: int) -> tuple[int, str]:
-    said = run(
+    done = run(
         "quorum", "forget-controller", "--bootstrap", f"127.0.0.1:{port}", "--controller-id", controller_id
     )
-    return said.code, said.out + said.err
+    return done.code, done.out + done.err
 
 
 def listed(port: int) -> dict[int, str]:
-    said = run("quorum", "list-controllers", "--bootstrap", f"127.0.0.1:{port}", "--json")
-    assert said.code == 0, said.err
-    return {one["controller_id"]: one["role"] for one in json.loads(said.out)}
+    done = run("quorum", "list-controllers", "--bootstrap", f"127.0.0.1:{port}", "--json")
+    assert done.code == 0, done.err
+    return {one["controller_id"]: one["role"] for one in json.loads(done.out)}
 
 
 def test_a_lost_controller_is_listed_and_can_be_forgotten(port: int) -> None:
@@ -86,8 +86,8 @@ def test_a_voter_and_an_unknown_controller_are_not_forgotten(port: int) -> None:
 
 
 def test_without_json_the_controllers_are_printed_as_a_table(port: int) -> None:
-    said = run("quorum", "list-controllers", "--bootstrap", f"127.0.0.1:{port}")
-    first, *rows = said.out.splitlines()
+    done = run("quorum", "list-controllers", "--bootstrap", f"127.0.0.1:{port}")
+    first, *rows = done.out.splitlines()
     assert first.split() == ["ID", "ROLE", "HEARD", "ENDPOINT"]
     assert rows[0].split()[:2] == ["1", "leader"]
 

@@ -37,8 +37,8 @@ def formatted(folder: Path, port: int = 0, **changes: str | None) -> Path:
 
 def test_it_announces_its_listener_and_the_settings_of_a_broker(tmp_path: Path) -> None:
     port = free_port()
-    with started(formatted(tmp_path, port)) as (process, said):
-        assert said.splitlines() == [
+    with started(formatted(tmp_path, port)) as (process, output):
+        assert output.splitlines() == [
             f"kraftd is listening on 127.0.0.1:{port} (node 1, cluster {CLUSTER}).",
             "A broker joins with these two lines in its file:",
             f"  controller.quorum.bootstrap.servers=127.0.0.1:{port}",
@@ -57,9 +57,9 @@ def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
 def test_describe_shows_the_running_quorum(tmp_path: Path) -> None:
     port = free_port()
     with started(formatted(tmp_path, port)):
-        told = json.loads(run_apart("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json").out)
-        assert (told["ClusterId"], told["LeaderId"]) == (CLUSTER, 1)
-        [replica] = told["Replicas"]
+        quorum = json.loads(run_apart("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json").out)
+        assert (quorum["ClusterId"], quorum["LeaderId"]) == (CLUSTER, 1)
+        [replica] = quorum["Replicas"]
         assert (replica["NodeId"], replica["Status"], replica["Lag"]) == (1, "Leader", 0)
         lines = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}").out.splitlines()
         assert f"{'LeaderId:':<24}1" in lines
@@ -138,9 +138,9 @@ def test_a_used_port_and_a_locked_directory_have_exit_codes(tmp_path: Path) -> N
     port = free_port()
     config = formatted(tmp_path, port)
     with started(config):
-        taken = run_apart("start", config)
-        assert taken.code == 4
-        assert f":{port}" in taken.err
+        done = run_apart("start", config)
+        assert done.code == 4
+        assert f":{port}" in done.err
         other_port = f"listeners=CONTROLLER://127.0.0.1:{free_port()}"
         locked = run_apart("start", config, "--override", other_port)
         assert locked.code == 4
@@ -170,7 +170,7 @@ def test_a_read_only_disk_ends_the_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "says"),
+    ("override", "message"),
     [
         ("num.partitoins=3", "did you mean num.partitions?"),
         ("listeners=CONTROLER://:0", "did you mean CONTROLLER?"),
@@ -178,10 +178,10 @@ def test_a_read_only_disk_ends_the_start(tmp_path: Path) -> None:
         ("nonsense", "must be key=value"),
     ],
 )
-def test_a_misspelt_key_ends_the_start_with_a_suggestion(tmp_path: Path, override: str, says: str) -> None:
+def test_a_misspelt_key_ends_the_start_with_a_suggestion(tmp_path: Path, override: str, message: str) -> None:
     done = run("start", write_config(tmp_path), "--override", override)
     assert done.code == 2
-    assert says in done.err
+    assert message in done.err
     assert "Traceback" not in done.err
 
 
@@ -219,14 +219,14 @@ def test_help_and_start_import_few_modules(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "place",
     [
-        "class Field:\n    def __set_name__(self, *_): told()\nclass Stack:\n    field = Field()",
-        "class Garbage:\n    def __del__(self): told()\nGarbage()",
+        "class Field:\n    def __set_name__(self, *_): stop()\nclass Stack:\n    field = Field()",
+        "class Garbage:\n    def __del__(self): stop()\nGarbage()",
     ],
 )
 def test_a_stop_during_imports_ends_the_start_cleanly(place: str) -> None:
     code = (
         "import os, signal\nfrom kraftd.cli.start import signal_stops\nsignal_stops()\n"
-        f"def told(): signal.raise_signal(signal.SIGTERM)\n{place}\nos._exit(7)"
+        f"def stop(): signal.raise_signal(signal.SIGTERM)\n{place}\nos._exit(7)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -245,8 +245,8 @@ def test_a_node_whose_directory_holds_lost_records_exits(tmp_path: Path) -> None
     partition = tmp_path / "ahead" / "data" / "__cluster_metadata-0"
     partition.mkdir(exist_ok=True)
     with started(leads):
-        made = Path(run_apart("snapshot", leads).out.split()[0])
-        (partition / "00000000000000999999-0000000001.checkpoint").write_bytes(made.read_bytes())
+        checkpoint = Path(run_apart("snapshot", leads).out.split()[0])
+        (partition / "00000000000000999999-0000000001.checkpoint").write_bytes(checkpoint.read_bytes())
         ended = run_apart("start", ahead)
     assert ended.code == 3
     assert "Format its directory anew" in ended.err
@@ -260,6 +260,6 @@ def test_an_announced_ipv6_address_has_brackets(tmp_path: Path, key: str) -> Non
     keys = {"controller.quorum.bootstrap.servers": None, key: value}
     file = write_config(tmp_path, port, listeners=f"CONTROLLER://[::1]:{port}", **keys)
     config = load(str(file))
-    said = announcement(config, CLUSTER, config.advertised_listeners)
-    assert f"  {key}={value}\n" in said
+    text = announcement(config, CLUSTER, config.advertised_listeners)
+    assert f"  {key}={value}\n" in text
     assert own_voter(config) == f"1@[::1]:{port}"

@@ -20,7 +20,7 @@ from tests.cli.run import Run, command, free_port, run, started, write_config
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 DIRECTORY_ID = "PJ0y2k0hRWuT2vVYJ9yS6A"
 UNUSED_ADDRESS = "127.0.0.1:1"
-# The last voter that is left at the end of a test need not wait for a successor.
+# At the end of a test, the last voter need not wait for a successor.
 LEAVES_AT_ONCE = {"kraftd__shutdown__timeout__ms": "100"}
 
 
@@ -42,9 +42,9 @@ def formatted(folder: Path, port: int, *arguments: str, **changes: str | None) -
 
 def test_a_dry_run_names_the_voter_to_be_added_and_sends_nothing(tmp_path: Path) -> None:
     config = formatted(tmp_path, 9093, "--no-initial-controllers", node__id="7")
-    said = add(UNUSED_ADDRESS, config, "--dry-run")
-    assert said.code == 0
-    assert re.fullmatch(r"Would add controller 7:\S{22} at CONTROLLER://127\.0\.0\.1:9093\.\n", said.out)
+    done = add(UNUSED_ADDRESS, config, "--dry-run")
+    assert done.code == 0
+    assert re.fullmatch(r"Would add controller 7:\S{22} at CONTROLLER://127\.0\.0\.1:9093\.\n", done.out)
 
 
 def test_an_ipv6_address_is_shown_in_brackets(tmp_path: Path) -> None:
@@ -55,27 +55,27 @@ def test_an_ipv6_address_is_shown_in_brackets(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_names_the_voter_to_be_removed_and_sends_nothing() -> None:
-    said = remove(UNUSED_ADDRESS, 3, DIRECTORY_ID, "--dry-run")
-    assert (said.code, said.out) == (0, f"Would remove controller 3:{DIRECTORY_ID}.\n")
+    done = remove(UNUSED_ADDRESS, 3, DIRECTORY_ID, "--dry-run")
+    assert (done.code, done.out) == (0, f"Would remove controller 3:{DIRECTORY_ID}.\n")
 
 
 def test_an_unformatted_directory_cannot_be_added(tmp_path: Path) -> None:
-    said = add(UNUSED_ADDRESS, write_config(tmp_path, 9093))
-    assert said.code == 3
-    assert "--no-initial-controllers" in said.err
+    done = add(UNUSED_ADDRESS, write_config(tmp_path, 9093))
+    assert done.code == 3
+    assert "--no-initial-controllers" in done.err
 
 
 def test_a_directory_of_another_node_cannot_be_added(tmp_path: Path) -> None:
     formatted(tmp_path, 9093)
-    said = add(UNUSED_ADDRESS, write_config(tmp_path, 9093, node__id="2"))
-    assert said.code == 3
-    assert "directory of node 1" in said.err
+    done = add(UNUSED_ADDRESS, write_config(tmp_path, 9093, node__id="2"))
+    assert done.code == 3
+    assert "directory of node 1" in done.err
 
 
 def test_an_invalid_directory_id_is_a_usage_error() -> None:
-    said = remove(UNUSED_ADDRESS, 3, "not-an-id")
-    assert said.code == 2
-    assert "--controller-directory-id" in said.err
+    done = remove(UNUSED_ADDRESS, 3, "not-an-id")
+    assert done.code == 2
+    assert "--controller-directory-id" in done.err
 
 
 def test_a_quorum_that_does_not_answer_has_an_exit_code(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_a_change_is_repeated_until_the_quorum_has_a_leader(
         assert alone.err.startswith(f"{NO_LEADER}\n")
         both = f"{bootstrap},127.0.0.1:{ports[1]}"
         for name in ("topics", "watch", "show", "backup -o /nowhere", "features describe"):
-            said = run(*name.split(), "--bootstrap", both, "--timeout", "0.5")
-            assert said.code == 1, said
-            lines = said.err.splitlines()
+            done = run(*name.split(), "--bootstrap", both, "--timeout", "0.5")
+            assert done.code == 1, done
+            lines = done.err.splitlines()
             assert lines[0] == NO_LEADER
             assert f"127.0.0.1:{ports[0]}: it answers, and knows no leader" in lines
             assert f"127.0.0.1:{ports[1]}: Connection refused" in lines
-            assert re.search(rf"^{bootstrap} says: no leader for \d+ s, since it started$", said.err, re.M)
+            assert re.search(rf"^{bootstrap} says: no leader for \d+ s, since it started$", done.err, re.M)
             assert lines[-1] == NO_LEADER_REMEDY
         not_made = run("snapshot", first)
         assert (not_made.code, not_made.err.splitlines()[:2]) == (1, ["nothing is committed yet", NO_LEADER])
@@ -162,22 +162,22 @@ def test_a_change_is_repeated_until_the_quorum_has_a_leader(
         monkeypatch.undo()
         described = start_premature("describe", bootstrap, "--json")
         with started(second):
-            told = json.loads(described.communicate(timeout=60)[0])
-            assert [one["id"] for one in told["CurrentVoters"]] == [1, 2]
+            quorum = json.loads(described.communicate(timeout=60)[0])
+            assert [one["id"] for one in quorum["CurrentVoters"]] == [1, 2]
 
 
 def start_premature(name: str, bootstrap: str, *more: object) -> subprocess.Popen[str]:
-    """Start a command that cannot succeed yet, and give it time to be refused a few times."""
+    """Start a command that cannot succeed yet, and let the quorum refuse it a few times."""
     asking = subprocess.Popen(
         command("quorum", name, "--bootstrap", bootstrap, "--timeout", "60", *more),
         stdout=subprocess.PIPE,
         text=True,
     )
-    for _ in range(3):  # each answer takes as long as another attempt
+    for _ in range(3):  # each of these runs lasts as long as one attempt of the command
         run("quorum", "describe", "--bootstrap", bootstrap, "--timeout", "0.5")
     return asking
 
 
 def voters(bootstrap: str) -> list[int]:
-    told = json.loads(run("quorum", "describe", "--bootstrap", bootstrap, "--json").out)
-    return [one["id"] for one in told["CurrentVoters"]]
+    quorum = json.loads(run("quorum", "describe", "--bootstrap", bootstrap, "--json").out)
+    return [one["id"] for one in quorum["CurrentVoters"]]

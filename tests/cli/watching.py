@@ -25,7 +25,7 @@ class Watch:
         return f"<Watch pid {self.process.pid}>"
 
     def line(self, timeout_s: float = 60) -> dict[str, Any]:
-        """The next event."""
+        """Return the next event."""
         assert self.process.stdout is not None
         while b"\n" not in self._rest:
             ready, _, _ = select.select([self.process.stdout], [], [], timeout_s)
@@ -41,17 +41,17 @@ class Watch:
         return b"\n" in self._rest or bool(select.select([self.process.stdout], [], [], timeout_s)[0])
 
     def complaint(self) -> str:
-        """The next line on standard error."""
+        """Return the next line on standard error."""
         assert self.process.stderr is not None
         return self.process.stderr.readline().decode()
 
     def wait_until_it_follows(self) -> None:
-        """Wait until the state is loaded: the watch prints what comes after."""
+        """Wait until the watch has loaded the state: it prints the events after that."""
         line = self.complaint()
         assert line.startswith("Following "), line
 
     def stop(self) -> tuple[int, str]:
-        """Interrupt it; its exit code and the rest of standard error."""
+        """Interrupt the watch; return its exit code and the rest of standard error."""
         self.process.send_signal(signal.SIGINT)
         _, err = self.process.communicate(timeout=30)
         return self.process.returncode, err.decode()

@@ -28,7 +28,7 @@ Found = list[dict[str, str]]
 
 
 def examined(*words: object, code: int) -> Found:
-    """The findings, with this exit code. A warning that this machine's disk is slow now is left out."""
+    """Return doctor's findings without that of a slow disk, and check its exit code."""
     done = run("doctor", "--timeout", "2", "--json", *words)
     lines = [json.loads(line) for line in done.out.splitlines()]
     found = [one for one in lines if one["level"] == "ok" or not one["text"].startswith("a sync takes")]
@@ -38,7 +38,7 @@ def examined(*words: object, code: int) -> Found:
 
 
 def wrong(found: Found) -> list[tuple[str, str]]:
-    """(area, subject) of each fault; each has a remedy."""
+    """Return (area, subject) of each fault, and check that each has a remedy."""
     bad = [one for one in found if one["level"] in ("problem", "warning")]
     assert all(one["remedy"] for one in bad), bad
     return [(one["area"], one["subject"]) for one in bad]
@@ -57,7 +57,7 @@ def metrics_port() -> int:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[tuple[Path, int]]:
-    """A node that leads alone, as its file and its port."""
+    """The configuration file and the port of a node that leads alone."""
     port = free_port()
     folder = tmp_path_factory.mktemp("node")
     config = formatted(folder, port, kraftd__metrics__listener=f"127.0.0.1:{metrics_port}")
@@ -82,12 +82,12 @@ def test_a_healthy_stopped_node_is_reported_healthy_and_is_not_changed(tmp_path:
 def test_a_healthy_running_node_is_reported_healthy(running: tuple[Path, int], metrics_port: int) -> None:
     config, _ = running
     found = examined("--config", config, code=0)
-    told = {(one["area"], one["text"]) for one in found}
-    assert ("ports", "this node answers") in told
-    assert ("versions", "supports all 7 finalized features") in told
-    assert ("voters", f"of the quorum's cluster, {CLUSTER_ID}") in told
-    assert ("clocks", "its clock agrees with this machine's") in told
-    assert ("brokers", "no broker is fenced") in told
+    findings = {(one["area"], one["text"]) for one in found}
+    assert ("ports", "this node answers") in findings
+    assert ("versions", "supports all 7 finalized features") in findings
+    assert ("voters", f"of the quorum's cluster, {CLUSTER_ID}") in findings
+    assert ("clocks", "its clock agrees with this machine's") in findings
+    assert ("brokers", "no broker is fenced") in findings
     assert [one["subject"] for one in found if one["area"] == "brokers"] == [f"127.0.0.1:{metrics_port}"]
 
 
@@ -136,8 +136,8 @@ def test_peers_of_another_cluster_or_protocol_are_reported(running: tuple[Path, 
     finally:
         server.shutdown()
         server.server_close()
-    told = {one["subject"]: one["text"] for one in found if one["area"] == "peers"}
-    assert told == {
+    texts = {one["subject"]: one["text"] for one in found if one["area"] == "peers"}
+    assert texts == {
         f"127.0.0.1:{port}": f"it is of cluster {CLUSTER_ID}, not of {OTHER_ID}",
         f"127.0.0.1:{web}": "an HTTP server answers there, no controller",
         f"127.0.0.1:{closed}": "the connection is refused: nothing listens there",

@@ -1,4 +1,4 @@
-"""What observations mean to `kraftd doctor`."""
+"""The findings that `kraftd doctor` derives from its observations."""
 
 from __future__ import annotations
 
