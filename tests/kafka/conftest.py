@@ -9,7 +9,7 @@ import pytest
 from testkit.cluster import Cluster
 from testkit.node import Kind
 from testkit.quorum import Quorum
-from tests.kafka.quorum.sayings import RECORDING, record
+from tests.kafka.quorum.logged_errors import RECORDING, record
 
 
 def _record_apache(quorum: Quorum) -> None:
@@ -23,7 +23,7 @@ if RECORDING:
 
 @pytest.fixture(scope="session")
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Whose controller: kraftd's, or Apache Kafka's with --controller=apache."""
+    """The kind of controllers: kraftd's, or Apache Kafka's with --controller=apache."""
     chosen: Kind = request.config.getoption("--controller")
     return chosen
 

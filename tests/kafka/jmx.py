@@ -1,4 +1,4 @@
-"""What a running Apache Kafka process says of itself by JMX, in the names of kraftd's metrics."""
+"""Metrics of a running Apache Kafka process by JMX, under kraftd's names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ DOMAINS = ("kafka.controller", "kafka.log", "kafka.network", "kafka.server")
 class Attribute(NamedTuple):
     """One attribute of an mbean.
 
-    `bean` is without the tags, and has the attribute where that is the metric: as kraftd's help texts begin.
+    `bean` is without tags; it includes the attribute where that is the metric, as at the start of kraftd's
+    help texts.
     """
 
     bean: str
-    name: str  # Prometheus'
+    name: str  # the name of the Prometheus metric
     labels: frozenset[tuple[str, str]]
     attribute: str
     text: str

@@ -1,4 +1,4 @@
-"""Kafka's metadata-shell on a file, in spite of a race in it."""
+"""Runs Kafka's metadata-shell on a file, despite a race in it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def metadata_shell(
 ) -> list[str]:
     """The words that metadata-shell prints for a command on a copy of a file, once they are as expected.
 
-    Kafka's shell loads on two threads that can miss each other, most of all when a file ends with a control
-    record: it then shows a part of the file, or waits for ever. So a run is given ten seconds, some tries,
-    and a copy of its own each time, as one that hangs keeps its directory's lock. AssertionError after them.
+    Kafka's shell loads on two threads that can miss each other, mostly if a file ends with a control record:
+    it then shows a part of the file, or waits forever. Thus a run has ten seconds and several attempts. Each
+    uses its own copy, as a hanging one keeps its directory's lock. AssertionError after the last.
     """
     words: list[str] = []
     for _ in range(_TRIES):

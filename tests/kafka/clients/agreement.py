@@ -21,7 +21,7 @@ Words = tuple[object, ...]
 
 
 class Watcher(Process):
-    """`kraftd watch --json` from its start on, until it is killed."""
+    """`kraftd watch --json` from its start until it is killed."""
 
     def __init__(self, scene: Scene, bootstrap: str) -> None:
         words = ("watch", "--json", "--timeout", 60, "--bootstrap", bootstrap)
@@ -32,7 +32,7 @@ class Watcher(Process):
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def wait_for(self, offset: int) -> None:
-        self.wait(lambda: (self.events() or [{"offset": -1}])[-1]["offset"] >= offset, f"tells {offset}")
+        self.wait(lambda: (self.events() or [{"offset": -1}])[-1]["offset"] >= offset, f"prints {offset}")
 
 
 def rows(done: Run) -> list[dict[str, Any]]:
@@ -40,17 +40,17 @@ def rows(done: Run) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def assert_watch_told_all(watcher: Watcher, scene: Scene) -> None:
+def assert_watch_printed_all(watcher: Watcher, scene: Scene) -> None:
     """Check that each event is printed once and in order, from the first printed one on."""
     archived = rows(run("history", "--json", "-d", scene.archive.data))
     watcher.wait_for(archived[-1]["offset"])
-    told = watcher.events()
-    first = told[0]["offset"]
-    assert told == [one for one in archived if one["offset"] >= first][: len(told)]
+    events = watcher.events()
+    first = events[0]["offset"]
+    assert events == [one for one in archived if one["offset"] >= first][: len(events)]
 
 
 def assert_commands_agree(scene: Scene, bootstrap: str, dice: random.Random, topics: list[str]) -> None:
-    """`topics`, `show`, `history` and `diff` of the running quorum tell what the archive's files tell."""
+    """Check that `topics`, `show`, `history` and `diff` print the same of quorum and archive."""
     archive, running = ("-d", scene.archive.data), ("--bootstrap", bootstrap)
     end = scene.described().high_watermark - 1  # type: ignore[union-attr]
 
@@ -60,12 +60,12 @@ def assert_commands_agree(scene: Scene, bootstrap: str, dice: random.Random, top
         return offset
 
     def assert_agree(at: int, words_at: Callable[[int], Words]) -> None:
-        at, told = told_from(at, words_at, running)
+        at, printed = printed_from(at, words_at, running)
         scene.archive.wait(lambda: archived() >= max(at, end), f"has {max(at, end)}")
-        assert told == rows(run(*words_at(at), *archive)), words_at(at)
+        assert printed == rows(run(*words_at(at), *archive)), words_at(at)
 
-    told = [one["offset"] for one in rows(run("history", "--json", *running))]
-    covered = range((min(told, default=end) + end) // 2, end + 1)
+    offsets_listed = [one["offset"] for one in rows(run("history", "--json", *running))]
+    covered = range((min(offsets_listed, default=end) + end) // 2, end + 1)
     offsets = sorted({*dice.choices(covered, k=STATES), end})
     for offset in offsets:
         for words in (("topics",), ("show", "/topics", "--depth", 3), ("show", "/cluster", "--depth", 9)):
@@ -83,10 +83,12 @@ def between(words: Words, end: int, at: int) -> Words:
     return (*words, "--json", "--from", at, "--to", max(at, end))
 
 
-def told_from(at: int, words_at: Callable[[int], Words], running: Words) -> tuple[int, list[dict[str, Any]]]:
-    """What a running quorum tells as of an offset, or as of the first that its log covers by now.
+def printed_from(
+    at: int, words_at: Callable[[int], Words], running: Words
+) -> tuple[int, list[dict[str, Any]]]:
+    """The rows that a running quorum shows as of an offset, or as of the first that its log still covers.
 
-    Its log goes on to lose its beginning: by a snapshot's worth at once, while nothing else happens.
+    Meanwhile the log may lose its beginning again, a snapshot's worth at a time.
     """
     for _ in range(MOST_LOSSES):
         done = run(*words_at(at), *running)

@@ -12,18 +12,18 @@ from tests.kafka.clients.listeners import Addresses, serve_clients
 
 
 class Served(Quorum):
-    """`clients` are the addresses of the client listeners, by controller."""
+    """`clients` are the addresses of the client listeners by controller."""
 
     addresses: dict[int, Addresses]
 
     @property
     def bootstrap(self) -> str:
-        """What clients bootstrap from: never the broker."""
+        """The bootstrap servers of clients: all controllers, never the broker."""
         return ",".join(one.clients for one in self.addresses.values())
 
     @property
     def log_bootstrap(self) -> str:
-        """For clients whose Metadata answers name no broker."""
+        """The bootstrap servers of clients whose Metadata answers name no broker."""
         return ",".join(one.log for one in self.addresses.values())
 
 

@@ -1,9 +1,8 @@
 """Go's franz-go: a small program, and its own tests of groups and transactions. ``make clients-test``.
 
-Not among the tests of ``make test``, for it takes minutes and needs Go 1.26. KGO_TEST_RECORDS and
-KGO_TEST_RUN choose how many records and which tests; franz-go's own default is 500,000 records.
-KGO_TEST_AT=brokers has its tests bootstrap from the brokers, which distinguishes kraftd's faults from
-others'.
+It is not among the tests of ``make test``, since it takes minutes and needs Go 1.26. KGO_TEST_RECORDS and
+KGO_TEST_RUN choose how many records and which tests; franz-go's own default is 500,000 records. With
+KGO_TEST_AT=brokers its tests bootstrap from the brokers: a fault that remains is not kraftd's.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3600)]
 HERE = Path(__file__).parent / "franz_go"
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS = "100000"
-# Of the many lines of franz-go's log: each test's end, what it says of its failure, and a panic.
+# The lines of franz-go's log that matter: each test's end, the reason of its failure, and a panic.
 TELLING = re.compile(r"^\s*--- |^(ok|FAIL|panic:)\s|testConsumer sendErr|^\s+\w+_test\.go:\d+: (?!deleting )")
 REPLICATED = {
     "offsets.topic.replication.factor": 3,
@@ -38,7 +37,7 @@ REPLICATED = {
 
 
 def go(seeds: str, log: Path, *arguments: str) -> None:
-    """Run Go on the program's module, its output into `log`; AssertionError with what failed if it fails."""
+    """Run Go on the program's module, with its output in `log`; AssertionError with the failures."""
     command = shutil.which("go") or "/usr/local/go/bin/go"
     environment = {"KGO_TEST_RECORDS": RECORDS, **os.environ, "KGO_SEEDS": seeds}
     with open(log, "w") as output:

@@ -10,7 +10,7 @@ from testkit.logs import read_log
 from testkit.node import Controller
 from testkit.process import HOST, free_port
 
-# Clients of PLAINTEXT are led to the brokers, whose listener has that name; to those of LOG there are none.
+# At PLAINTEXT, Metadata names the brokers, whose listener has that name; at LOG it names none of them.
 CLIENT_KEYS = {
     "kraftd.client.listener.names": "PLAINTEXT,LOG",
     "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOG:PLAINTEXT",
@@ -18,14 +18,14 @@ CLIENT_KEYS = {
 
 
 class Addresses(NamedTuple):
-    """Where a controller's client listeners are."""
+    """The addresses of a controller's client listeners."""
 
     clients: str
     log: str
 
 
 def serve_clients(controller: Controller) -> Addresses:
-    """Give a controller that has not been started its client listeners."""
+    """Add client listeners to a controller that has not been started."""
     at = Addresses(f"{HOST}:{free_port()}", f"{HOST}:{free_port()}")
     own = f"CONTROLLER://{HOST}:{controller.port}"
     controller.properties.update(CLIENT_KEYS, listeners=f"{own},PLAINTEXT://{at.clients},LOG://{at.log}")
@@ -34,7 +34,7 @@ def serve_clients(controller: Controller) -> Addresses:
 
 
 def tool(bootstrap: str, name: str, *arguments: object, stdin: str = "", timeout_s: float = 120) -> ToolRun:
-    """Run one of Kafka's tools that bootstraps there; AssertionError with its output if it fails."""
+    """Run one of Kafka's tools with these bootstrap servers; AssertionError with its output if it fails."""
     return (
         tools()
         .run(name, "--bootstrap-server", bootstrap, *arguments, stdin=stdin, timeout_s=timeout_s)
@@ -43,7 +43,7 @@ def tool(bootstrap: str, name: str, *arguments: object, stdin: str = "", timeout
 
 
 def records_on_disk(controller: Controller, end_offset: int) -> list[tuple[int, bytes]]:
-    """Offset and value of every metadata record below an offset, as the controller's log has them."""
+    """Offset and value of every metadata record below an offset, from the controller's log."""
     found = []
     for entry in read_log(controller.data).entries:
         for batch in iter_batches(entry.data):

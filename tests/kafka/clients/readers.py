@@ -1,4 +1,4 @@
-"""librdkafka's consumer of the metadata log, which notes all that it reads, from the log's beginning."""
+"""librdkafka's consumer of the metadata log, which keeps all that it reads, from the log's beginning."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kraftd.types import METADATA_TOPIC
 SETTINGS = {
     "group.id": "none",
     "enable.auto.commit": False,
-    "auto.offset.reset": "error",  # a truncated log would show
-    "socket.timeout.ms": 5000,  # what a frozen node costs
+    "auto.offset.reset": "error",  # a truncated log becomes an error
+    "socket.timeout.ms": 5000,  # how long a frozen node delays it
     "topic.metadata.refresh.interval.ms": 1000,
     "reconnect.backoff.max.ms": 500,
     "log_level": 0,
@@ -21,8 +21,10 @@ PATIENCE_S = 20
 
 
 class LogReader(threading.Thread):
-    """`seen` are offsets and values in the order in which they came; `skipped` the offsets from which and to
-    which it had to go on because the log begins later by now; `failures` what should not have been.
+    """Reads the log until it is stopped.
+
+    `seen` are offsets and values in the order in which they came. `skipped` are pairs of offsets, from which
+    and to which it skipped records that the log no longer had. `failures` are the errors that must not occur.
     """
 
     def __init__(self, name: str, bootstrap: str) -> None:
@@ -49,14 +51,14 @@ class LogReader(threading.Thread):
             if error is None:
                 self._take(message.offset(), message.leader_epoch(), bytes(message.value() or b""))
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                self._go_on_at_log_start(consumer)
+                self._continue_at_log_start(consumer)
             elif not (error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT)):
                 self.failures.append(f"{error!r}")
         consumer.close()
 
     @property
     def position(self) -> int:
-        """The offset that it reads next, control records left aside."""
+        """The offset that it reads next, without regard to control records."""
         read = self.seen[-1][0] + 1 if self.seen else 0
         return max(read, self.skipped[-1][1]) if self.skipped else read
 
@@ -76,12 +78,12 @@ class LogReader(threading.Thread):
             self.epoch = epoch
         self.seen.append((offset, value))
 
-    def _go_on_at_log_start(self, consumer: Consumer) -> None:
-        """Its node has cut off what it has yet to read; a log that is behind the reader is a failure."""
+    def _continue_at_log_start(self, consumer: Consumer) -> None:
+        """Continue at the log's new start. A log that ends before the reader's position is a failure."""
         try:
             start, _ = consumer.get_watermark_offsets(TopicPartition(METADATA_TOPIC, 0), timeout=10)
         except KafkaException:
-            start = -1  # asked again
+            start = -1  # asked again after the next error
         if start > self.position:
             self.skipped.append((self.position, start))
         elif start >= 0:

@@ -1,6 +1,7 @@
-"""What may happen to a quorum of kraftd that serves clients, and to its topics, one thing after the other.
+"""Random events for a quorum of kraftd that serves clients, and for its topics, one after the other.
 
-Each leaves the quorum whole. An archive, which nothing happens to, follows the quorum and forgets nothing.
+After each event the quorum is whole again. An archive, which no event touches, follows the quorum and keeps
+the whole log.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tests.kafka.clients.conftest import Served
 from tests.kafka.clients.listeners import Addresses, serve_clients
 from tests.kafka.snapshots.compacting import COMPACTING, first_segment
 
-# As much of the log as a reader may fall behind while its node is frozen or gone.
+# While its node is frozen or down, a reader may fall behind by as much of the log as this keeps.
 KEEPS_LITTLE = {
     **COMPACTING,
     "metadata.log.max.record.bytes.between.snapshots": 15_000,
@@ -39,7 +40,7 @@ KEEPS_LITTLE = {
     "metadata.max.retention.bytes": 60_000,
 }
 VOTERS, OBSERVER, ARCHIVE = (100, 101, 102), 300, 400
-OWN = "OWN"  # the observer's listener, in the place of LOG
+OWN = "OWN"  # the name of the observer's listener, in place of LOG
 FORGETS_NOTHING = {
     "metadata.max.retention.bytes": -1,
     "metadata.max.retention.ms": -1,
@@ -48,9 +49,9 @@ FORGETS_NOTHING = {
 }
 REQUEST_S, PATIENCE_S = 10, 60
 MAJORITY_FROZEN_S = 4
-NAMES = 5  # of topics that are deleted and made again
-BULKY = "bulky"  # a topic whose configs are long
-BULKY_CHANGES = 40  # of 2 KB
+NAMES = 5  # number of topics that are deleted and created again
+BULKY = "bulky"  # a topic with long configs
+BULKY_CHANGES = 40  # each of 2 KB
 
 
 class Scene(Served):
@@ -80,23 +81,23 @@ class Scene(Served):
         self.start_brokers(*brokers)
 
     def _name_own_listener(self, one: Controller) -> None:
-        """Clients of a listener that no other node has are led to none: they read what this one has."""
+        """Give the observer's listener a name that no other node has: clients then learn of no other."""
         for key, value in one.properties.items():
             one.properties[key] = str(value).replace("LOG", OWN)
         one.write_properties()
 
     def _apart(self, node_id: int) -> Controller:
-        """An observer that is not counted among the voters."""
+        """An observer that is not among the voters."""
         one = self.plan_observer(node_id, "kraftd")
         return self.controllers.pop(one.node_id)
 
 
 class Scenario:
-    """Plays a scene; `told` is what has happened, `ids` the id that each topic had last."""
+    """Plays a scene; `played` are the events so far, `ids` the latest id of each topic."""
 
     def __init__(self, scene: Scene, seed: int) -> None:
         self.scene, self.random = scene, random.Random(seed)
-        self.told: list[str] = []
+        self.played: list[str] = []
         self.ids: dict[str, str] = {}
         self.hangs: list[str] = []
         self._made = 0
@@ -110,7 +111,7 @@ class Scenario:
         }
 
     def __repr__(self) -> str:
-        return f"<Scenario {'; '.join(self.told)}>"
+        return f"<Scenario {'; '.join(self.played)}>"
 
     def play(self, steps: int) -> None:
         for _ in range(steps):
@@ -121,7 +122,7 @@ class Scenario:
 
     def freeze_leader(self) -> None:
         epoch, leader = self.scene.epoch(), self.scene.controller
-        self.told.append(f"freeze leader {leader.node_id}")
+        self.played.append(f"freeze leader {leader.node_id}")
         leader.freeze()
         self.scene.wait_for_leader(after_epoch=epoch)
         self.recreate_topic()
@@ -129,7 +130,7 @@ class Scenario:
 
     def kill_leader(self) -> None:
         epoch, leader = self.scene.epoch(), self.scene.controller
-        self.told.append(f"kill leader {leader.node_id}")
+        self.played.append(f"kill leader {leader.node_id}")
         leader.kill()
         self.scene.wait_for_leader(after_epoch=epoch)
         self.create_topics()
@@ -138,15 +139,15 @@ class Scenario:
     def freeze_follower(self) -> None:
         leader = self.scene.wait_for_leader()
         one = self.random.choice([one for one in VOTERS if one != leader])
-        self.told.append(f"freeze follower {one}")
+        self.played.append(f"freeze follower {one}")
         self.scene.controllers[one].freeze()
         self.create_topics()
         self.scene.controllers[one].thaw()
 
     def freeze_majority(self) -> None:
-        """Nothing commits, then the former leader or another one goes on."""
+        """Nothing commits until the majority wakes; then the former leader or another one leads."""
         frozen = self.random.sample(list(self.scene.controllers.values()), 2)
-        self.told.append(f"freeze {[one.node_id for one in frozen]}")
+        self.played.append(f"freeze {[one.node_id for one in frozen]}")
         for one in frozen:
             one.freeze()
         time.sleep(self.random.uniform(0.5, MAJORITY_FROZEN_S))
@@ -157,15 +158,15 @@ class Scenario:
     def kill_all(self) -> None:
         controllers = list(self.scene.controllers.values())
         self.random.shuffle(controllers)
-        self.told.append(f"kill all, start {[one.node_id for one in controllers]}")
+        self.played.append(f"kill all, start {[one.node_id for one in controllers]}")
         for one in controllers:
             one.kill()
         self.scene.start_controllers(*[one.node_id for one in controllers])
         self.create_topics()
 
     def freeze_observer(self) -> None:
-        """It lags, until it has to load a snapshot."""
-        self.told.append("freeze the observer")
+        """The observer lags until it has to load a snapshot."""
+        self.played.append("freeze the observer")
         self._until(lambda admin: self._create(admin, BULKY), f"{BULKY} is there")
         self.scene.observer.freeze()
         end = self.scene.described().high_watermark  # type: ignore[union-attr]
@@ -176,7 +177,7 @@ class Scenario:
         self.scene.observer.thaw()
 
     def kill_observer(self) -> None:
-        self.told.append("kill the observer")
+        self.played.append("kill the observer")
         self.scene.observer.kill()
         self.create_topics()
         self.scene.observer.start()
@@ -187,16 +188,16 @@ class Scenario:
     def create_topics(self) -> None:
         names = [f"made-{self._made + number}" for number in range(5)]
         self._made += len(names)
-        self.told.append(f"create {names[0]} to {names[-1]}")
+        self.played.append(f"create {names[0]} to {names[-1]}")
         self._until(lambda admin: self._create(admin, *names), f"{names} are there")
 
     def recreate_topic(self) -> None:
-        """Delete a topic and make it again.
+        """Delete a topic and create it again.
 
-        Every node answers with its new id, and never with the old one after that.
+        From then on every node answers with its new id, and never with the old one.
         """
         name = f"again-{self.random.randrange(NAMES)}"
-        self.told.append(f"make {name} again")
+        self.played.append(f"make {name} again")
         former = self.ids.get(name)
         if former is not None:
             wait_until(lambda: self._delete(former), f"{name} is gone", PATIENCE_S)
@@ -204,22 +205,22 @@ class Scenario:
         self.ids[name] = self._id_by("log", name, former)
         assert self.ids[name] != former
 
-    def assert_every_node_tells_the_new_ids(self) -> None:
+    def assert_every_node_has_the_new_ids(self) -> None:
         for by in ("log", "observer"):
 
-            def told(by: str = by) -> bool:
+            def knows_new_ids(by: str = by) -> bool:
                 return all(self._id(by, name) == topic_id for name, topic_id in self.ids.items())
 
-            wait_until(told, f"the {by} listener tells {self.ids}: {self!r}")
+            wait_until(knows_new_ids, f"the {by} listener has {self.ids}: {self!r}")
 
     def _id_by(self, by: str, name: str, former: str | None) -> str:
         found: list[str] = []
 
-        def told() -> bool:
+        def has_new_id() -> bool:
             found.append(self._id(by, name) or "")
             return found[-1] not in ("", former)
 
-        wait_until(told, f"{name} has another id than {former}", PATIENCE_S)
+        wait_until(has_new_id, f"{name} has another id than {former}", PATIENCE_S)
         return found[-1]
 
     def _id(self, by: str, name: str) -> str | None:
@@ -233,7 +234,7 @@ class Scenario:
         return str(described.topic_id)
 
     def _create(self, admin: AdminClient, *names: str) -> bool:
-        with suppress(KafkaException):  # else librdkafka keeps to the node that it takes for the controller
+        with suppress(KafkaException):  # otherwise librdkafka keeps its former controller
             admin.list_topics(timeout=REQUEST_S)
         created = 0
         topics = [NewTopic(name, 1, 1) for name in names]
@@ -247,7 +248,7 @@ class Scenario:
         return created == len(names)
 
     def _delete(self, topic_id: str) -> bool:
-        """Delete by id: a request that a frozen node carries out late does not meet the topic's successor."""
+        """Delete by id: if a frozen node executes the request late, the topic's successor stays."""
         node_id = self.random.choice([one for one in VOTERS if not self.scene.controllers[one].frozen])
         host, _, port = self.scene.addresses[node_id].log.rpartition(":")
         request = DeleteTopicsRequest(
@@ -270,7 +271,7 @@ class Scenario:
         return False
 
     def _timed(self, what: str, ask: Callable[[], object]) -> object:
-        """The result of a future, which has to come within the client's own time."""
+        """The result of a future, which must come within the client's own timeout."""
         began_s = time.monotonic()
         try:
             return ask().result(4 * REQUEST_S)  # type: ignore[attr-defined]

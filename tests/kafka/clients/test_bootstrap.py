@@ -1,4 +1,4 @@
-"""Java's, librdkafka's and Python's clients that know nothing but kraftd's client listeners."""
+"""Java's, librdkafka's and Python's clients that know only kraftd's client listeners."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_javas_admin_client_reads_and_writes_without_a_broker(served: Served) ->
     def listed() -> bool:
         return expected <= set(tool(bootstrap, "topics", "--list").out.split())
 
-    wait_until(listed, f"{expected} are listed")  # by any node, which may follow a little behind
+    wait_until(listed, f"{expected} are listed")  # by any node, which may follow a little late
     described = tool(bootstrap, "topics", "--describe", "--topic", METADATA_TOPIC).out
     assert "PartitionCount: 1" in described and f"Leader: {served.wait_for_leader()}" in described
     configs = tool(
@@ -116,7 +116,7 @@ def test_kafka_python_produces_consumes_and_administers(served: Served) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics([PythonNewTopic("kafka-python", 1, 1)])
     assert through_kafka_python(served.bootstrap, "kafka-python") == VALUES
-    # It takes what the node that it bootstraps from lists for what the brokers serve.
+    # kafka-python takes the APIs of the node that it bootstraps from for those of the brokers.
     assert "kafka-python" in str(admin.describe_log_dirs())
     assert "kafka-python" in str(admin.list_config_resources())
     assert admin.describe_producers([PythonTopicPartition("kafka-python", 0)])
@@ -141,7 +141,7 @@ def test_aiokafka_produces_in_a_transaction_and_consumes_in_a_group(served: Serv
 
 
 def test_pythons_clients_read_the_metadata_log_of_a_listener_without_brokers(served: Served) -> None:
-    bootstrap, last = served.log_bootstrap, 10  # elsewhere they ask brokers, for they name no topic at first
+    bootstrap, last = served.log_bootstrap, 10  # elsewhere their first Metadata request gets brokers
     consumer = KafkaConsumer(
         METADATA_TOPIC,
         bootstrap_servers=bootstrap.split(","),

@@ -1,4 +1,4 @@
-"""The metadata log as a topic: through leader changes of the quorum, and from an observer of Kafka's own."""
+"""The metadata log as a topic: during leader changes, and at an observer of Kafka's controllers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.kafka.clients.through import VALUES, through_aiokafka, through_kafka_
 
 pytestmark = pytest.mark.kafka
 
-# Truncation would show: the position would be reset, and records be missing.
+# A truncated log resets the position, which is an error here, or loses records.
 SETTINGS = {"group.id": "none", "enable.auto.commit": False, "auto.offset.reset": "error"}
 
 
 def create(bootstrap: str, *names: str) -> None:
-    """Create topics, as often as it takes while leaders come and go."""
+    """Create topics, and repeat it until a leader has created them all."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def created() -> bool:
@@ -51,7 +51,7 @@ def reader(bootstrap: str) -> Consumer:
 
 
 def consume(consumer: Consumer, until_offset: int) -> Iterator[tuple[int, bytes]]:
-    """Offsets and values as they come, up to the record at that offset or behind it."""
+    """Offsets and values in order, up to the record at that offset or the first after it."""
     for _ in range(100_000):
         message = consumer.poll(30)
         assert message is not None, f"nothing came before {until_offset}"
@@ -88,7 +88,7 @@ class JavaReader(Process):
 
 @pytest.fixture
 def java(served: Served, tmp_path: Path) -> Iterator[JavaReader]:
-    """A reader that bootstraps from a listener whose name the broker's has, too."""
+    """A reader that bootstraps from a listener with the name of the broker's listener."""
     one = JavaReader(tmp_path, served.bootstrap)
     one.start()
     yield one
@@ -104,7 +104,7 @@ def test_consumers_lose_and_duplicate_nothing_during_leader_changes(served: Serv
         java.wait_for(seen[-1][0])
         leader = served.wait_for_leader()
         served.controllers[leader].kill()
-        wait_until(lambda gone=leader: served.leader() not in (None, gone), "another leads")  # type: ignore[misc]
+        wait_until(lambda former=leader: served.leader() not in (None, former), "another leads")  # type: ignore[misc]
         served.start_controllers(leader)
     create(bootstrap, *[f"last-{number}" for number in range(20)])
     seen += consume(consumer, served.described().high_watermark - 2)  # type: ignore[union-attr]

@@ -1,9 +1,10 @@
-"""Ordinary clients of a kraftd quorum and its observer, while a seed says what happens to those.
+"""Ordinary clients of a kraftd quorum and its observer, while random events from a seed disturb both.
 
-No committed metadata record is lost or doubled for a consumer. Leader epochs never go back. No client waits
-for longer than its timeouts. A topic made again has its new id. kraftd's commands print what the log has.
+No consumer loses a committed metadata record or gets one twice. Leader epochs never go back. No client waits
+for longer than its timeouts. A topic that is created again has its new id. kraftd's commands print what the
+log has.
 
-KRAFTD_CLIENTS_SEED and KRAFTD_CLIENTS_STEPS try others, and more of them.
+KRAFTD_CLIENTS_SEED and KRAFTD_CLIENTS_STEPS choose other events, and more of them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pytest
 
 from testkit.node import Kind
 from testkit.process import wait_until
-from tests.kafka.clients.agreement import Watcher, assert_commands_agree, assert_watch_told_all
+from tests.kafka.clients.agreement import Watcher, assert_commands_agree, assert_watch_printed_all
 from tests.kafka.clients.listeners import records_on_disk
 from tests.kafka.clients.readers import LogReader
 from tests.kafka.clients.scenario import Scenario, Scene
@@ -32,7 +33,7 @@ STEPS = int(os.environ.get("KRAFTD_CLIENTS_STEPS", "5"))
 
 @contextmanager
 def reading(*readers: LogReader) -> Iterator[None]:
-    """Their threads, for the time of the block."""
+    """Run the readers' threads during the block."""
     for one in readers:
         one.start()
     try:
@@ -43,7 +44,7 @@ def reading(*readers: LogReader) -> Iterator[None]:
 
 
 def assert_read_all(seen: list[tuple[int, bytes]], skipped: list[tuple[int, int]], scene: Scene) -> None:
-    """Each record that the archive has, up to the last that was read, but for what was skipped."""
+    """Check that each of the archive's records was read, up to the last read, except those skipped."""
     archived = records_on_disk(scene.archive, seen[-1][0] + 1)
     left = [one for one in archived if not any(start <= one[0] < end for start, end in skipped)]
     assert seen == left, f"{len(seen)} of {len(left)}"
@@ -65,7 +66,7 @@ def test_clients_survive_a_random_scenario(kind: Kind, tmp_path: Path) -> None:
                 scenario.play(STEPS)
                 clients.wait_for_more()
             end = scene.described().high_watermark  # type: ignore[union-attr]
-            scenario.assert_every_node_tells_the_new_ids()
+            scenario.assert_every_node_has_the_new_ids()
             for one in readers:
                 wait_until(
                     lambda one=one: one.failures or one.position >= end - 2,  # type: ignore[misc]
@@ -73,7 +74,7 @@ def test_clients_survive_a_random_scenario(kind: Kind, tmp_path: Path) -> None:
                 )
             assert [one.failures for one in readers] == [[], []], f"{scenario!r} {readers!r}"
             assert not scenario.hangs, f"{scenario!r}: {scenario.hangs}"
-            assert_watch_told_all(watcher, scene)
+            assert_watch_printed_all(watcher, scene)
             assert_commands_agree(scene, scene.controller.address, random.Random(SEED), sorted(scenario.ids))
             assert_commands_agree(scene, scene.observer.address, random.Random(SEED), sorted(scenario.ids))
         watcher.kill()

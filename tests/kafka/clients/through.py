@@ -11,7 +11,7 @@ VALUES = [f"value-{number}" for number in range(50)]
 
 
 def through_kafka_python(bootstrap: str, topic: str) -> list[str]:
-    """What kafka-python reads of what it has written."""
+    """Write with kafka-python; return what it reads back."""
     producer = KafkaProducer(bootstrap_servers=bootstrap.split(","))
     for value in VALUES:
         producer.send(topic, value.encode())
@@ -31,7 +31,7 @@ def through_kafka_python(bootstrap: str, topic: str) -> list[str]:
 
 
 def through_aiokafka(bootstrap: str, topic: str) -> list[str]:
-    """What aiokafka reads of what it has written in a transaction."""
+    """Write with aiokafka in a transaction; return what it reads back."""
 
     async def through() -> list[str]:
         producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"{topic}-writer")

@@ -1,4 +1,4 @@
-"""Requests that take away what a sequence has left behind."""
+"""Requests that remove what a sequence has left behind."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
 class Start(NamedTuple):
-    """What a formatted cluster begins with: the levels of its features, and configs.
+    """The features, levels and configs of a newly formatted cluster.
 
-    Topics are part of it where none can be deleted.
+    Where topics cannot be deleted, they stay as well.
     """
 
     features: Mapping[str, int]
@@ -42,7 +42,7 @@ class Start(NamedTuple):
 
 
 def start_of(image: Image, *, keeps_topics: bool = False) -> Start:
-    """The start that an image shows to which nothing was added yet."""
+    """The start that an image shows before any sequence has changed it."""
     return Start(dict(image.features), _configured(image), keeps_topics)
 
 
@@ -52,7 +52,7 @@ def _configured(image: Image) -> dict[ConfigResource, dict[str, str]]:
 
 def left_in(image: Image, start: Start) -> list[str]:
     """What an image holds besides the start, other controllers and producer ids."""
-    held: dict[str, Any] = {
+    remaining: dict[str, Any] = {
         "topics": {} if start.keeps_topics else image.topics,
         "brokers": image.brokers,
         "acls": image.acls,
@@ -62,11 +62,11 @@ def left_in(image: Image, start: Start) -> list[str]:
         "configs": {} if _configured(image) == start.configs else _configured(image),
         "features": {} if image.features == start.features else image.features,
     }
-    return [f"{name}: {dict(each)}" for name, each in held.items() if each]
+    return [f"{name}: {dict(each)}" for name, each in remaining.items() if each]
 
 
 def departures(image: Image, start: Start, cluster_id: str) -> Iterator[Step]:
-    """Steps after which nothing is left; the caller keeps the image current."""
+    """Steps that remove everything but the start; the caller keeps the image current."""
     for broker_id in _gone_with_configs(image):
         yield admin(registration(broker_id, cluster_id))
     if image.features != start.features:
@@ -74,7 +74,7 @@ def departures(image: Image, start: Start, cluster_id: str) -> Iterator[Step]:
     if image.topics and not start.keeps_topics:
         states = [delete_topics_request.DeleteTopicState(None, topic_id) for topic_id in image.topics]
         yield admin(delete_topics_request.DeleteTopicsRequest(states, (), 30000))
-    if _configured(image) != start.configs:  # those of a broker go as long as it is there
+    if _configured(image) != start.configs:  # a broker's configs can be deleted only while it is registered
         yield admin(_configs(_configured(image), start.configs))
     for broker_id in list(image.brokers):
         yield admin(UnregisterBrokerRequest(broker_id))
@@ -86,7 +86,7 @@ def departures(image: Image, start: Start, cluster_id: str) -> Iterator[Step]:
         yield admin(_configs(_configured(image), start.configs))
     if image.quotas:
         yield admin(_quotas(image))
-    for _ in (256, 512):  # a request names a user once
+    for _ in (256, 512):  # a request may name a user only once
         if image.scram:
             yield admin(_scram(image))
     for token_id, token in list(image.delegation_tokens.items()):
@@ -95,13 +95,13 @@ def departures(image: Image, start: Start, cluster_id: str) -> Iterator[Step]:
 
 
 def _gone_with_configs(image: Image) -> list[int]:
-    """Brokers that were unregistered, whose configs only a registered one can lose."""
+    """Unregistered brokers that still have configs: only a registered broker's configs can be deleted."""
     named = [int(name) for type, name in _configured(image) if type == _BROKER and name]
     return [one for one in named if one not in image.brokers and one not in image.controllers]
 
 
 def _controllers(image: Image) -> Iterator[Step]:
-    """Other controllers register again, as ones that allow all levels."""
+    """Let other controllers register again with support for all levels."""
     m = controller_registration_request
     features = [m.Feature(name, *span) for name, span in supported_features().items()]
     listeners = [m.Listener("CONTROLLER", "localhost", 9999, 0)]
@@ -140,8 +140,8 @@ def _quotas(image: Image) -> Message:
     m = alter_client_quotas_request
     return m.AlterClientQuotasRequest(
         [
-            m.EntryData([m.EntityData(*pair) for pair in entity], [m.OpData(key, 0.0, True) for key in held])
-            for entity, held in image.quotas.items()
+            m.EntryData([m.EntityData(*pair) for pair in entity], [m.OpData(key, 0.0, True) for key in keys])
+            for entity, keys in image.quotas.items()
         ]
     )
 

@@ -1,4 +1,4 @@
-"""The deliberate differences that sequences meet: each has its line in docs/divergence.md."""
+"""The deliberate differences that sequences find: each has its line in docs/divergence.md."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
-Applies = Callable[[int, Any, Any], bool]  # to an API key and the answers of Kafka and of kraftd
+Applies = Callable[[int, Any, Any], bool]  # of an API key, Kafka's answer and kraftd's
 _LISTED_ONLY = (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.DESCRIBE_DELEGATION_TOKEN)
 
 
 class Divergence(NamedTuple):
-    """A difference with the words, in bold, that its line of docs/divergence.md begins with."""
+    """A difference, with the bold words at the beginning of its line in docs/divergence.md."""
 
     title: str
     applies: Applies
@@ -38,5 +38,5 @@ DIVERGENCES = (
 
 
 def divergence_of(key: int, kafka: Any, kraftd: Any) -> Divergence | None:
-    """The deliberate difference that these two answers show, None if it is none."""
+    """The deliberate difference between these two answers, or None."""
     return next((one for one in DIVERGENCES if one.applies(key, kafka, kraftd)), None)

@@ -1,4 +1,4 @@
-"""Brings two controllers whose logs have parted to the same state at the same offset."""
+"""Brings two controllers whose logs differ to the same state at the same offset."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _BROKER_ID = 0
 
 
 def level(pair: SecuredPair, images: Sequence[Image], start: Start) -> None:
-    """Empty both, and let the one that is behind write until both logs end at one offset.
+    """Empty both, and let the shorter log grow until both end at one offset.
 
-    AssertionError when that does not help.
+    AssertionError if they then do not.
     """
     sides = list(zip(pair.sides, images, strict=True))
     for side, image in sides:
         for step in departures(image, start, pair.cluster_id):
-            _take(side, image, step)
+            _send(side, image, step)
         assert not left_in(image, start), f"{side!r} keeps {left_in(image, start)}"
     goal = max(image.next_producer_id for image in images)
     for side, image in sides:
         _allocate(side, image, goal, pair.cluster_id)
     ends = [side.next_offset for side in pair.sides]
-    end = max(ends) + 2 * (abs(ends[0] - ends[1]) == 1)  # a single record always leaves something
+    end = max(ends) + 2 * (abs(ends[0] - ends[1]) == 1)  # no request writes one record and keeps the state
     for side, image in sides:
         _write_up_to(end, side, image)
     ends = [side.next_offset for side in pair.sides]
@@ -42,7 +42,7 @@ def level(pair: SecuredPair, images: Sequence[Image], start: Start) -> None:
         side.forget_ids()
 
 
-def _take(side: SecuredSide, image: Image, step: Step) -> None:
+def _send(side: SecuredSide, image: Image, step: Step) -> None:
     side.send(step)
     side.receive(step)
     for offset, epoch, message in side.read_log().records:
@@ -50,29 +50,29 @@ def _take(side: SecuredSide, image: Image, step: Step) -> None:
 
 
 def _allocate(side: SecuredSide, image: Image, goal: int, cluster_id: str) -> None:
-    """Hand out producer ids up to the goal, to a broker that comes and goes."""
+    """Allocate producer ids up to the goal, to a broker that is registered for this only."""
     if image.next_producer_id >= goal:
         return
-    _take(side, image, admin(registration(_BROKER_ID, cluster_id)))
+    _send(side, image, admin(registration(_BROKER_ID, cluster_id)))
     while image.next_producer_id < goal:
         request = AllocateProducerIdsRequest(_BROKER_ID, image.brokers[_BROKER_ID].epoch)
-        _take(side, image, admin(request))
-    _take(side, image, admin(UnregisterBrokerRequest(_BROKER_ID)))
+        _send(side, image, admin(request))
+    _send(side, image, admin(UnregisterBrokerRequest(_BROKER_ID)))
 
 
 def _write_up_to(end: int, side: SecuredSide, image: Image) -> None:
-    """Write records that leave nothing behind until the log ends there: at least two."""
+    """Write records that leave the state as it was, at least two, until the log ends there."""
     missing = end - side.next_offset
     if missing == 0:
         return
-    _take(side, image, admin(_config("1")))
+    _send(side, image, admin(_config("1")))
     for number in range(2, missing % 2 + 2):
-        _take(side, image, admin(_config(str(number))))
-    _take(side, image, admin(_config(None)))
+        _send(side, image, admin(_config(str(number))))
+    _send(side, image, admin(_config(None)))
     while (missing := end - side.next_offset) > 0:
-        _take(side, image, admin(_acls(min(_MOST_AT_ONCE, missing // 2))))
+        _send(side, image, admin(_acls(min(_MOST_AT_ONCE, missing // 2))))
         every = delete_acls_request.DeleteAclsFilter(*ANY_ACL)
-        _take(side, image, admin(delete_acls_request.DeleteAclsRequest([every])))
+        _send(side, image, admin(delete_acls_request.DeleteAclsRequest([every])))
 
 
 def _config(value: str | None) -> Message:

@@ -1,4 +1,4 @@
-"""docs/conformance.md, written from what sequences have seen."""
+"""Writes docs/conformance.md from the answers to sequences."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _KNOWN = re.compile(r"(\w+): ([^;]+)")
 
 
 def summary(seen: Seen) -> str:
-    """What all runs of the page played, and whether all was alike, in a line."""
+    """One line: what all runs of the page played, and whether all answers were alike."""
     found = f"{seen.different.total():,} answers that differ" if seen.different else _NO_DIFFERENCE
     return f"{seen.sequences:,} sequences of {seen.steps:,} requests: {found}."
 
 
 def read(text: str) -> Seen:
-    """What a page says that was seen, so that the next run adds to it."""
+    """Read a page's counts, so that the next run adds to them."""
     seen = Seen()
     counts = _COUNTS.search(text)
     assert counts, "the page does not say how many sequences were played"
@@ -74,7 +74,7 @@ def read(text: str) -> Seen:
                 if name in wrong:
                     seen.different[cell] = number
                 elif name in known:
-                    seen.argued[cell, known[name]] = number
+                    seen.deliberate[cell, known[name]] = number
                 else:
                     seen.same[cell] = number
     return seen
@@ -85,13 +85,13 @@ def _code(name: str) -> int | str:
 
 
 def page(seen: Seen, summary: str) -> str:
-    """The whole page; `summary` says what was played."""
+    """The whole page; `summary` is the line about what was played."""
     return _HEAD + summary + "\n" + "".join(_divergences(seen)) + _TABLE + "".join(_rows(seen))
 
 
 def _divergences(seen: Seen) -> Iterator[str]:
     counts: dict[str, int] = defaultdict(int)
-    for (_, title), count in seen.argued.items():
+    for (_, title), count in seen.deliberate.items():
         counts[title] += count
     if counts:
         yield _ARGUED
@@ -99,21 +99,21 @@ def _divergences(seen: Seen) -> Iterator[str]:
 
 
 def _rows(seen: Seen) -> Iterator[str]:
-    argued = dict(list(seen.argued))
+    deliberate = dict(list(seen.deliberate))
     totals: dict[Cell, int] = defaultdict(int)
     for counter in (seen.same, seen.different):
         for cell, count in counter.items():
             totals[cell] += count
-    for (cell, _), count in seen.argued.items():
+    for (cell, _), count in seen.deliberate.items():
         totals[cell] += count
     for api, version in sorted({(cell.api, cell.version) for cell in totals}):
         cells = {cell: count for cell, count in totals.items() if cell[:2] == (api, version)}
         direct, enveloped = (
-            _codes((cell.code, count) for cell, count in cells.items() if cell.enveloped is wanted)
-            for wanted in (False, True)
+            _codes((cell.code, count) for cell, count in cells.items() if cell.enveloped is is_enveloped)
+            for is_enveloped in (False, True)
         )
         wrong = sorted({_name(cell.code) for cell in cells if cell in seen.different})
-        known = sorted({f"{_name(cell.code)}: {argued[cell]}" for cell in cells if cell in argued})
+        known = sorted({f"{_name(cell.code)}: {deliberate[cell]}" for cell in cells if cell in deliberate})
         verdict = "; ".join([*(f"**another answer** to {one}" for one in wrong), *known]) or "the same"
         yield f"| {api_name(api)} ({api}) | {version} | {direct} | {enveloped} | {verdict} |\n"
 

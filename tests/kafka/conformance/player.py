@@ -20,7 +20,7 @@ from tests.kafka.conformance.sides import SecuredPair, Step
 from tests.kafka.differential.difference import difference
 from tests.kafka.differential.pair import LogPart
 
-_VIEW_CHANCE = 0.3  # of a look at the state behind a step that changed it
+_VIEW_CHANCE = 0.3  # of comparing the state after a step that changed it
 
 
 class Parted(AssertionError):
@@ -28,7 +28,7 @@ class Parted(AssertionError):
 
 
 class Player:
-    """A pair of controllers, and what the log of each amounts to."""
+    """A pair of controllers, and the image of each one's log."""
 
     def __init__(self, pair: SecuredPair) -> None:
         self.pair, self.seen = pair, Seen()
@@ -42,10 +42,10 @@ class Player:
         return f"<Player of {self.pair!r}>"
 
     def play(self, seed: int, steps: int, *, tidy: bool = True) -> list[str]:
-        """One sequence; with `tidy` the state is afterwards as it was before. Returns what differed.
+        """Play one sequence; with `tidy`, restore the state before it. Return the differences.
 
-        Raises GaveUp when Kafka's controller gives up its leadership. Where the logs part, the sequence is
-        left, and both sides are brought to the same state, or left to themselves if topics stay.
+        Raises GaveUp if Kafka's controller gives up its leadership. If the logs differ, the sequence ends,
+        and both sides are brought to the same state. If topics cannot be deleted, the pair is spent instead.
         """
         self._found = []
         try:
@@ -67,11 +67,11 @@ class Player:
         dice = Steps(seed, self.images[0], self.pair.cluster_id)
         dice.begins_at = dice.log_end = self.pair.apache.next_offset
         for number, step in enumerate(self._steps(dice, steps, tidy=tidy)):
-            changed = self._take(seed, number, step, dice)
+            changed = self._play_step(seed, number, step, dice)
             if changed and dice.odds(_VIEW_CHANCE):
-                self._take(seed, number, dice.one(self._views(dice)), dice)
+                self._play_step(seed, number, dice.one(self._views(dice)), dice)
         for step in self._views(dice):
-            self._take(seed, steps, step, dice)
+            self._play_step(seed, steps, step, dice)
 
     def _steps(self, dice: Steps, steps: int, *, tidy: bool) -> Iterator[Step]:
         yield from dice.arrivals()
@@ -81,7 +81,7 @@ class Player:
             yield from departures(dice.image, self.start, self.pair.cluster_id)
 
     def _views(self, dice: Steps) -> tuple[Step, ...]:
-        """How the other APIs show the state."""
+        """Requests whose answers show the state."""
         topics = [topic.name for topic in dice.image.topics.values()]
         resources = [
             *((2, name) for name in dice.some(topics, 2)),
@@ -97,9 +97,9 @@ class Player:
             admin(ApiVersionsRequest("conformance", "1")),
         )
 
-    def _take(self, seed: int, number: int, step: Step, dice: Steps) -> bool:
-        """Take a step on both. Returns whether it changed anything."""
-        (kafka, kraftd), parts = self.pair.take(step)
+    def _play_step(self, seed: int, number: int, step: Step, dice: Steps) -> bool:
+        """Play a step on both. Return whether it changed the state."""
+        (kafka, kraftd), parts = self.pair.play(step)
         self._read(parts)
         place = f"seed {seed} step {number}"
         if parts[0].batches != parts[1].batches:
@@ -107,13 +107,13 @@ class Player:
             raise Parted(f"{place}: other records after {step}\n{shown}")
         dice.batch_starts = [dice.begins_at, *self._starts]
         dice.log_end = self.pair.apache.next_offset
-        argued = self.seen.note(step, kafka, kraftd)
-        if kafka != kraftd and argued is None:
+        divergence = self.seen.note(step, kafka, kraftd)
+        if kafka != kraftd and divergence is None:
             self._found.append(f"{place}: another answer to {step}\n{difference(kafka, kraftd)}")
         return bool(parts[0].records)
 
     def _knows_the_start(self) -> bool:
-        """Read on. Return whether both logs, with their first records, end at one offset."""
+        """Read both logs. Return whether they have their first records and end at one offset."""
         self._read([side.read_log() for side in self.pair.sides])
         ends = {side.next_offset for side in self.pair.sides}
         return len(ends) == 1 and all(image.features for image in self.images)

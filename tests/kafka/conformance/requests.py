@@ -1,4 +1,4 @@
-"""Steps of a sequence: random requests of several principals, valid, at boundaries, bent and in conflict."""
+"""Steps of a sequence: requests of several principals, valid, at boundaries, malformed, conflicting."""
 
 from __future__ import annotations
 
@@ -76,11 +76,13 @@ class Steps(ValidButOne):
     # -- what a sequence begins with
 
     def arrivals(self) -> Iterator[Step]:
-        """Brokers that register and are unfenced, and permissions of those who are no super users."""
+        """Brokers register and are unfenced; ordinary users get permissions."""
         for broker_id in self.random.sample(BROKERS, self.random.randint(1, len(BROKERS))):
             yield admin(registration(broker_id, self.cluster_id))
-            heard = BrokerHeartbeatRequest(broker_id, self.image.brokers[broker_id].epoch, self.log_end - 1)
-            yield admin(heard)
+            heartbeat = BrokerHeartbeatRequest(
+                broker_id, self.image.brokers[broker_id].epoch, self.log_end - 1
+            )
+            yield admin(heartbeat)
         for _ in range(self.random.randint(0, 2)):
             yield admin(self._permissions())
         if self.odds(_THROTTLED):
@@ -91,7 +93,8 @@ class Steps(ValidButOne):
     def _throttled(self) -> Iterator[Step]:
         """Forwarded requests beyond a mutation quota that time does not refill.
 
-        Once Kafka's controller knows ACLs that were made after the quota, it knows the quota.
+        Once Kafka's controller has published ACLs that were created after the quota, it has published the
+        quota.
         """
         m = alter_client_quotas_request
         quota = m.OpData("controller_mutation_rate", 1e-3, False)
@@ -102,7 +105,7 @@ class Steps(ValidButOne):
             yield admin(envelope(ADMIN, make(), self.one((0, 1, 2))))
 
     def _life_of_a_token(self) -> Iterator[Step]:
-        """A token, and what its owner, and now and then another user, wants of it, early or too late."""
+        """A token, and requests to renew or expire it: by its owner or another user, early or too late."""
         owner = self.one(PRINCIPALS)
         life = self.one((-1, 24 * _HOUR_MS, BRIEF_MS))
         renewers = [CreatableRenewers("User", self.one(PRINCIPALS))] * self.one((0, 1))
@@ -110,8 +113,8 @@ class Steps(ValidButOne):
         yield Step(owner, CreateDelegationTokenRequest("", "", renewers, life), self.one((2, 3)))
         for hmac in map(self._hmac, self.image.delegation_tokens.keys() - known):
             for _ in range(self.one((1, 2, 3))):
-                asked = self.one((self._renewal, self._expiry))(hmac)
-                yield Step(self.one((owner, owner, owner, *PRINCIPALS)), asked, self.one((1, 2)))
+                request = self.one((self._renewal, self._expiry))(hmac)
+                yield Step(self.one((owner, owner, owner, *PRINCIPALS)), request, self.one((1, 2)))
 
     def _permissions(self) -> Message:
         m = create_acls_request
@@ -138,7 +141,7 @@ class Steps(ValidButOne):
     # -- a step
 
     def step(self) -> Step:
-        """The next one; some in an Envelope, some cut short."""
+        """The next step; some requests are in an Envelope, some are cut short."""
         kind = self._first or self.one(self.WEIGHTED)
         self._first = None
         request, version = self.next(kind)
@@ -147,10 +150,10 @@ class Steps(ValidButOne):
             return Step(principal, request, version, cut=self.random.randint(1, 12))
         return Step(principal, request, version)
 
-    # -- requests that the unsecured controllers are not asked
+    # -- requests that only secured controllers get
 
     def token(self) -> Message:
-        """Create, renew and expire: a life ends at once, or not while the sequence lasts."""
+        """Create, renew or expire a token: it expires at once or not within the sequence."""
         hmacs = [self._hmac(one) for one in self.image.delegation_tokens]
         if self.odds(0.6 if not hmacs else 0.3):
             renewers = [
@@ -175,12 +178,12 @@ class Steps(ValidButOne):
         return ExpireDelegationTokenRequest(hmac, self.one((-1, _HOUR_MS, BRIEF_MS, 0, 2**62)))
 
     def by_token(self) -> Message:
-        """Forwarded for a user that has logged in with a token."""
+        """Forwarded for a user that logged in with a token."""
         make = self.one((self.token, self.token, self.wide_topic, self.configured))
         return envelope(self.one(self.forwarded), make(), by_token=True)
 
     def update_features(self) -> Message:
-        """metadata.version goes up on trial only: after that a controller registers again by itself."""
+        """Upgrades of metadata.version are only validated: a real one makes a controller register again."""
         request = super().update_features()
         assert isinstance(request, UpdateFeaturesRequest)
         upgrades = any(one.feature == METADATA_VERSION for one in request.feature_updates)
@@ -188,8 +191,11 @@ class Steps(ValidButOne):
         return request
 
     def heartbeat(self) -> Message:
-        """Without directories that go offline: Kafka's controller may look for partitions of topics that an
-        earlier sequence deleted, and then gives up its leadership."""
+        """Without offline directories.
+
+        Kafka's controller may search these for partitions of topics that an earlier sequence deleted, and
+        then gives up its leadership.
+        """
         request = super().heartbeat()
         assert isinstance(request, BrokerHeartbeatRequest)
         request.offline_log_dirs = ()
@@ -217,16 +223,16 @@ class Steps(ValidButOne):
         sasl,
         *_FITTING,
     )
-    KINDS = tuple(dict.fromkeys(WEIGHTED))  # each begins a sequence in turn, so that every one has its day
+    KINDS = tuple(dict.fromkeys(WEIGHTED))  # each sequence begins with the next kind
 
 
 def admin(request: Message) -> Step:
-    """The step of the super user with that request in its newest version."""
+    """The super user's step with that request in its newest version."""
     return Step(ADMIN, request, valid_versions(api_key(request))[1])
 
 
 def registration(broker_id: int, cluster_id: str) -> Message:
-    """How a broker of the cluster registers for the first time."""
+    """The first registration of a broker of the cluster."""
     m = broker_registration_request
     return m.BrokerRegistrationRequest(
         broker_id,

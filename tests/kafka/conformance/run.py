@@ -1,4 +1,4 @@
-"""Many sequences on pairs of controllers, and what they found."""
+"""Many sequences on pairs of controllers, and the differences that they found."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tests.kafka.conformance.sides import origin_of, started_pair
 from tests.kafka.conformance.snapshots import snapshot_difference
 from tests.kafka.differential.pair import GaveUp
 
-SEQUENCES_A_BLOCK = 250  # those that are played on a pair of one origin
+SEQUENCES_A_BLOCK = 250  # played on pairs of one origin
 _FAULT, _FAULT_LENGTH = "Encountered quorum controller fault", 600
-PLAYS = 3  # of a sequence that finds something
+PLAYS = 3  # of a sequence with differences
 
 
 def _fault(player: Player) -> str:
-    """What Kafka's controller logs of the fault at which it gave up its leadership."""
+    """The fault in the log of Kafka's controller at which it gave up its leadership."""
     text = player.pair.apache.controller.log_text()
     return text[text.rfind(_FAULT) :][:_FAULT_LENGTH]
 
 
 class Run:
-    """Sequences of as many drawn steps; differences are passed to `report` and kept.
+    """Sequences of this many random steps; differences are passed to `report` and kept.
 
-    A sequence with a difference is played again: Kafka's controller answers some requests, of tokens above
-    all, from what its log said a moment ago. What does not repeat is counted only.
+    A sequence with a difference is played again: Kafka's controller answers some requests, mostly about
+    tokens, from a slightly older state. A difference that does not repeat is only counted.
     """
 
     def __init__(self, steps: int, report: Callable[[str], None]) -> None:
@@ -41,7 +41,7 @@ class Run:
         return f"<Run: {self.summary()}>"
 
     def play(self, home: Path, seeds: Iterable[int]) -> None:
-        """A sequence for each of the seeds, on as many pairs as it takes."""
+        """Play a sequence for each seed, on as many pairs as that needs."""
         left = iter(seeds)
         seed = next(left, None)
         number = 0
@@ -55,21 +55,21 @@ class Run:
                     self._compare_images(player, number)
 
     def _play_block(self, player: Player, seed: int, left: Iterator[int]) -> int | None:
-        """Sequences until another pair is needed. Returns the next seed, None if all were used."""
+        """Play sequences until another pair is needed. Return the next seed, or None if all were played."""
         block = seed // SEQUENCES_A_BLOCK
         following: int | None = seed
         while following is not None and following // SEQUENCES_A_BLOCK == block and not player.pair.is_spent:
             try:
                 self._play(player, following)
-            except GaveUp as who:
-                self.gave_up.append(f"{who}'s controller at seed {following}: {_fault(player)}")
+            except GaveUp as error:
+                self.gave_up.append(f"{error}'s controller at seed {following}: {_fault(player)}")
                 self.report(f"gave up its leadership: {self.gave_up[-1]}")
                 player.pair.is_spent = True
             following = next(left, None)
         return following
 
     def _play(self, player: Player, seed: int) -> None:
-        """Play a sequence, and again while it finds anything."""
+        """Play a sequence, and repeat it while it finds differences."""
         first: list[str] = []
         found: list[str] = []
         for _ in range(PLAYS):
@@ -89,7 +89,7 @@ class Run:
             self._note(difference)
 
     def _compare_images(self, player: Player, number: int) -> None:
-        """Play a sequence that takes nothing away, and compare the snapshots that both make then."""
+        """Play a sequence without removing its traces, and compare the snapshots that both then make."""
         for difference in (*player.play(-number, 3 * self.steps, tidy=False), snapshot_difference(player)):
             self._note(difference)
         self.images += 1
@@ -100,7 +100,7 @@ class Run:
             self.report(difference)
 
     def summary(self) -> str:
-        """What was played and found, in a line."""
+        """One line: what was played and found."""
         return (
             f"{self.seen.sequences:,} sequences of {self.seen.steps:,} requests, {self.images} images: "
             f"{len(self.differences)} differences, {len(self.not_repeated)} not repeated, "

@@ -1,4 +1,4 @@
-"""What sequences have met: of each API and version, the error codes of Kafka's answers and kraftd's."""
+"""Counts of the error codes in Kafka's and kraftd's answers, by API and version."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from testkit.client import api_key
 from tests.kafka.conformance.divergences import Divergence, divergence_of
 from tests.kafka.conformance.sides import Step
 
-CLOSED = "closed"  # in place of a code: the connection ended, or nothing came
+CLOSED = "closed"  # in place of a code: the connection was closed, or no answer came in time
 
 
 class Cell(NamedTuple):
-    """What is counted by itself; `code` is one of Kafka's answer."""
+    """What is counted separately; `code` is an error code of Kafka's answer."""
 
     api: int
     version: int
@@ -27,13 +27,13 @@ class Cell(NamedTuple):
 
 
 class Seen:
-    """Counts of answers."""
+    """Counts of answers that are the same, differ deliberately, or differ."""
 
     def __init__(self) -> None:
         self.steps = 0
         self.sequences = 0
         self.same: Counter[Cell] = Counter()
-        self.argued: Counter[tuple[Cell, str]] = Counter()
+        self.deliberate: Counter[tuple[Cell, str]] = Counter()
         self.different: Counter[Cell] = Counter()
 
     def __repr__(self) -> str:
@@ -42,7 +42,8 @@ class Seen:
     def note(self, step: Step, kafka: Any, kraftd: Any) -> Divergence | None:
         """Count both answers to a step.
 
-        Returns the deliberate difference between them. AssertionError for one that is not."""
+        Returns the deliberate difference between them, or None if they are the same or differ otherwise.
+        """
         self.steps += 1
         request = step.request
         api, version, enveloped = api_key(request), step.version, False
@@ -53,34 +54,34 @@ class Seen:
             kafka = kafka["carried"]
             kraftd = kraftd.get("carried", kraftd) if isinstance(kraftd, dict) else kraftd
         same = kafka == kraftd
-        argued = None if same else divergence_of(api, kafka, kraftd)
+        divergence = None if same else divergence_of(api, kafka, kraftd)
         for code in codes_of(kafka):
-            self._count(Cell(api, version, enveloped, code), same, argued)
-        return argued
+            self._count(Cell(api, version, enveloped, code), same, divergence)
+        return divergence
 
-    def _count(self, cell: Cell, same: bool, argued: Divergence | None) -> None:
+    def _count(self, cell: Cell, same: bool, divergence: Divergence | None) -> None:
         if same:
             self.same[cell] += 1
-        elif argued is not None:
-            self.argued[cell, argued.title] += 1
+        elif divergence is not None:
+            self.deliberate[cell, divergence.title] += 1
         else:
             self.different[cell] += 1
 
-    def argued_cells(self) -> set[Cell]:
-        """Where deliberate differences were met."""
-        return {cell for cell, _ in self.argued}
+    def deliberate_cells(self) -> set[Cell]:
+        """The cells with deliberate differences."""
+        return {cell for cell, _ in self.deliberate}
 
     def add(self, other: Seen) -> None:
-        """Count what another has counted."""
+        """Add another's counts to these."""
         self.steps += other.steps
         self.sequences += other.sequences
         self.same.update(other.same)
-        self.argued.update(other.argued)
+        self.deliberate.update(other.deliberate)
         self.different.update(other.different)
 
 
 def carried_api(request: Any, view: Any) -> tuple[int, int] | None:
-    """The API and version that an Envelope carried, if it was opened."""
+    """API and version of the request in an Envelope, if the controller opened it."""
     if not isinstance(request, EnvelopeRequest) or not isinstance(view, dict) or "carried" not in view:
         return None
     try:
@@ -91,7 +92,7 @@ def carried_api(request: Any, view: Any) -> tuple[int, int] | None:
 
 
 def codes_of(view: Any) -> set[int | str]:
-    """All error codes of an answer; NONE where it says none."""
+    """All error codes of an answer; NONE if it has none."""
     if isinstance(view, str):
         return {CLOSED}
     return set(_codes(view)) or {0}

@@ -1,6 +1,6 @@
-"""Waits until Kafka's controller knows what its log says.
+"""Waits until Kafka's controller has applied what its log holds.
 
-It takes ACLs and tokens from its log by another thread, which may be behind the answer to their creation.
+Another thread applies ACLs and tokens from the log, maybe only after their creation was answered.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from testkit.client import Client, api_key
 from testkit.process import wait_until
 
 ANY_ACL = (1, None, 1, None, None, 1, 1)
-FORWARDED = "forwarded"  # the client id of what Envelopes carry
+FORWARDED = "forwarded"  # the client id of requests in Envelopes
 _PATIENCE_S = 30
 _SOON_MS = 1_000
 
 
 class Settling:
-    """What one controller should know by now."""
+    """The ACLs and tokens that one controller should have applied by now."""
 
     def __init__(self) -> None:
         self.acl_count = 0
@@ -41,7 +41,7 @@ class Settling:
         return f"<Settling, {self.acl_count} ACLs>"
 
     def wait(self, client: Client, records: Iterable[Message], hmacs: dict[str, bytes]) -> None:
-        """Wait until what the records say is known; `hmacs` are those of tokens by their ids."""
+        """Wait until the controller has applied these records; `hmacs` are those of tokens by their ids."""
         before, tokens = self.acl_count, dict[str, int]()
         for record in records:
             match record:
@@ -68,7 +68,7 @@ class Settling:
         return sum(len(resource.acls) for resource in answer.resources) == self.acl_count
 
     def _wait_for_token(self, client: Client, hmac: bytes, refusal: int) -> None:
-        """A user who may not renew it tries to: the refusal tells what is known of it."""
+        """Renew it without the right to: the error shows whether the controller has applied the token."""
         request = envelope("nobody", RenewDelegationTokenRequest(hmac, 1))
 
         def known() -> bool:
@@ -81,7 +81,7 @@ class Settling:
 
 
 def envelope(name: str, request: Message, older: int = 0, *, by_token: bool = False) -> EnvelopeRequest:
-    """The request as a broker forwards it for a user, in its newest version, or one that much older.
+    """The request as a broker forwards it for a user, in its newest version, or that many versions older.
 
     The user has logged in at the broker `by_token`, or with a password.
     """

@@ -1,4 +1,4 @@
-"""The two controllers behind SASL and the StandardAuthorizer, with a connection of each principal to each."""
+"""The two controllers with SASL and the StandardAuthorizer, and a connection of each principal to each."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from tests.security.secured_daemon import PLAIN_MODULE, SCRAM_MODULE
 
 ADMIN = "admin"  # the super user
 PRINCIPALS = (ADMIN, "alice", "bob")
-_CONTROLLER = "controller"  # whom a controller logs in as
+_CONTROLLER = "controller"  # the user as which a controller logs in
 _OF_LISTENER = "listener.name.controller."
 _TOKEN_KEY = "the key of all tokens"
 _TOKEN_TIMES = ("issueTimestamp", "expirationTimestamp", "maxTimestamp", "expiryTimestamp")
 _TEN_MINUTES_MS = 600_000
-# What Kafka's controller answers from an image that another thread publishes, a moment after the commit.
+# APIs that Kafka's controller answers from an image that another thread publishes shortly after the commit.
 _PUBLISHED = frozenset({ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_CLUSTER})
 _PATIENCE_S = 2
-# Where a replica without a common epoch begins: at a snapshot, which both make by time, or without one here.
+# The diverging epoch of a replica without a common epoch. Depending on snapshots, an answer has it or not.
 _BEGINNING = {"epoch": 0, "endOffset": 0}
 _A_SNAPSHOT = "a snapshot"
 _FIRST_DYNAMIC = 21  # 3.9-IV0, which knows kraft.version 1
 SNAPSHOT_INTERVAL_MS = 2_000
-NEWEST_SNAPSHOT = SnapshotId(2**62, 1)  # stands for the newest one of each side
+NEWEST_SNAPSHOT = SnapshotId(2**62, 1)  # stands for each side's newest snapshot
 _LEARNT_S = 0.5
-BRIEF_MS = 5  # a token's life is over before the next request if it is no longer
+BRIEF_MS = 5  # such a token has expired before the next request
 DELETES_TOPICS = "delete.topic.enable"
 
 
@@ -61,17 +61,17 @@ def secured_properties() -> dict[str, object]:
         "super.users": f"User:{ADMIN};User:{_CONTROLLER}",
         "delegation.token.secret.key": _TOKEN_KEY,
         "metadata.log.max.snapshot.interval.ms": SNAPSHOT_INTERVAL_MS,
-        "controller.quorum.append.linger.ms": 0,  # else each write of Kafka's waits for 25 ms
+        "controller.quorum.append.linger.ms": 0,  # otherwise Kafka delays each write by 25 ms
     }
 
 
 def shared_hmac(number: int) -> bytes:
-    """What stands on both sides for the HMAC of a token, by its number."""
+    """The HMAC that stands for that of token `number` on both sides."""
     return b"hmac" + bytes(56) + number.to_bytes(4, "big")
 
 
 class Step(NamedTuple):
-    """One request of a principal; what was cut off its end, and what came behind it."""
+    """One request of a principal, without its last `cut` bytes, followed by the `added` ones."""
 
     principal: str
     request: Message
@@ -80,22 +80,22 @@ class Step(NamedTuple):
     added: bytes = b""
 
     def __str__(self) -> str:
-        bent = f" without its last {self.cut} bytes" if self.cut else ""
-        bent += f" and {self.added!r} behind it" if self.added else ""
-        return f"{self.principal}: v{self.version} {self.request!r}{bent}"
+        damage = f" without its last {self.cut} bytes" if self.cut else ""
+        damage += f" and {self.added!r} behind it" if self.added else ""
+        return f"{self.principal}: v{self.version} {self.request!r}{damage}"
 
 
 class SecuredSide(Side):
-    """Asked as several principals."""
+    """A side that several principals ask."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.clients: dict[str, Client] = {}
         self.token_count = 0
-        self._hmacs: dict[str, bytes] = {}  # of tokens, by the ids that both sides share
+        self._hmacs: dict[str, bytes] = {}  # HMACs of tokens, by the ids that both sides share
         self._settling = Settling()
         self.newest_snapshot: OffsetAndEpoch | None = None
-        self.next_offset = 1  # a fetch from 0 is answered with the snapshot, once there is one
+        self.next_offset = 1  # a fetch from 0 gets the snapshot's id once there is a snapshot
 
     @property
     def client(self) -> Client:
@@ -118,7 +118,7 @@ class SecuredSide(Side):
         self.clients.clear()
 
     def send(self, step: Step) -> None:
-        """Write the request, with its ids translated."""
+        """Send the request with its ids translated."""
         client = self.connection(step.principal)
         client.correlation_id += 1
         request = self.translated(step.request)
@@ -130,7 +130,7 @@ class SecuredSide(Side):
         client.socket.sendall(len(body).to_bytes(4, "big") + body)
 
     def receive(self, step: Step) -> Message | str:
-        """The answer to what was sent, or the error if there is none."""
+        """The answer to the sent request, or the error if there is none."""
         client = self.connection(step.principal)
         try:
             _, answer = parse_response(api_key(step.request), step.version, client.receive_frame())
@@ -140,7 +140,7 @@ class SecuredSide(Side):
         return answer
 
     def read_log(self) -> LogPart:
-        """What is new in the log, once the controller knows it."""
+        """The new part of the log, once the controller has applied it."""
         part = super().read_log()
         if part.records and self.controller.kind == "apache":
             self._settling.wait(self.client, (message for _, _, message in part.records), self._hmacs)
@@ -156,33 +156,33 @@ class SecuredSide(Side):
             self.token_count += 1
 
     def translated(self, request: Message) -> Message:
-        """The request with what is this side's own: its ids, and its newest snapshot."""
-        made = super().translated(request)
-        if isinstance(made, FetchSnapshotRequest):
-            for partition in (one for topic in made.topics for one in topic.partitions):
+        """The request with this side's ids and its newest snapshot."""
+        copy = super().translated(request)
+        if isinstance(copy, FetchSnapshotRequest):
+            for partition in (one for topic in copy.topics for one in topic.partitions):
                 if partition.snapshot_id == NEWEST_SNAPSHOT and self.newest_snapshot is not None:
                     partition.snapshot_id = SnapshotId(*self.newest_snapshot)
-        return made
+        return copy
 
-    def look_for_snapshots(self) -> None:
-        """Remember the newest that is whole and has been there long enough for the controller to know it."""
+    def find_newest_snapshot(self) -> None:
+        """Remember the newest complete snapshot that is old enough for the controller to know it."""
         before_s = time() - _LEARNT_S
         names = [
             path.name for path in self.metadata_dir.glob("*.checkpoint") if path.stat().st_mtime < before_s
         ]
         found = map(parse_checkpoint_name, names)
-        made = [one for one in found if one is not None and one.offset > 0]
-        self.newest_snapshot = max(made, default=None)
+        snapshots = [one for one in found if one is not None and one.offset > 0]
+        self.newest_snapshot = max(snapshots, default=None)
 
     def view(self, answer: Message, version: int, key: int) -> Any:
-        """An answer in comparable form; a part of a snapshot has to be that part of the file."""
+        """An answer in comparable form; the bytes of a snapshot are compared with those of the file."""
         if not isinstance(answer, FetchSnapshotResponse):
             return super().view(answer, version, key)
         parts = [self._snapshot_part(one) for topic in answer.topics for one in topic.partitions]
         return {**super().view(answer, version, key), "parts": parts}
 
     def _snapshot_part(self, partition: PartitionSnapshot) -> Any:
-        """Take the bytes and the size, which no two controllers' snapshots have in common, off an answer."""
+        """Remove the bytes and the size from an answer: no two controllers' snapshots have them in common."""
         data, size = bytes(partition.unaligned_records or b""), partition.size
         partition.unaligned_records, partition.size = b"", min(size, 1)
         if partition.error_code:
@@ -191,18 +191,18 @@ class SecuredSide(Side):
             OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         )
         whole = path.read_bytes()
-        assert size == len(whole), f"{self!r}: {size} bytes are told of {path}"
+        assert size == len(whole), f"{self!r}: {size} bytes named for {path}"
         end = partition.position + len(data)
         assert data == whole[partition.position : end], f"{self!r}: other bytes than in {path}"
         return "the rest" if end == len(whole) else len(data)
 
     @property
     def metadata_dir(self) -> Path:
-        """Where its log and its snapshots are."""
+        """The directory with its log and its snapshots."""
         return self.controller.metadata_dir
 
     def forget_ids(self) -> None:
-        """What there was is gone, and the numbers of its ids are free; the directory stays."""
+        """Forget all ids but the directory's, since what they named is deleted, and number from the start."""
         own_directory = self.theirs[DIRECTORY_ID]
         self.ours, self.theirs = {}, {}
         self.same(own_directory, DIRECTORY_ID)
@@ -223,46 +223,46 @@ class SecuredSide(Side):
 
 
 def _without_times(fields: dict[str, Any]) -> dict[str, Any]:
-    """The times of a token as spans from its issue, to ten minutes."""
+    """Give a token's times as spans from its issue, to ten minutes."""
     issued = fields.get("issueTimestamp", fields.get("issueTimestampMs", 0))
     if not isinstance(issued, int) or issued <= 0:
         return fields
-    made = dict(fields)
+    shown = dict(fields)
     for name in _TOKEN_TIMES:
         for key in (name, f"{name}Ms"):
-            if key in made:
-                made[key] = f"issue + {(made[key] - issued + 30_000) // _TEN_MINUTES_MS}"
-    return made
+            if key in shown:
+                shown[key] = f"issue + {(shown[key] - issued + 30_000) // _TEN_MINUTES_MS}"
+    return shown
 
 
 class SecuredPair(Pair):
-    """Both sides, asked at once."""
+    """Both sides, asked at the same time."""
 
     side_type = SecuredSide
-    is_spent = False  # Kafka's controller gave up its leadership, or the logs parted for good
-    keeps_topics = False  # what was created stays
+    is_spent = False  # Kafka's controller gave up its leadership, or the logs differ for good
+    keeps_topics = False  # the pair cannot delete topics
     sides: list[SecuredSide]  # type: ignore[assignment]
 
-    def take(self, step: Step) -> tuple[list[Any], list[LogPart]]:
+    def play(self, step: Step) -> tuple[list[Any], list[LogPart]]:
         """The answers of both sides in comparable form, and what the request added to their logs."""
         if isinstance(step.request, FetchSnapshotRequest):
-            self._look_for_snapshots()
+            self._find_newest_snapshots()
         for side in self.sides:
             side.send(step)
         answers = [side.receive(step) for side in self.sides]
         parts = [side.read_log() for side in self.sides]
         if any(isinstance(message, DelegationTokenRecord) for _, _, message in parts[0].records):
-            sleep(2 * BRIEF_MS / 1000)  # what ends so soon has ended on both sides
+            sleep(2 * BRIEF_MS / 1000)  # such a token has expired on both sides
         views = [self._view(side, step, answer) for side, answer in zip(self.sides, answers, strict=True)]
         if views[0] != views[1] and api_key(step.request) in _PUBLISHED:
             with suppress(TimeoutError):
                 wait_until(lambda: self._is_published(step, views), "Kafka shows it", _PATIENCE_S, 0.002)
         return views, parts
 
-    def _look_for_snapshots(self) -> None:
-        """Each side's newest stands for the other's, once there are both."""
+    def _find_newest_snapshots(self) -> None:
+        """Find each side's newest snapshot; as long as one has none, none is used."""
         for side in self.sides:
-            side.look_for_snapshots()
+            side.find_newest_snapshot()
         if not all(side.newest_snapshot for side in self.sides):
             for side in self.sides:
                 side.newest_snapshot = None
@@ -271,20 +271,18 @@ class SecuredPair(Pair):
         return side.answer_view(step.request, step.version, answer)
 
     def _is_published(self, step: Step, views: list[Any]) -> bool:
-        """Ask Kafka's controller again. Return whether its answer is the other's by now."""
+        """Ask Kafka's controller again. Return whether its answer now equals the other's."""
         self.sides[0].send(step)
         views[0] = self._view(self.sides[0], step, self.sides[0].receive(step))
         return bool(views[0] == views[1])
 
 
 class Origin(NamedTuple):
-    """What a pair begins as: at which metadata.version, whether its configuration names the voters, and what
-    else it says.
-    """
+    """How a pair begins: metadata.version, whether its configuration names the voters, other properties."""
 
     level: int
     is_static: bool
-    settings: tuple[tuple[str, str | None], ...] = ()  # None takes a property away
+    settings: tuple[tuple[str, str | None], ...] = ()  # None removes a property
 
 
 NEWEST = Origin(mv.LATEST_PRODUCTION, False)
@@ -300,7 +298,7 @@ _SETTINGS: tuple[tuple[tuple[str, str | None], ...], ...] = (
 
 
 def origin_of(block: int) -> Origin:
-    """The origin of the pairs that a block of sequences is played on: every other one the newest."""
+    """The origin of the pairs for a block of sequences: for every other block the newest."""
     if block % 2 == 0:
         return NEWEST
     dice = Random(block)
@@ -309,7 +307,7 @@ def origin_of(block: int) -> Origin:
 
 
 def started_pair(home: Path, origin: Origin = NEWEST) -> SecuredPair:
-    """A pair in that folder; leave it as a context in any case."""
+    """Start a pair in that folder; the caller must exit it as a context in any case."""
     merged = {**secured_properties(), **dict(origin.settings)}
     properties = {name: value for name, value in merged.items() if value is not None}
     pair = SecuredPair(home, absent=() if origin.is_static else None, properties=properties)

@@ -1,4 +1,4 @@
-"""The image at the end: snapshots that the two controllers have made at one offset hold the same."""
+"""The final image: snapshots of the two controllers at one offset hold the same records."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from tests.kafka.conformance.sides import SNAPSHOT_INTERVAL_MS, SecuredSide
 from tests.kafka.differential.difference import difference
 
 _TOPIC = 2  # a type of resource
-_FEWEST = 5  # records: the features alone are more
+_FEWEST = 5  # number of records: the features alone are more
 
 
 def snapshot_difference(player: Player) -> str:
-    """How the newest snapshots of one offset differ, nothing where they do not.
+    """The differences between the newest snapshots of one offset, "" if there are none.
 
-    Both are made when a record comes after the interval, so records are written until they are.
+    Both controllers make one at the first record after the interval, so records are written until then.
     """
     sides = player.pair.sides
     past = player.pair.apache.next_offset
     common: list[OffsetAndEpoch] = []
     values = iter(range(1, 10_000))
 
-    def made() -> bool:
+    def both_have_a_new_snapshot() -> bool:
         change = configs.AlterableConfig("log.retention.ms", 0, str(next(values)))
         request = configs.IncrementalAlterConfigsRequest([configs.AlterConfigsResource(4, "", [change])])
-        player.pair.take(admin(request))
+        player.pair.play(admin(request))
         ids = [{one for one in _snapshots(side) if one.offset > past} for side in sides]
         common[:] = sorted(ids[0] & ids[1])
         return bool(common)
 
     interval_s = SNAPSHOT_INTERVAL_MS / 1000
-    wait_until(made, f"{player!r}: a snapshot of both", 60, poll_s=interval_s / 4)
+    wait_until(both_have_a_new_snapshot, f"{player!r}: a snapshot of both", 60, poll_s=interval_s / 4)
     kafka, kraftd = (_view(side, common[-1]) for side in sides)
     assert len(kafka) > _FEWEST, f"{player!r}: {kafka} is hardly an image"
     return difference(kafka, kraftd)
 
 
 def _snapshots(side: SecuredSide) -> list[OffsetAndEpoch]:
-    """Those that are whole: others have another name."""
+    """The complete snapshots: unfinished ones have another name."""
     found = map(parse_checkpoint_name, (path.name for path in side.metadata_dir.glob("*.checkpoint")))
     return [one for one in found if one is not None]
 
 
 def _view(side: SecuredSide, snapshot_id: OffsetAndEpoch) -> list[Any]:
-    """The records of a snapshot in an order of their own.
+    """The records of a snapshot, sorted.
 
-    Kafka's image keeps configs of topics that are gone: docs/divergence.md.
+    Kafka's image keeps configs of deleted topics, which are left out: docs/divergence.md.
     """
     (path,) = (
         path
@@ -63,15 +63,15 @@ def _view(side: SecuredSide, snapshot_id: OffsetAndEpoch) -> list[Any]:
     )
     reader = CheckpointReader(RealDisk(), str(path))
     try:
-        views = [side.record_view(*decode_record(value)) for held in reader.values() for value in held]
+        views = [side.record_view(*decode_record(value)) for batch in reader.values() for value in batch]
     finally:
         reader.close()
     topics = {fields["name"] for name, _, fields in views if name == "TopicRecord"}
-    kept = partial(_is_of, topics)
-    return sorted(filter(kept, views), key=repr)
+    is_compared = partial(_is_of, topics)
+    return sorted(filter(is_compared, views), key=repr)
 
 
 def _is_of(topics: set[str], view: list[Any]) -> bool:
     name, _, fields = view
-    gone = fields.get("resourceType") == _TOPIC and fields.get("resourceName") not in topics
-    return not (name == "ConfigRecord" and gone)
+    is_of_a_deleted_topic = fields.get("resourceType") == _TOPIC and fields.get("resourceName") not in topics
+    return not (name == "ConfigRecord" and is_of_a_deleted_topic)

@@ -24,6 +24,6 @@ def test_random_sequences_give_kafkas_answers_records_and_snapshots(tmp_path: Pa
     run.play(tmp_path, range(SEED, SEED + SEQUENCES))
     assert not run.differences, f"{run!r}\n" + "\n".join(run.differences[:5])
     assert not run.seen.different
-    apis = {cell.api for counter in (run.seen.same, run.seen.argued_cells()) for cell in counter}
+    apis = {cell.api for counter in (run.seen.same, run.seen.deliberate_cells()) for cell in counter}
     assert {int(row[0]) for row in ROWS} <= apis, "some API was never drawn"
     assert any(cell.enveloped for cell in run.seen.same)

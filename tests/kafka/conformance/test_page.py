@@ -1,4 +1,4 @@
-"""The page and what it relies on, without Kafka."""
+"""The page and what it is computed from, without Kafka."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def test_the_page_counts_codes_by_api_and_version_and_lists_differences() -> Non
     forwarded = Step("admin", envelope("alice", create), 0)
     seen.note(forwarded, *[{"errorCode": 0, "carried": TOPIC}] * 2)
     tokens = Step("admin", DescribeDelegationTokenRequest(), 3)
-    argued = seen.note(tokens, {"errorCode": -1}, {"errorCode": 0})
-    assert argued is not None
+    divergence = seen.note(tokens, {"errorCode": -1}, {"errorCode": 0})
+    assert divergence is not None
     rows = [line for line in page(seen, "").splitlines() if line.startswith("| ")]
     assert rows[1:] == [
         f"| CreateTopics (19) | 6 | {both} | – |"
         " **another answer** to NONE; **another answer** to TOPIC_ALREADY_EXISTS |",
         f"| CreateTopics (19) | 7 | {both} | {both} | the same |",
         "| DescribeDelegationToken (41) | 3 | UNKNOWN_SERVER_ERROR 1 | – "
-        f"| UNKNOWN_SERVER_ERROR: {argued.title} |",
+        f"| UNKNOWN_SERVER_ERROR: {divergence.title} |",
         "| Envelope (58) | 0 | NONE 1 | – | the same |",
     ]
 

@@ -1,4 +1,4 @@
-"""Requests that fit the state, or fit it but for one thing: random ones are refused before that."""
+"""Requests that are valid in the state, or but for one fault: random ones are refused at other checks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MATCHES = (
     "client_software_name=a,client_id=b",
     "",
 )
-_OF_BROKERS = (  # about which a controller has an opinion, or none
+_OF_BROKERS = (  # configs that a controller validates, or does not
     "cordoned.log.dirs",
     "log.dirs",
     "min.insync.replicas",
@@ -53,12 +53,12 @@ _ELR_CONFIGS = (("min.insync.replicas", "2"), ("unclean.leader.election.enable",
 
 
 class ValidButOne(RandomRequests):
-    """Draws them. Where nothing is there to ask about, a topic is created first."""
+    """Draws them. If the state has nothing that a request needs, a topic is created first."""
 
     def __init__(self, seed: int, image: Image, cluster_id: str) -> None:
         super().__init__(seed, image, cluster_id)
         self.seed = seed
-        self.deletes_topics = False  # so far
+        self.deletes_topics = False  # by this sequence so far
 
     # -- what there is
 
@@ -76,10 +76,10 @@ class ValidButOne(RandomRequests):
     # -- topics and partitions
 
     def wide_topic(self) -> Message:
-        """One of two or three replicas a partition, mostly of a name that is free."""
+        """A topic with one to three partitions of two or three replicas, mostly of an unused name."""
         m = create_topics_request
-        taken = {topic.name for topic in self.image.topics.values()}
-        name = self.one([name for name in TOPICS if name not in taken] or list(TOPICS))
+        used_names = {topic.name for topic in self.image.topics.values()}
+        name = self.one([name for name in TOPICS if name not in used_names] or list(TOPICS))
         alive = self.active()
         width = min(len(alive), self.random.randint(2, 3)) or 1
         rows = [
@@ -155,7 +155,7 @@ class ValidButOne(RandomRequests):
                 topics.append(m.TopicData(STRANGE_ID, [m.PartitionData(0)]))
 
     def elect(self) -> Message:
-        """Of partitions that are there, preferred or unclean (KIP-460)."""
+        """ElectLeaders of existing partitions, preferred or unclean (KIP-460)."""
         m = elect_leaders_request
         topic = self.known_topic()
         if topic is None:
@@ -166,7 +166,7 @@ class ValidButOne(RandomRequests):
         return m.ElectLeadersRequest(self.one((0, 0, 1)), None if self.odds(0.1) else topics, 30_000)
 
     def move(self) -> Message:
-        """Reassignments of partitions that are there: to others, more, fewer, the same, and back (KIP-455).
+        """Reassignments of existing partitions: to others, more, fewer, the same, and back (KIP-455).
 
         Not of one with eligible leaders: Kafka's controller may give up its leadership at its next election.
         """
@@ -193,7 +193,7 @@ class ValidButOne(RandomRequests):
         )
 
     def assign(self) -> Message:
-        """Replicas of one broker to its directories (KIP-858)."""
+        """AssignReplicasToDirs for replicas of one broker (KIP-858)."""
         m = assign_replicas_to_dirs_request
         broker, topic = self.known_broker(), self.known_topic()
         if broker is None or topic is None:
@@ -209,7 +209,7 @@ class ValidButOne(RandomRequests):
     # -- the life of a broker
 
     def beat(self) -> Message:
-        """Of a registered broker that is up to date: it wants in, out, or to shut down, or still lags."""
+        """A heartbeat of a registered broker: it unfences, fences, shuts down, or still lags."""
         broker = self.known_broker()
         if broker is None:
             return self.come_back()
@@ -223,7 +223,7 @@ class ValidButOne(RandomRequests):
         return BrokerHeartbeatRequest(broker.id, broker.epoch, offset, fence, shut_down, (), cordoned)
 
     def revive(self) -> Message:
-        """A fenced broker sends a heartbeat, or comes back."""
+        """A fenced broker's heartbeat; a registration if none is fenced."""
         fenced = [state for state in self.image.brokers.values() if state.fenced]
         if not fenced:
             return self.come_back()
@@ -255,7 +255,7 @@ class ValidButOne(RandomRequests):
         return self.one((own, own, (*own, fresh), (fresh,)))
 
     def _fresh_directory(self, broker_id: int) -> bytes:
-        """One that no other sequence names."""
+        """A directory id that no other sequence uses."""
         return bytes([0x99, broker_id]) + self.seed.to_bytes(8, "big", signed=True) + bytes(6)
 
     def delete_topics(self) -> Message:
@@ -263,9 +263,9 @@ class ValidButOne(RandomRequests):
         return super().delete_topics()
 
     def lose_directory(self) -> Message:
-        """A directory goes offline, if all topics that had partitions in it are still there.
+        """A directory goes offline, if all topics that had partitions in it still exist.
 
-        Kafka's controller may look for those of a deleted topic, and then gives up its leadership.
+        Kafka's controller may search it for those of a deleted topic, and then gives up its leadership.
         """
         broker = self.known_broker()
         if broker is None or self.deletes_topics:
@@ -287,7 +287,7 @@ class ValidButOne(RandomRequests):
     # -- configs
 
     def configured(self) -> Message:
-        """Any config of a topic, a group or a metrics subscription, some of brokers, about their bounds."""
+        """Any configs of a topic, group or metrics subscription, or some of a broker, near their bounds."""
         m = incremental_alter_configs_request
         type, name, keys = self._resource()
         chosen = self.random.sample(keys, min(len(keys), self.random.randint(1, 3)))
@@ -301,7 +301,7 @@ class ValidButOne(RandomRequests):
         return m.IncrementalAlterConfigsRequest([m.AlterConfigsResource(type, name, changes)], self.odds(0.1))
 
     def configured_whole(self) -> Message:
-        """The same by the older API, which replaces all configs of a resource."""
+        """The same by AlterConfigs, which replaces all configs of a resource."""
         m = alter_configs_request
         type, name, keys = self._resource()
         chosen = self.random.sample(keys, min(len(keys), self.random.randint(0, 3)))
@@ -333,7 +333,7 @@ class ValidButOne(RandomRequests):
         return self.one(_NUMBERS if numeric and self.odds(0.9) else _WORDS)
 
     def _about(self, part: Any) -> list[str]:
-        """Texts at a bound of a rule, or of its words."""
+        """Values at a bound of a rule, or words of its list."""
         if isinstance(part, bool) or part is None:
             return []
         if isinstance(part, int):
@@ -348,12 +348,12 @@ class ValidButOne(RandomRequests):
     # -- features, the quorum
 
     def level_feature(self) -> Message:
-        """A feature to a level that it has, or to the next beyond; with metadata.version as it is."""
+        """Features to any supported level or the next beyond; metadata.version keeps its level."""
         m = update_features_request
         updates = []
         for feature in self.random.sample(list(FEATURES.values()), self.one((1, 1, 2))):
             if feature.name == "kraft.version":
-                continue  # Kafka's changes it even where another update is refused
+                continue  # Kafka's changes it even if it refuses another update
             level = self.random.randint(0, feature.highest + self.odds(0.1))
             now = self.image.features.get(feature.name, 0)
             fits = 1 if level >= now else self.one((2, 3))
@@ -367,7 +367,7 @@ class ValidButOne(RandomRequests):
         return m.UpdateFeaturesRequest(30_000, updates, self.odds(0.3))
 
     def fetch_one(self) -> Message:
-        """Of the metadata log, with one thing that does not fit the leader's epochs and offsets."""
+        """A fetch of the metadata log, with at most one fault in its parameters."""
         m = fetch_request
         partition = m.FetchPartition(0, 1, self.begins_at, 1, -1, self.one((1, 1 << 20)))
         match self.random.randrange(8):
@@ -392,7 +392,7 @@ class ValidButOne(RandomRequests):
         return request
 
     def fetch_newest_snapshot(self) -> Message:
-        """Of a snapshot that is there, parts of it or all, with one thing that does not fit it."""
+        """A fetch of an existing snapshot, in part or whole, with at most one fault."""
         m = fetch_snapshot_request
         position = self.one((0, 0, 1, 300))
         partition = m.PartitionSnapshot(0, self.one((1, 1, -1)), NEWEST_SNAPSHOT, position)
@@ -409,5 +409,5 @@ class ValidButOne(RandomRequests):
             case 3:
                 topic.name = "x"
             case 4 | 5 | 6:
-                request.max_bytes = self.one((0, 1, 300))  # less ends the process of Kafka's
+                request.max_bytes = self.one((0, 1, 300))  # a lower one ends Kafka's process
         return request

@@ -1,7 +1,8 @@
 """Random requests about ACLs, client quotas, SCRAM users and delegation tokens.
 
-Left out is what the two controllers answer differently on purpose: numbers that mean nothing, entities that a
-request names twice, host names, empty passwords, and the APIs that Kafka's controllers list and do not serve.
+They leave out what the two controllers answer differently on purpose: undefined numbers, entities named twice
+in a request, host names and empty passwords. Left out too are APIs that Kafka's controllers list and do not
+serve.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NAMES = ("a", "ab", "abc", "*", "kafka-cluster")
 PRINCIPALS = ("User:alice", "User:bob", "User:*", "Group:a")
 HOSTS = ("*", "127.0.0.1", "::1", "")
 USERS = ("alice", "bob", "ünï", "a=b,c")
-CLIENTS = ("forwarded", "forwarded", "alice")  # the first is that of forwarded requests
+CLIENTS = ("forwarded", "forwarded", "alice")  # the first two are that of forwarded requests
 KEYS = (
     "producer_byte_rate",
     "consumer_byte_rate",
@@ -37,7 +38,7 @@ NEVER_USED_UP = (1e12, 0.0, -1.0)
 
 
 class Dice(Protocol):
-    """What these requests are drawn with."""
+    """The random draws that these requests need."""
 
     def odds(self, chance: float) -> bool: ...
     def one(self, options: tuple[T, ...]) -> T: ...
@@ -58,7 +59,7 @@ def create_acls(dice: Dice) -> Message:
             dice.one((2, 3)),
         )
         if dice.odds(0.15):
-            acl.resource_type = 4  # the cluster, which has one name
+            acl.resource_type = 4  # the cluster has this one name
         if dice.odds(0.05):
             acl.resource_name = ""
         if dice.odds(0.05):
@@ -106,8 +107,8 @@ def alter_client_quotas(dice: Dice) -> Message:
         )
         names = {"ip": (None, "127.0.0.1", "::1", ""), "client-id": (None, *CLIENTS, "")}
         entity = {kind: dice.one(names.get(kind, (None, *USERS, ""))) for kind in kinds}
-        # Mutation rates that no time refills, or that no request uses up: both sides see the same. The first
-        # are only for what a broker forwards: Kafka mutes a connection of a throttled client.
+        # Mutation rates that time never refills, or that no request uses up: both sides then see the same.
+        # The former are only for forwarded requests: Kafka mutes a connection of a throttled client.
         rates = NEVER_USED_UP if None in entity.values() else (*NEVER_USED_UP, 1e-4, 1e-4, 1e-4)
         ops = [
             quotas.OpData(
@@ -143,7 +144,7 @@ def alter_scram(dice: Dice) -> Message:
 
 
 def delegation_token(dice: Dice) -> Message:
-    """Over PLAINTEXT these are refused, whatever they ask."""
+    """Over PLAINTEXT these are refused, whatever they contain."""
     create = CreateDelegationTokenRequest(
         *dice.one(((None, None), ("User", ""), ("User", "bob"))),
         [CreatableRenewers(dice.one(("User", "Group")), "carol")],

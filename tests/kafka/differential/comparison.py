@@ -1,4 +1,4 @@
-"""One request after another to both controllers of a pair: the same answers, the same records, each time."""
+"""Sends requests to both controllers of a pair, and compares answers and records after each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kafka.differential.requests import RandomRequests
 
 
 def cannot_be_compared(request: Message, answer: Any) -> bool:
-    """Kafka's controller does not get most of its refusals of FetchSnapshot written: no records, no size."""
+    """Kafka's controller fails to encode most of its refusals of FetchSnapshot: no records, no size."""
     return api_key(request) == ApiKey.FETCH_SNAPSHOT and answer.get("errorCode") == -1
 
 
@@ -31,8 +31,8 @@ def _leads(side: Side) -> bool:
 class Comparison:
     """Asks both. AssertionError at the first difference.
 
-    `image` is what the logs amount to; `over` becomes true where Kafka's controller gives up its leadership
-    or ends its process.
+    `image` is the state of the logs. `over` becomes true when Kafka's controller gives up its leadership or
+    ends its process.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Comparison:
         return f"<Comparison seed {self.seed} step {self._step} of {self.pair!r}>"
 
     def play(self, steps: int) -> None:
-        """This many random requests."""
+        """Send this many random requests."""
         for _ in range(steps):
             if not self.over:
                 self.ask(*self.requests.next())
@@ -58,16 +58,16 @@ class Comparison:
     def ask(
         self, request: Message, version: int, then: Callable[[], object] = lambda: None
     ) -> tuple[Any, Any]:
-        """Compare both answers, and what the request wrote once `then` has returned; Kafka's and kraftd's."""
+        """Compare both answers and the records written until `then` returns; return both answers."""
         self._step += 1
         self._asked = f"v{version} {request!r}"
         try:
             raw = [side.ask(request, version) for side in self.pair.sides]
             then()
-            parts = [side.read_log() for side in self.pair.sides]  # topics that answers name are born there
+            parts = [side.read_log() for side in self.pair.sides]  # records define ids in the answers
         except (GaveUp, ConnectionError):
-            gone = [side.controller for side in self.pair.sides if not _leads(side)]
-            assert [one.kind for one in gone] == ["apache"], f"{self._place}: {gone} at {self._asked}"
+            resigned = [side.controller for side in self.pair.sides if not _leads(side)]
+            assert [one.kind for one in resigned] == ["apache"], f"{self._place}: {resigned} at {self._asked}"
             self.over = True
             return None, None
         kafka, kraftd = (
@@ -77,18 +77,18 @@ class Comparison:
         assert kafka == kraftd or cannot_be_compared(request, kafka), (
             f"{self._place}: another answer to {self._asked}\n" + difference(kafka, kraftd)
         )
-        self._take(parts)
+        self._compare(parts)
         return kafka, kraftd
 
     def read_logs(self) -> None:
-        """Compare what is new in both logs."""
-        self._take([side.read_log() for side in self.pair.sides])
+        """Compare the new records of both logs."""
+        self._compare([side.read_log() for side in self.pair.sides])
 
     @property
     def _place(self) -> str:
         return f"seed {self.seed} step {self._step}"
 
-    def _take(self, parts: list[LogPart]) -> None:
+    def _compare(self, parts: list[LogPart]) -> None:
         kafka, kraftd = parts
         assert kafka.batches == kraftd.batches, (
             f"{self._place}: other records after {self._asked}\n" + difference(kafka.batches, kraftd.batches)

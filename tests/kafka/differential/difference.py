@@ -1,4 +1,4 @@
-"""How two JSON values differ, to read."""
+"""The differences of two JSON values as text."""
 
 from __future__ import annotations
 

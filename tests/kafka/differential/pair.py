@@ -1,7 +1,7 @@
 """Two controllers of one history: Apache Kafka's and kraftd, started on copies of one formatted directory.
 
-Both are asked the same requests; what they answer and what they write to their logs is brought to a form that
-can be compared: ids of topics translated, addresses, times and the texts of errors masked.
+Both get the same requests. Their answers and logs are then made comparable: ids are translated, and
+addresses, times and error texts masked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.wire.java_json import struct_json
 
 _SERVED = frozenset(row[0] for row in ROWS)
 _TIMES = frozenset({"lastFetchTimestamp", "lastCaughtUpTimestamp", "issueTimestamp", "throttleTimeMs"})
-# Records of one batch that come in the order of a hash table in Kafka.
+# In Kafka, records of these types come in the order of a hash table within one batch.
 _UNORDERED = frozenset(
     {
         "PartitionChangeRecord",
@@ -54,8 +54,8 @@ _UNORDERED = frozenset(
     }
 )
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"  # the same in every run, for the same requests from the same seed
-DIRECTORY_ID = b"\x7e" * 16  # both controllers' directory, in requests and in what is compared
-# Nothing happens by itself: every record in the logs comes from a request.
+DIRECTORY_ID = b"\x7e" * 16  # stands for both controllers' directory id in requests and comparisons
+# With these, no controller writes a record by itself: each comes from a request.
 PROPERTIES = {
     "metadata.max.idle.interval.ms": 0,
     "broker.session.timeout.ms": 3_600_000,
@@ -66,18 +66,18 @@ PROPERTIES = {
 
 
 def take_records(answer: Message) -> list[bytes]:
-    """The record batches of each partition of a fetch's answer, which is left without them."""
-    held = []
+    """Remove the record batches of each partition from a fetch's answer, and return them."""
+    batches = []
     for topic in getattr(answer, "responses", ()):
         for partition in getattr(topic, "partitions", ()):
             if hasattr(partition, "records"):
-                held.append(bytes(partition.records or b""))
+                batches.append(bytes(partition.records or b""))
                 partition.records = b""
-    return held
+    return batches
 
 
 class GaveUp(Exception):
-    """A controller met a fault of its own and gave up its leadership: Kafka's does so at some requests."""
+    """A controller gave up its leadership after an internal fault: Kafka's does so at some requests."""
 
 
 class LogPart(NamedTuple):
@@ -88,7 +88,7 @@ class LogPart(NamedTuple):
 
 
 class Side:
-    """One of the two, with a connection to it and its translation of topic ids."""
+    """One of the two controllers, with a connection and a translation of ids."""
 
     patience_s = 30.0
 
@@ -104,7 +104,7 @@ class Side:
         merged = {**properties, **quorum}
         self.controller = Controller(kind, CONTROLLER_ID, home / kind, port, merged)
         self.home, self.port = home / kind, port
-        # Ids that this side drew (of topics, ACLs, tokens) -> those that both sides share, and back.
+        # Ids that this side drew (of topics, ACLs, tokens) -> ids that both sides share, and the reverse.
         self.ours: dict[bytes | str, bytes | str] = {}
         self.theirs: dict[bytes | str, bytes | str] = {}
         self.next_offset = 0
@@ -120,15 +120,13 @@ class Side:
         return self._client
 
     def knows_directory(self) -> None:
-        """The directory id of this side is masked like the other's."""
+        """Mask the directory id of this side like the other's."""
         text = (self.controller.data / "meta.properties").read_text()
         (line,) = (line for line in text.splitlines() if line.startswith("directory.id="))
         self.same(parse_uuid(line.partition("=")[2]), DIRECTORY_ID)
 
     def is_registered(self) -> bool:
-        """Return whether the controller's own registration, the last record without a request, is
-        committed.
-        """
+        """Return whether the controller's registration, the last record without a request, is committed."""
         return bool(self.client.call(DescribeClusterRequest(endpoint_type=2), 1).brokers)
 
     def disconnect(self) -> None:
@@ -137,7 +135,7 @@ class Side:
             self._client = None
 
     def ask(self, request: Message, version: int) -> Message | str:
-        """Its answer, or the error if there is none."""
+        """The answer, or the error if there is none."""
         try:
             answer: Message = self.client.call(self.translated(request), version)
         except (ConnectionError, TimeoutError) as error:
@@ -146,21 +144,21 @@ class Side:
         return answer
 
     def translated(self, request: Message) -> Message:
-        """The request with the ids of this side, also in what an Envelope carries."""
-        made: Message = replaced(request, self.theirs)
-        if isinstance(made, EnvelopeRequest):
-            with suppress(ProtocolError, EncodeError, ValueError):  # not meant to be read
-                frame = bytes(made.request_data)
+        """The request with this side's ids, also within an Envelope."""
+        copy: Message = replaced(request, self.theirs)
+        if isinstance(copy, EnvelopeRequest):
+            with suppress(ProtocolError, EncodeError, ValueError):  # deliberately malformed
+                frame = bytes(copy.request_data)
                 header, key, version, start = parse_request_header(frame)
                 carried = decode(request_class(key), version, frame, start)
                 parts = encode_request(
                     key, version, header.correlation_id, header.client_id, replaced(carried, self.theirs)
                 )
-                made.request_data = b"".join(parts)[4:]
-        return made
+                copy.request_data = b"".join(parts)[4:]
+        return copy
 
     def answer_view(self, request: Message, version: int, answer: Message | str) -> Any:
-        """An answer in comparable form; what an Envelope carries is unpacked."""
+        """An answer in comparable form; that in an Envelope is unpacked."""
         if isinstance(answer, str):
             return answer
         if not isinstance(request, EnvelopeRequest) or not isinstance(answer, EnvelopeResponse):
@@ -174,24 +172,24 @@ class Side:
         return shown
 
     def view(self, answer: Message, version: int, key: int) -> Any:
-        """An answer as JSON without what may differ."""
+        """An answer as JSON, without the fields that may differ."""
         table = table_of(type(answer))
-        held = take_records(answer)
+        batches = take_records(answer)
         shown = struct_json(table, table.root, replaced(answer, self.ours), response_version(key, version))
         shown = self._masked("", shown)
-        if key == ApiKey.CREATE_TOPICS and version >= 7:  # topics that were only tried have ids as well
+        if key == ApiKey.CREATE_TOPICS and version >= 7:  # topics that were only validated have ids as well
             for topic in shown["topics"]:
                 topic_id = parse_uuid(topic["topicId"])
                 if topic_id not in self.theirs and topic_id != bytes(16):
                     topic["topicId"] = "an id"
-        if key == ApiKey.API_VERSIONS:  # some APIs of Kafka's are not served
-            # A level that is written again as it was is news to Kafka alone.
+        if key == ApiKey.API_VERSIONS:  # kraftd does not serve all of Kafka's APIs
+            # Kafka counts a level that is written again unchanged as a new epoch.
             shown["finalizedFeaturesEpoch"] = min(shown.get("finalizedFeaturesEpoch", -1), 0)
             shown["apiKeys"] = [api for api in shown["apiKeys"] if api["apiKey"] in _SERVED]
-        if key == ApiKey.DESCRIBE_QUORUM and not shown["errorCode"]:  # kraftd.s names what it refuses
+        if key == ApiKey.DESCRIBE_QUORUM and not shown["errorCode"]:  # kraftd's text names what it refuses
             shown.pop("errorMessage", None)
-        if held:
-            shown["records"] = [self.record_views(data) for data in held]
+        if batches:
+            shown["records"] = [self.record_views(data) for data in batches]
         return shown
 
     def _masked(self, name: str, value: Any) -> Any:
@@ -212,7 +210,7 @@ class Side:
 
     # -- the log
     def read_log(self) -> LogPart:
-        """What is new in the log."""
+        """The new part of the log."""
         fresh: list[tuple[int, int, Message]] = []
         views: list[Any] = []
         while data := self._fetch():
@@ -229,7 +227,7 @@ class Side:
         return LogPart(fresh, views)
 
     def learn_ids(self, record: Message) -> None:
-        """Translate the id that this side drew for what the record makes."""
+        """Map the id that this side drew in a record to a shared one."""
         if isinstance(record, TopicRecord):
             self._new_id(record.topic_id)
         elif isinstance(record, AccessControlEntryRecord):
@@ -240,7 +238,7 @@ class Side:
         self.same(own, b"\x7f" + bytes(11) + number.to_bytes(4, "big"))
 
     def same(self, own: bytes | str, shared: bytes | str) -> None:
-        """Take what this side drew for what both sides share."""
+        """Map this side's id to the shared one, in both directions."""
         self.ours[own] = shared
         self.theirs[shared] = own
 
@@ -256,7 +254,7 @@ class Side:
         return bytes(found.records or b"")
 
     def record_views(self, data: bytes) -> list[Any]:
-        """Each batch of a fetch: its place and its records. Kafka may cut the last short: that is none."""
+        """Each complete batch of a fetch: its place and records; Kafka may cut the last one short."""
         shown: list[Any] = []
         batches = iter_batches(data)
         while True:
@@ -293,7 +291,7 @@ class Side:
 class Pair:
     """Both sides; the first is the oracle.
 
-    The quorum is static with `absent`: the ids of other voters, which never run.
+    `absent` are the ids of other voters, which never run; with them the quorum is static.
     """
 
     side_type: type[Side] = Side
@@ -324,7 +322,7 @@ class Pair:
         return self.sides[0]
 
     def start(self, *format_arguments: str, registers: bool = True) -> Self:
-        """Each formats its own directory (the addresses of the voters differ); start both.
+        """Format each side's own directory (the voters' addresses differ) and start both.
 
         Before metadata.version 3.7-IV0 no controller `registers` itself.
         """
@@ -335,7 +333,7 @@ class Pair:
             side.knows_directory()
             side.controller.start()
         for side in self.sides:
-            if self.absent:  # no leader, no metadata
+            if self.absent:  # without a leader there are no records
                 side.controller.wait(partial(answers_api_versions, side.port), "answers ApiVersions")
                 side.patience_s = 1.0
                 continue
@@ -347,7 +345,7 @@ class Pair:
     def ask(self, request: Message, version: int) -> tuple[list[Any], list[LogPart]]:
         """The answers of both sides, and what the request added to their logs."""
         answers = [side.ask(request, version) for side in self.sides]
-        # First the logs: topics that the answers name are born there.
+        # The logs first: their records define the ids in the answers.
         parts = [] if self.absent else [side.read_log() for side in self.sides]
         views = [
             side.answer_view(request, version, answer)
@@ -357,27 +355,27 @@ class Pair:
 
 
 def _ordered(shown: Iterator[Any]) -> list[Any]:
-    """Records without the order that comes from how Kafka hashes names and random ids."""
-    made: list[Any] = []
+    """The records in an order without regard to Kafka's hashing of names and random ids."""
+    ordered: list[Any] = []
     for kind, group in groupby(shown, key=lambda one: one[0]):
         if kind in _UNORDERED:
-            made += sorted(group, key=repr)
-        elif kind == "PartitionRecord":  # CreatePartitions takes topics in the order of a hash table
-            made += sorted(group, key=lambda one: one[2]["topicId"])
+            ordered += sorted(group, key=repr)
+        elif kind == "PartitionRecord":  # CreatePartitions handles topics in the order of a hash table
+            ordered += sorted(group, key=lambda one: one[2]["topicId"])
         else:
-            made += group
-    return made
+            ordered += group
+    return ordered
 
 
 def replaced(value: Any, ids: Mapping[bytes | str, bytes | str]) -> Any:
-    """The same value with ids translated, in all that it holds."""
+    """A copy of the value with all ids in it translated."""
     if isinstance(value, (bytes, str)):
         return ids.get(value, value)
     if isinstance(value, Message):
-        made = type(value)()
+        copy = type(value)()
         for name in value.__struct_fields__:
-            setattr(made, name, replaced(getattr(value, name), ids))
-        return made
+            setattr(copy, name, replaced(getattr(value, name), ids))
+        return copy
     if isinstance(value, (list, tuple)):
         return type(value)(replaced(item, ids) for item in value)
     return value

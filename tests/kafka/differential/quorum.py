@@ -1,7 +1,7 @@
-"""Three controllers of one kind whose every move is asked for: all their timeouts are an hour.
+"""Three controllers of one kind that act on requests only: all their timeouts are an hour.
 
-Both kinds start, one after the other, on copies of one history: the same ids, ports, voters and bytes, so
-that their answers can be compared as they are, but for times and the texts of errors.
+Both kinds start, one after the other, on copies of one history: with the same ids, ports, voters and bytes.
+Thus their answers are comparable as they are, but for times and error texts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _TIMES = frozenset({"lastFetchTimestamp", "lastCaughtUpTimestamp"})
 
 
 class History:
-    """The directories that every quorum of one test starts from, and its addresses."""
+    """The initial directories of all quorums of one test, and their addresses."""
 
     def __init__(self, home: Path, *, static: bool) -> None:
         self.home, self.static = home, static
@@ -88,7 +88,7 @@ class History:
         ]
 
     def _make(self, node_id: int) -> None:
-        """A directory whose log is empty and starts at the end of a snapshot, as behind a download."""
+        """Make a directory whose log is empty and starts at a snapshot's end, as after a download."""
         controller = self.controller("kraftd", node_id, self.home / "history")
         initial = ",".join(map(str, self.voters()))
         controller.format(CLUSTER_ID, *([] if self.static else ["--initial-controllers", initial]))
@@ -117,7 +117,7 @@ class History:
         writer.freeze()
 
     def copy(self, kind: Kind) -> list[Controller]:
-        """Controllers of that kind on copies of the directories, not started."""
+        """Copy the directories for controllers of that kind; the controllers are not started."""
         controllers = [self.controller(kind, node_id, self.home) for node_id in VOTERS]
         for controller in controllers:
             source = self.home / "history" / f"kraftd-{controller.node_id}" / "data"
@@ -126,10 +126,10 @@ class History:
 
 
 class View(NamedTuple):
-    """What the quorum has in common once it is level.
+    """The state that all controllers of the quorum share once they have caught up.
 
-    `epochs` are those of the log with their starts, `batch_starts` of its control batches: the controllers'
-    registrations come in as many batches as it happens.
+    `epochs` are the log's epochs with their start offsets, `batch_starts` those of its control batches. The
+    number of batches with the controllers' registrations varies.
     """
 
     leader_id: int
@@ -140,7 +140,7 @@ class View(NamedTuple):
 
 
 class TimelessQuorum:
-    """The controllers of one kind, a connection to each, and what their log holds."""
+    """The controllers of one kind, a connection to each, and the content of their log."""
 
     def __init__(self, history: History, kind: Kind) -> None:
         self.history, self.kind = history, kind
@@ -173,7 +173,7 @@ class TimelessQuorum:
             shutil.rmtree(controller.data, ignore_errors=True)
 
     def ask(self, node_id: int, request: Message, version: int) -> Message | str:
-        """Its answer, or the error if there is none."""
+        """The answer, or the error if there is none."""
         try:
             if node_id not in self._clients:
                 self._clients[node_id] = Client(HOST, self.controllers[node_id].port, timeout_s=30)
@@ -186,19 +186,19 @@ class TimelessQuorum:
         return answer
 
     def describe(self, node_id: int) -> Described | None:
-        """What that controller says of the quorum, if it leads."""
+        """That controller's description of the quorum, if it leads."""
         answer: Any = self.ask(node_id, DESCRIBE, 2)
         assert not isinstance(answer, str), f"{self.controllers[node_id]!r}: {answer}"
         described: Described = answer.topics[0].partitions[0]
         return None if described.error_code else described
 
     def led_by(self, node_id: int) -> int | None:
-        """The epoch that it leads, if it does."""
+        """The epoch in which that controller leads, if it does."""
         described = self.describe(node_id)
         return None if described is None else described.leader_epoch
 
     def settled(self, leader_id: int, voters: Sequence[int] = VOTERS, *, past: int = 0) -> View:
-        """Wait until that controller leads, has committed past that offset, and the voters have all of it."""
+        """Wait until that controller leads, has committed beyond that offset, and all voters have its log."""
         found: list[Described] = []
 
         def level() -> bool:
@@ -212,15 +212,15 @@ class TimelessQuorum:
                 and set(ends) == set(voters)
                 and all(offset == end for node_id, offset in ends.items() if node_id in VOTERS)
                 and self._read(leader_id, found[0].leader_epoch) == end
-                and self._registered == set(VOTERS)  # the last that happens by itself
+                and self._registered == set(VOTERS)  # the last records that come without a request
             )
 
-        wait_until(level, f"{self!r}: {leader_id} leads and everybody has everything", 60, poll_s=0.02)
+        wait_until(level, f"{self!r}: {leader_id} leads and all voters have its log", 60, poll_s=0.02)
         log = LogView(SNAPSHOT.offset, self._end, self._epochs, {SNAPSHOT: 1})
         return View(leader_id, found[0].leader_epoch, log, list(self._epochs), list(self._starts))
 
     def _read(self, leader_id: int, epoch: int) -> int:
-        """Read on in the log; its end."""
+        """Read the new part of the log; return its end."""
         while True:
             last = self._epochs[-1][0] if self._epochs else SNAPSHOT.epoch
             topic = FetchTopic(
@@ -251,21 +251,21 @@ class TimelessQuorum:
 
 
 def answer_view(request: Message, version: int, answer: Message | str) -> Any:
-    """An answer as JSON without what may differ."""
+    """An answer as JSON, without the fields that may differ."""
     if isinstance(answer, str):
         return answer
     table, key = table_of(type(answer)), api_key(request)
-    held = take_records(answer)
+    batches = take_records(answer)
     shown = _masked("", struct_json(table, table.root, answer, response_version(key, version)))
-    if key == ApiKey.API_VERSIONS:  # some APIs of Kafka's are not served
+    if key == ApiKey.API_VERSIONS:  # kraftd does not serve all of Kafka's APIs
         shown["finalizedFeaturesEpoch"] = min(shown.get("finalizedFeaturesEpoch", -1), 0)
         shown["apiKeys"] = [api for api in shown["apiKeys"] if api["apiKey"] in _SERVED]
-    if key == ApiKey.DESCRIBE_QUORUM and not shown["errorCode"]:  # kraftd.s names what it refuses
+    if key == ApiKey.DESCRIBE_QUORUM and not shown["errorCode"]:  # kraftd's text names what it refuses
         shown.pop("errorMessage", None)
-    if held:
-        shown["records"] = [list(_batches(data)) for data in held]
+    if batches:
+        shown["records"] = [list(_batches(data)) for data in batches]
     if isinstance(request, FetchSnapshotRequest) and sum(len(one.partitions) for one in request.topics) > 1:
-        for topic in shown["topics"]:  # kraftd shares MaxBytes between the partitions that are asked for
+        for topic in shown["topics"]:  # kraftd divides MaxBytes among the requested partitions
             for partition in topic["partitions"]:
                 partition["unalignedRecords"] = "a piece"
     return shown
@@ -274,7 +274,7 @@ def answer_view(request: Message, version: int, answer: Message | str) -> Any:
 def _masked(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _masked(key, item) for key, item in value.items()}
-    if name == "grantingVoters":  # those that came first
+    if name == "grantingVoters":  # the voters that answered first
         return f"{len(value)} voters"
     if isinstance(value, list):
         items = [_masked(name, item) for item in value]
@@ -287,7 +287,7 @@ def _masked(name: str, value: Any) -> Any:
 
 
 def _batches(data: bytes) -> Iterator[Any]:
-    """Each whole batch: its place, and what a control batch says.  Data batches in a row count as one."""
+    """Each complete batch: its place, and a control batch's content. Successive data batches count as one."""
     batches, row = iter_batches(data), list[int]()
     while True:
         try:
@@ -315,8 +315,10 @@ def _batches(data: bytes) -> Iterator[Any]:
 
 
 class StandIn:
-    """A port where a node could be: takes connections, and answers ApiVersions once `kraft_versions` is set,
-    nothing else, and nothing at all before."""
+    """A port in place of a node's.
+
+    It accepts connections, and answers only ApiVersions, once `kraft_versions` is set.
+    """
 
     def __init__(self) -> None:
         self.kraft_versions: tuple[int, int] | None = None

@@ -1,5 +1,7 @@
-"""Random requests of the raft APIs for a state of the quorum that the caller keeps current: some of them
-right, most wrong in one or two places."""
+"""Random requests of the raft APIs for a state of the quorum that the caller keeps current.
+
+Some of them are valid, most are wrong in one or two places.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ from tests.kafka.differential.pair import CLUSTER_ID
 from tests.kafka.differential.quorum import SNAPSHOT, VOTERS, View
 
 T = TypeVar("T")
-NOBODY = 9  # an id that no voter has
-NEWCOMER = 8  # another: Kafka goes on using the connection that it has to an id
+UNKNOWN_ID = 9  # an id that no voter has
+NEWCOMER = 8  # not UNKNOWN_ID: Kafka keeps using its connection to an id
 STRANGE_ID = b"\x55" * 16
 _MOST = 2**31 - 1
 _OLDER = OffsetAndEpoch(0, 0)
@@ -42,7 +44,7 @@ _OLDER = OffsetAndEpoch(0, 0)
 class RaftRequests:
     """Makes requests to one node of the quorum that `view` shows.
 
-    `epoch` and `leader_id` are those that the node is asked about, where it is not level with the others.
+    `epoch` and `leader_id` are those of that node, where it differs from the others.
     """
 
     def __init__(self, seed: int, directory_ids: Mapping[int, bytes], ports: Mapping[int, int]) -> None:
@@ -54,7 +56,7 @@ class RaftRequests:
     def __repr__(self) -> str:
         return f"<RaftRequests to {self.node_id} in epoch {self.epoch} of {self.leader_id}>"
 
-    def look_at(self, view: View, node_id: int) -> None:
+    def prepare_for(self, view: View, node_id: int) -> None:
         self.view, self.node_id, self.epoch, self.leader_id = view, node_id, view.epoch, view.leader_id
 
     # --- dice
@@ -66,24 +68,24 @@ class RaftRequests:
         return self.random.choice(options)
 
     def no_mistakes(self) -> None:
-        """The next request is as it is asked for."""
+        """Make the next request exactly as its arguments say."""
         self._wrong = 0.0
 
     def some_mistakes(self) -> None:
         self._wrong = self.one((0.0, 0.0, 0.1))
 
-    def bent(self, right: T, *wrong: T) -> T:
-        """The right value, or with the chance of this request a wrong one."""
+    def maybe_wrong(self, right: T, *wrong: T) -> T:
+        """The right value, or a wrong one with this request's chance of mistakes."""
         return self.one(wrong) if self.odds(self._wrong) else right
 
     def version_for(self, request: Message) -> int:
-        """A version that can say this."""
+        """A version in which the request can be encoded."""
         lowest, highest = valid_versions(api_key(request))
         for version in self.random.sample(range(lowest, highest + 1), highest - lowest + 1):
             with suppress(EncodeError):
                 encode_bytes(request, version)
                 return version
-        raise AssertionError(f"no version can say {request!r}")
+        raise AssertionError(f"no version can encode {request!r}")
 
     # --- what there is
 
@@ -93,20 +95,20 @@ class RaftRequests:
         return self.view.log
 
     def cluster_id(self) -> str | None:
-        return self.bent(self.one((CLUSTER_ID, CLUSTER_ID, None)), "wrong", "")
+        return self.maybe_wrong(self.one((CLUSTER_ID, CLUSTER_ID, None)), "wrong", "")
 
     def topics(self, topic: T) -> list[T]:
-        return [topic] * self.bent(1, 0, 2)
+        return [topic] * self.maybe_wrong(1, 0, 2)
 
     def place(self) -> tuple[int, int]:
-        """An offset and the epoch of the record before it, or something else."""
+        """An offset and the epoch of the record before it, with or without a mistake."""
         log, view = self.log, self.view
         assert view is not None
         offset = self.one((log.end_offset, log.end_offset, SNAPSHOT.offset, *view.batch_starts))
         epoch = max((one for one, start in self.epochs if start < offset), default=SNAPSHOT.epoch)
         return (
-            self.bent(offset, 0, SNAPSHOT.offset - 1, log.end_offset + 1, log.end_offset + 100, -1),
-            self.bent(epoch, *(one + by for one, _ in self.epochs for by in (-1, 0, 1)), 0, -1),
+            self.maybe_wrong(offset, 0, SNAPSHOT.offset - 1, log.end_offset + 1, log.end_offset + 100, -1),
+            self.maybe_wrong(epoch, *(one + by for one, _ in self.epochs for by in (-1, 0, 1)), 0, -1),
         )
 
     @property
@@ -117,7 +119,7 @@ class RaftRequests:
     # --- requests
 
     def next(self) -> tuple[Message, int]:
-        """One that changes nothing, in a version that has all that it says."""
+        """A request that changes nothing, in a version that has all of its fields."""
         self._wrong = self.one((0.0, 0.06, 0.06, 0.3))
         request: Message = self.one(self.HARMLESS)(self)
         return request, self.version_for(request)
@@ -125,32 +127,32 @@ class RaftRequests:
     def fetch(self) -> Message:
         m = fetch_request
         offset, last_epoch = self.place()
-        replica_id = self.one((-1, NOBODY, NOBODY + 1, self.node_id, self.one(VOTERS)))
+        replica_id = self.one((-1, UNKNOWN_ID, UNKNOWN_ID + 1, self.node_id, self.one(VOTERS)))
         if replica_id in VOTERS and replica_id != self.node_id and offset != self.log.end_offset:
-            replica_id = NOBODY  # a voter whose progress is compared reports it itself
+            replica_id = UNKNOWN_ID  # of a voter whose progress is compared, only its own fetches count
         directory_id = self.directory_ids.get(replica_id, self.one((STRANGE_ID, bytes(16))))
         by_name = self.odds(0.15)
         max_bytes = self.one((0, 1, 150, 400, 1 << 20, _MOST))
-        if offset < self.epochs[1][1]:  # where the registrations are, in batches of any size
+        if offset < self.epochs[1][1]:  # the number of batches with registrations varies
             max_bytes = 1 << 20
         partition = m.FetchPartition(
-            self.bent(0, 1, -1),
-            self.bent(self.epoch, self.epoch - 1, self.epoch + 1, 0, -1),
+            self.maybe_wrong(0, 1, -1),
+            self.maybe_wrong(self.epoch, self.epoch - 1, self.epoch + 1, 0, -1),
             offset,
             last_epoch,
             self.one((-1, SNAPSHOT.offset)),
             self.one((0, 1, 1 << 20)),
-            self.bent(directory_id, STRANGE_ID),
+            self.maybe_wrong(directory_id, STRANGE_ID),
             self.one((2**63 - 1, -1, 0, self.log.end_offset, self.log.end_offset - 1)),
         )
         topic = m.FetchTopic(
-            METADATA_TOPIC if by_name else self.bent("", "x"),
-            self.bent(bytes(16) if by_name else METADATA_TOPIC_ID, STRANGE_ID),
+            METADATA_TOPIC if by_name else self.maybe_wrong("", "x"),
+            self.maybe_wrong(bytes(16) if by_name else METADATA_TOPIC_ID, STRANGE_ID),
             self.topics(partition),
         )
         request = m.FetchRequest(
             self.cluster_id(),
-            max_wait_ms=self.bent(self.one((0, 1, 20)), -1),
+            max_wait_ms=self.maybe_wrong(self.one((0, 1, 20)), -1),
             min_bytes=self.one((0, 1, 100000)),
             max_bytes=max_bytes,
             session_id=self.one((0, 0, 0, 5)),
@@ -164,64 +166,73 @@ class RaftRequests:
         return request
 
     def fetch_snapshot(self) -> Message:
-        """Never by the node itself nor for nothing, which end Kafka's process."""
+        """Never from the node itself, nor without a partition: both end Kafka's process."""
         m = fetch_snapshot_request
         partition = m.PartitionSnapshot(
-            self.bent(0, 1, -1),
-            self.bent(self.epoch, self.epoch - 1, self.epoch + 1, -1),
+            self.maybe_wrong(0, 1, -1),
+            self.maybe_wrong(self.epoch, self.epoch - 1, self.epoch + 1, -1),
             m.SnapshotId(
-                self.bent(SNAPSHOT.offset, 0, SNAPSHOT.offset + 1, -1), self.bent(SNAPSHOT.epoch, 0, 4, -1)
+                self.maybe_wrong(SNAPSHOT.offset, 0, SNAPSHOT.offset + 1, -1),
+                self.maybe_wrong(SNAPSHOT.epoch, 0, 4, -1),
             ),
-            self.bent(self.one((0, 1, 100)), -1, 1 << 20, 2**62),
+            self.maybe_wrong(self.one((0, 1, 100)), -1, 1 << 20, 2**62),
             self.one((bytes(16), STRANGE_ID)),
         )
-        topic = m.TopicSnapshot(self.bent(METADATA_TOPIC, "x", ""), [partition] * self.bent(1, 2))
+        topic = m.TopicSnapshot(
+            self.maybe_wrong(METADATA_TOPIC, "x", ""), [partition] * self.maybe_wrong(1, 2)
+        )
         return m.FetchSnapshotRequest(
             self.cluster_id(),
-            self.one([one for one in (NOBODY, -1, *VOTERS) if one != self.node_id]),
+            self.one([one for one in (UNKNOWN_ID, -1, *VOTERS) if one != self.node_id]),
             self.one((0, 1, 100, _MOST)),
-            [topic] * self.bent(1, 2),
+            [topic] * self.maybe_wrong(1, 2),
         )
 
     def vote(
         self, epoch: int | None = None, candidate_id: int | None = None, *, stale: bool | None = None
     ) -> Message:
-        """Of an epoch that the node knows or lower, unless one is given; `stale`: its log is behind.
+        """Of an epoch that the node knows or a lower one, unless one is given.
 
-        Without a leader never in the node's own name, which ends Kafka's process."""
+        A `stale` candidate's log is behind. Without a leader it is never in the node's own name, which ends
+        Kafka's process.
+        """
         m = vote_request
-        asked_epoch = self.bent(self.epoch, self.epoch - 1, 0, -1) if epoch is None else epoch
+        asked_epoch = self.maybe_wrong(self.epoch, self.epoch - 1, 0, -1) if epoch is None else epoch
         behind = self.odds(0.5) if stale is None else stale
         last = self.log.last_epoch
-        others = [one for one in (NOBODY, *VOTERS) if self.leader_id >= 0 or one != self.node_id]
+        others = [one for one in (UNKNOWN_ID, *VOTERS) if self.leader_id >= 0 or one != self.node_id]
         data = m.PartitionData(
-            self.bent(0, 1),
+            self.maybe_wrong(0, 1),
             asked_epoch,
-            self.bent(self.one(others), -1, -2) if candidate_id is None else candidate_id,
+            self.maybe_wrong(self.one(others), -1, -2) if candidate_id is None else candidate_id,
             self.one((STRANGE_ID, bytes(16))),
-            self.bent(self.one((bytes(16), self.directory_ids[self.node_id])), STRANGE_ID),
-            self.one((0, last - 1, last)) if behind else self.bent(last, asked_epoch, asked_epoch + 1, -1),
-            self.one((0, self.log.end_offset - 1)) if behind else self.bent(self.log.end_offset, 2**40, -1),
+            self.maybe_wrong(self.one((bytes(16), self.directory_ids[self.node_id])), STRANGE_ID),
+            self.one((0, last - 1, last))
+            if behind
+            else self.maybe_wrong(last, asked_epoch, asked_epoch + 1, -1),
+            self.one((0, self.log.end_offset - 1))
+            if behind
+            else self.maybe_wrong(self.log.end_offset, 2**40, -1),
             self.odds(0.5),
         )
-        topics = self.topics(m.TopicData(self.bent(METADATA_TOPIC, "x"), self.topics(data)))
-        voter_id = self.bent(self.one((self.node_id, self.node_id, -1)), NOBODY)
+        topics = self.topics(m.TopicData(self.maybe_wrong(METADATA_TOPIC, "x"), self.topics(data)))
+        voter_id = self.maybe_wrong(self.one((self.node_id, self.node_id, -1)), UNKNOWN_ID)
         return m.VoteRequest(self.cluster_id(), voter_id, topics)
 
     def begin_quorum_epoch(
         self, epoch: int | None = None, leader_id: int | None = None, listeners: Listeners = ()
     ) -> Message:
-        """Of a past epoch, or of no known voter, unless it is given."""
+        """Of a past epoch or an unknown leader, unless these are given."""
         m = begin_quorum_epoch_request
-        past = self.one(((self.epoch - 1, NOBODY), (0, 1), (-1, NOBODY), (self.epoch, -1)))
+        past = self.one(((self.epoch - 1, UNKNOWN_ID), (0, 1), (-1, UNKNOWN_ID), (self.epoch, -1)))
         data = m.PartitionData(
-            self.bent(0, 1),
-            self.bent(self.one((bytes(16), self.directory_ids[self.node_id])), STRANGE_ID),
+            self.maybe_wrong(0, 1),
+            self.maybe_wrong(self.one((bytes(16), self.directory_ids[self.node_id])), STRANGE_ID),
             past[1] if leader_id is None else leader_id,
             past[0] if epoch is None else epoch,
         )
-        topics = self.topics(m.TopicData(self.bent(METADATA_TOPIC, "x"), self.topics(data)))
-        voter_id = self.bent(self.one((self.node_id, self.node_id, -1)), NOBODY)
+        topics = self.topics(m.TopicData(self.maybe_wrong(METADATA_TOPIC, "x"), self.topics(data)))
+        voter_id = self.maybe_wrong(self.one((self.node_id, self.node_id, -1)), UNKNOWN_ID)
         endpoints = [m.LeaderEndpoint(one.listener, one.host, one.port) for one in listeners]
         return m.BeginQuorumEpochRequest(self.cluster_id(), voter_id, topics, endpoints)
 
@@ -233,69 +244,73 @@ class RaftRequests:
         successors: Sequence[int] = (),
     ) -> Message:
         m = end_quorum_epoch_request
-        past = self.one(((self.epoch - 1, NOBODY), (0, 1), (-1, NOBODY), (self.epoch, -1)))
+        past = self.one(((self.epoch - 1, UNKNOWN_ID), (0, 1), (-1, UNKNOWN_ID), (self.epoch, -1)))
         data = m.PartitionData(
-            self.bent(0, 1),
+            self.maybe_wrong(0, 1),
             past[1] if leader_id is None else leader_id,
             past[0] if epoch is None else epoch,
             tuple(successors),
             [m.ReplicaInfo(one, self.directory_ids.get(one, STRANGE_ID)) for one in successors],
         )
-        topics = self.topics(m.TopicData(self.bent(METADATA_TOPIC, "x"), self.topics(data)))
+        topics = self.topics(m.TopicData(self.maybe_wrong(METADATA_TOPIC, "x"), self.topics(data)))
         endpoints = [m.LeaderEndpoint(one.listener, one.host, one.port) for one in listeners]
         return m.EndQuorumEpochRequest(self.cluster_id(), topics, endpoints)
 
     def describe_quorum(self) -> Message:
         m = describe_quorum_request
-        topic = m.TopicData(self.bent(METADATA_TOPIC, "x", ""), self.topics(m.PartitionData(self.bent(0, 1))))
+        topic = m.TopicData(
+            self.maybe_wrong(METADATA_TOPIC, "x", ""), self.topics(m.PartitionData(self.maybe_wrong(0, 1)))
+        )
         return m.DescribeQuorumRequest(self.topics(topic))
 
     def add_voter(self) -> Message:
-        """One that cannot be added: no process listens there, or it is a voter."""
+        """A voter that cannot be added: no process listens at its address, or it is a voter already."""
         m = add_raft_voter_request
         voter_id = self.one((NEWCOMER, NEWCOMER, *VOTERS, -1))
         return m.AddRaftVoterRequest(
             self.cluster_id(),
             200,
             voter_id,
-            self.bent(self.directory_ids.get(voter_id, STRANGE_ID), STRANGE_ID, bytes(16)),
-            self.bent([m.Listener("CONTROLLER", "127.0.0.1", 1)], [], [m.Listener("OTHER", "127.0.0.1", 1)]),
+            self.maybe_wrong(self.directory_ids.get(voter_id, STRANGE_ID), STRANGE_ID, bytes(16)),
+            self.maybe_wrong(
+                [m.Listener("CONTROLLER", "127.0.0.1", 1)], [], [m.Listener("OTHER", "127.0.0.1", 1)]
+            ),
             self.odds(0.5),
         )
 
     def remove_voter(self) -> Message:
-        """One that is none, by its id or its directory."""
-        voter_id = self.one((NOBODY, -1, *VOTERS))
+        """A controller that is no voter, by its id or its directory."""
+        voter_id = self.one((UNKNOWN_ID, -1, *VOTERS))
         directory_id = self.one((STRANGE_ID, bytes(16)))
         return RemoveRaftVoterRequest(self.cluster_id(), voter_id, directory_id)
 
     def update_voter(self) -> Message:
-        """Of one that is none, or one that is not understood."""
+        """A controller that is no voter, or an update that is malformed."""
         m = update_raft_voter_request
-        voter_id = self.one((NOBODY, -1, *VOTERS))
+        voter_id = self.one((UNKNOWN_ID, -1, *VOTERS))
         known = voter_id in VOTERS
         right = [m.Listener("CONTROLLER", "127.0.0.1", 1)]
         wrong: list[list[Any]] = [[], [m.Listener("OTHER", "127.0.0.1", 1)]]
         return m.UpdateRaftVoterRequest(
             self.cluster_id(),
-            self.bent(self.epoch, self.epoch - 1, self.epoch + 1, -1),
+            self.maybe_wrong(self.epoch, self.epoch - 1, self.epoch + 1, -1),
             voter_id,
             self.one((STRANGE_ID, bytes(16))),
-            self.one(wrong) if known and self.static else self.bent(right, *wrong),
-            m.KRaftVersionFeature(*self.bent((0, 1), (0, 0), (2, 3), (1, 0), (-1, 1))),
+            self.one(wrong) if known and self.static else self.maybe_wrong(right, *wrong),
+            m.KRaftVersionFeature(*self.maybe_wrong((0, 1), (0, 0), (2, 3), (1, 0), (-1, 1))),
         )
 
-    static = False  # a voter of a static quorum is the node of its id
+    static = False  # a static quorum identifies a voter by its id alone
 
     def api_versions(self) -> Message:
-        return ApiVersionsRequest(*self.bent(("a", "1"), ("", "1"), ("a b", "1"), ("-a", "1")))
+        return ApiVersionsRequest(*self.maybe_wrong(("a", "1"), ("", "1"), ("a b", "1"), ("-a", "1")))
 
     def update_features(self) -> Message:
-        """Of kraft.version: tried only, or what cannot be."""
+        """Of kraft.version: validated only, or impossible."""
         m = update_features_request
         level, kind = self.one(((0, 1), (1, 1), (2, 1), (-1, 1), (0, 2), (0, 3), (1, 2), (1, 0), (1, 9)))
         update = m.FeatureUpdateKey("kraft.version", level, False, kind)
-        return m.UpdateFeaturesRequest(30000, [update] * self.bent(1, 0), True)
+        return m.UpdateFeaturesRequest(30000, [update] * self.maybe_wrong(1, 0), True)
 
     HARMLESS: tuple[Callable[[RaftRequests], Any], ...] = (
         *[fetch] * 10,

@@ -1,4 +1,4 @@
-"""Random requests to a controller: mostly sensible for the state that its log shows, now and then not."""
+"""Random requests to a controller: most make sense in the state of its log, some do not."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _CONFIGS = (
     ("log.retention.ms", ("5", "x")),
     ("follower.replication.throttled.rate", ("5", "-1")),
     ("advertised.listeners", ("PLAINTEXT://x:1", "x")),
-    ("num.io.threads", ("6", "0")),  # less than half, or more than twice, its pool does not take up
+    ("num.io.threads", ("6", "0")),  # Kafka refuses less than half or more than twice as many
     ("message.format.version", ("3.0",)),
 )  # fmt: skip
 
@@ -93,7 +93,7 @@ def directories(broker_id: int) -> tuple[bytes, ...]:
 
 
 class RandomRequests:
-    """Makes them for a cluster whose image the caller keeps current."""
+    """Makes random requests for a cluster whose image the caller keeps current."""
 
     forwarded: tuple[str, ...] = ("alice", "alice", "bob")  # the principals of requests in Envelopes
     begins_at = 0  # the offset that fetches of the whole log begin at
@@ -102,7 +102,7 @@ class RandomRequests:
         self.random, self.image, self.cluster_id = random.Random(seed), image, cluster_id
         self.incarnations: dict[int, int] = dict.fromkeys(BROKERS, 0)
         self.log_end = 0
-        self.batch_starts = [0]  # offsets that a replica may be at: Kafka notes others as it pleases
+        self.batch_starts = [0]  # offsets that a replica may report: Kafka treats others arbitrarily
 
     def __repr__(self) -> str:
         return f"<RandomRequests on {self.image!r}>"
@@ -118,11 +118,11 @@ class RandomRequests:
         return self.random.choices(options, k=self.random.randint(1, most)) if options else []
 
     def near(self, number: int, chance: float = 0.15) -> int:
-        """Mostly the number itself."""
+        """Mostly the number itself, else another one."""
         return number if not self.odds(chance) else number + self.one((-1, 1, 1000, -number - 1))
 
     def timeout_ms(self) -> int:
-        """Nearly always enough."""
+        """A timeout that is nearly always sufficient."""
         return 30_000 if self.odds(0.97) else self.one((0, -1, -(2**31)))
 
     # -- what there is
@@ -149,16 +149,16 @@ class RandomRequests:
 
     # -- requests
     def next(self, kind: Callable[[Any], Any] | None = None) -> tuple[Message, int]:
-        """A request, of that kind or any, and a version that can carry it."""
+        """A request of that or any kind, and a version in which it can be encoded."""
         while True:
-            made = (kind or self.one(self.WEIGHTED))(self)
-            first, last = valid_versions(api_key(made))
+            request = (kind or self.one(self.WEIGHTED))(self)
+            first, last = valid_versions(api_key(request))
             version = last if self.odds(0.5) else self.random.randint(first, last)
             try:
-                encode_bytes(made, version)
+                encode_bytes(request, version)
             except EncodeError:
                 continue
-            return made, version
+            return request, version
 
     def register_broker(self) -> Message:
         m = broker_registration_request
@@ -188,7 +188,7 @@ class RandomRequests:
         )
 
     def listeners(self, broker_id: int) -> list[Any]:
-        """Kafka's controller gives up its leadership for ports and protocols that do not exist: not tried."""
+        """No ports or protocols that do not exist: at those Kafka's controller gives up its leadership."""
         m = broker_registration_request
         own = m.Listener("PLAINTEXT", "localhost", 9000 + broker_id)
         return [own] if self.odds(0.95) else self.one(([], [own, m.Listener("SSL", "h", 1, 1)], [own, own]))
@@ -235,7 +235,7 @@ class RandomRequests:
                     self.one(rows).partition_index = self.one((-1, 9, 0))
                 shape = (-1, -1) if self.odds(0.95) else self.one(((1, -1), (-1, 1), (count, width)))
                 topic = m.CreatableTopic(name, *shape, rows)
-            else:  # never placed: placement throws dice
+            else:  # never placed: placement is random
                 wrong = self.one(((0, 1), (1, 0), (-2, 1), (1, -2), (1, 9), (10001, 1)))
                 topic = m.CreatableTopic(name, *wrong)
             if self.odds(0.3):
@@ -264,7 +264,7 @@ class RandomRequests:
             have = len(known.partitions) if known else 1
             widths = {len(state.replicas) for state in known.partitions.values()} if known else {1}
             if len(widths) > 1:
-                continue  # which of them counts is up to how Kafka hashes
+                continue  # Kafka's hashing decides which of them counts
             (width,) = widths
             count = have + self.one((0, 1, 1, 2, -1, -have))
             rows = [
@@ -330,7 +330,7 @@ class RandomRequests:
                 m.ReassignablePartition(index, None if self.odds(0.3) else self.replicas())
                 for index in self.random.sample((0, 1, 2, 9, -1), self.random.randint(1, 2))
             ]
-            cut = self.one((0, 1)) if self.odds(0.1) else len(moves)  # one topic in two parts
+            cut = self.one((0, 1)) if self.odds(0.1) else len(moves)  # one topic, named twice
             topics += [
                 m.ReassignableTopic(name, part) for part in (moves[:cut], moves[cut:]) if part or cut == 0
             ]
@@ -350,7 +350,7 @@ class RandomRequests:
         return [(name, self.one(values)) for name, values in (*chosen, *named_twice)]
 
     def resources(self) -> list[tuple[int, str]]:
-        """What has configs, seldom twice."""
+        """Resources with configs, seldom any of them twice."""
         drawn = [self.resource() for _ in range(self.random.randint(0, 2))]
         if self.odds(0.05):
             drawn *= 2
@@ -386,7 +386,7 @@ class RandomRequests:
         return m.IncrementalAlterConfigsRequest(resources, self.odds(0.1))
 
     def alter_configs(self) -> Message:
-        """Kafka's controller never answers one that names a resource of an unknown type twice."""
+        """No resource of an unknown type twice in a request: Kafka's controller would never answer."""
         m = alter_configs_request
         drawn = self.resources()
         if any(type in (0, 99) for type, _ in drawn):
@@ -435,10 +435,10 @@ class RandomRequests:
             levels = (25, 26, 29, 30, 31, 6, 0, -1) if name == "metadata.version" else (0, 1, 1, 2, 3, -1)
             level, kind = self.one(levels), self.one((1, 1, 2, 3, 0, 9))
             if name == "metadata.version" and 7 <= level < 30 and kind in (2, 3):
-                kind = 1  # kraftd's goes down where no metadata is lost
+                kind = 1  # kraftd downgrades if no metadata is lost
             updates.append(m.FeatureUpdateKey(name, level, self.odds(0.2), kind))
         if any(update.feature == "kraft.version" for update in updates):
-            del updates[1:]  # Kafka's changes it even where the other update is refused
+            del updates[1:]  # Kafka's changes it even if it refuses the other update
         return m.UpdateFeaturesRequest(self.timeout_ms(), updates, self.odds(0.7))
 
     def describe_cluster(self) -> Message:
@@ -509,7 +509,7 @@ class RandomRequests:
         return m.FetchSnapshotRequest(cluster_id, self.one((50, -1)), self.one((0, 1, 2**31 - 1)), topics)
 
     def vote(self) -> Message:
-        """Never of a higher epoch: it would end the leadership, at another moment on each side."""
+        """Never of a higher epoch: it would end the leadership, at different times on each side."""
         m = vote_request
         data = m.PartitionData(
             self.one((0, 0, 0, 1)),
@@ -550,7 +550,7 @@ class RandomRequests:
         )
 
     def register_controller(self) -> Message:
-        """Another controller: about its own registration a controller does something by itself."""
+        """Of another controller: on its own registration a controller acts by itself."""
         m = controller_registration_request
         ranges = dict(supported_features())
         if self.odds(0.1):
@@ -586,7 +586,7 @@ class RandomRequests:
         )
 
     def update_voter(self) -> Message:
-        """Never of the leader, which would move itself, or end its process in a static quorum of Kafka's."""
+        """Never of the leader: it would move itself, or end its process in a static quorum of Kafka's."""
         m = update_raft_voter_request
         span = self.one(((0, 1), (0, 1), (0, 0), (2, 3)))
         return m.UpdateRaftVoterRequest(

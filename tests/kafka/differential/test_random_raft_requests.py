@@ -1,8 +1,8 @@
-"""Random requests between controllers, to three of Kafka's and three of kraftd: the same answers, all along.
+"""Random requests between controllers, to three of Kafka's and three of kraftd: the same answers to all.
 
-Both play the same scenario on copies of the same directories; Kafka's answers are written to a tape that
-kraftd's are compared with.  Every election and every change is asked for, nothing happens by time.
-KRAFTD_DIFFERENTIAL_SEED and KRAFTD_DIFFERENTIAL_STEPS try others, and more of them.
+Both play the same scenario on copies of the same directories; Kafka's answers are recorded on a tape, and
+kraftd's are compared with it. Each election and each change comes from a request, none from a timeout.
+KRAFTD_DIFFERENTIAL_SEED and KRAFTD_DIFFERENTIAL_STEPS choose other requests, and more of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.kafka.differential.comparison import cannot_be_compared
 from tests.kafka.differential.difference import difference
 from tests.kafka.differential.pair import CLUSTER_ID
 from tests.kafka.differential.quorum import VOTERS, History, StandIn, TimelessQuorum, View, answer_view
-from tests.kafka.differential.raft_requests import NOBODY, STRANGE_ID, RaftRequests
+from tests.kafka.differential.raft_requests import STRANGE_ID, UNKNOWN_ID, RaftRequests
 
 pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_DIFFERENTIAL_SEED", "1"))
@@ -38,33 +38,33 @@ JOINER = 4
 
 
 class Tape:
-    """What was asked and answered, first written, then compared with."""
+    """Requests and answers: recorded first, then compared."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[str, Any]] = []
-        self.at: int | None = None  # None while it is written
+        self.recorded: list[tuple[str, Any]] = []
+        self.at: int | None = None  # None while it records
         self.differences: list[str] = []
 
     def __repr__(self) -> str:
-        return f"<Tape of {len(self.said)}, at {self.at}, {len(self.differences)} differences>"
+        return f"<Tape of {len(self.recorded)}, at {self.at}, {len(self.differences)} differences>"
 
-    def note(self, asked: str, view: Any, *, comparable: bool = True) -> None:
-        """What was asked must be the same; another answer is kept as a difference."""
+    def note(self, request: str, view: Any, *, comparable: bool = True) -> None:
+        """Record the answer or compare it: the request must be the same, another answer is a difference."""
         if self.at is None:
-            self.said.append((asked, view))
+            self.recorded.append((request, view))
             return
-        before, expected = self.said[self.at]
+        before, expected = self.recorded[self.at]
         self.at += 1
-        assert asked == before, f"step {self.at} asks {asked}, and asked Kafka {before}" + self.report()
+        assert request == before, f"step {self.at} asks {request}; Kafka was asked {before}" + self.report()
         if expected != view and comparable:
-            self.differences.append(f"step {self.at}: {asked}\n" + difference(expected, view))
+            self.differences.append(f"step {self.at}: {request}\n" + difference(expected, view))
 
     def report(self) -> str:
         return "".join(f"\n\n{one}" for one in self.differences)
 
 
 class Scenario:
-    """One quorum's way through everything that is asked of it."""
+    """Everything that one quorum is asked, in order."""
 
     def __init__(self, quorum: TimelessQuorum, tape: Tape, stand_in: StandIn, seed: int) -> None:
         self.quorum, self.tape, self.stand_in = quorum, tape, stand_in
@@ -74,7 +74,7 @@ class Scenario:
         self.view: View | None = None
         self.claimed_known: dict[
             tuple[int, int], bool
-        ] = {}  # epoch, leader -> is where the voters say; stays so
+        ] = {}  # epoch, leader -> whether the leader is at the voters' address for it
 
     def __repr__(self) -> str:
         return f"<Scenario of {self.quorum!r}>"
@@ -82,7 +82,9 @@ class Scenario:
     def ask(self, node_id: int, request: Message, version: int) -> Any:
         answer = self.quorum.ask(node_id, request, version)
         view = answer_view(request, version, answer)
-        comparable = self.tape.at is None or not cannot_be_compared(request, self.tape.said[self.tape.at][1])
+        comparable = self.tape.at is None or not cannot_be_compared(
+            request, self.tape.recorded[self.tape.at][1]
+        )
         self.tape.note(f"{node_id} v{version} {request!r}", view, comparable=comparable)
         return answer
 
@@ -98,15 +100,16 @@ class Scenario:
         return (Endpoint("CONTROLLER", HOST, self.quorum.history.ports[node_id]),)
 
     def elect(self, node_id: int, epoch: int) -> None:
-        """Have it lead the epoch after this one: it learns that another node leads this one, and resigns.
+        """Make the node lead the epoch after this one: it learns of another leader of this one, and resigns.
 
-        Then the others are notified: one that is not reached at once would be notified again in half an hour.
+        Then the other voters are notified: the new leader would repeat a failed attempt only after half an
+        hour.
         """
         requests, at = self.requests, (self.stand_in.endpoint,)
         requests.node_id = node_id
         requests.no_mistakes()
-        self.ask(node_id, requests.begin_quorum_epoch(epoch, NOBODY, at), 1)
-        self.ask(node_id, requests.end_quorum_epoch(epoch, NOBODY, at, [node_id]), 1)
+        self.ask(node_id, requests.begin_quorum_epoch(epoch, UNKNOWN_ID, at), 1)
+        self.ask(node_id, requests.end_quorum_epoch(epoch, UNKNOWN_ID, at, [node_id]), 1)
         wait_until(lambda: self.quorum.led_by(node_id) == epoch + 1, f"{node_id} leads epoch {epoch + 1}")
         for requests.node_id in VOTERS:
             if requests.node_id != node_id:
@@ -114,14 +117,14 @@ class Scenario:
                 self.ask(requests.node_id, begin, 1)
 
     def harmless(self, count: int, *nodes: int) -> None:
-        """Requests that change nothing, to each of these alternately."""
+        """Send requests that change nothing, to these nodes alternately."""
         assert self.view is not None
         for step in range(count):
-            self.requests.look_at(self.view, nodes[step % len(nodes)])
+            self.requests.prepare_for(self.view, nodes[step % len(nodes)])
             self.ask(nodes[step % len(nodes)], *self.requests.next())
 
     def catch_up_as(self, replica_id: int, directory_id: bytes) -> None:
-        """A fetch of a replica that has everything."""
+        """Send a fetch of a replica that has all records."""
         assert self.view is not None
         log = self.view.log
         m = fetch_request
@@ -167,7 +170,7 @@ class Scenario:
     # --- acts
 
     def history_of_epochs(self) -> None:
-        """Leaders come and go, so that the log has epochs to diverge in."""
+        """Change leaders, so that the log has several epochs."""
         self.elect(1, 5)
         self.settle(1)
         for leader_id, skipped in ((2, 0), (1, 3), (2, 1), (1, 0)):
@@ -176,7 +179,7 @@ class Scenario:
             self.settle(leader_id)
 
     def upgrade(self) -> None:
-        """kraft.version 0 to 1: only after all voters have reported what they support."""
+        """Upgrade kraft.version from 0 to 1: this succeeds only after all voters have reported support."""
         self._update_kraft_version()
         for voter_id in (2, 3):
             directory_id = self.quorum.history.directory_ids[voter_id]
@@ -196,14 +199,14 @@ class Scenario:
         )
 
     def changes_of_voters(self) -> None:
-        """One that is added, updated and removed; one of the three that goes and comes back."""
+        """Add, update and remove a new voter; remove one of the three and add it again."""
         directory_ids = self.quorum.history.directory_ids
         at = (self.stand_in.endpoint,)
         self.stand_in.kraft_versions = 0, 1
-        self.add(JOINER, STRANGE_ID, at)  # has not fetched
+        self.add(JOINER, STRANGE_ID, at)  # it has not fetched yet
         self.catch_up_as(JOINER, STRANGE_ID)
         self.stand_in.kraft_versions = 0, 0
-        self.add(JOINER, STRANGE_ID, at)  # cannot follow
+        self.add(JOINER, STRANGE_ID, at)  # it does not support kraft.version 1
         self.stand_in.kraft_versions = 0, 1
         self.add(JOINER, STRANGE_ID, at, early=True)
         self.settle(1, *VOTERS, JOINER)
@@ -224,12 +227,12 @@ class Scenario:
         self.settle(1)
 
     def without_a_leader(self, count: int) -> None:
-        """A node that has seen a higher epoch than the others, and then claims of every kind."""
+        """Show a node a higher epoch than the others know, then send it claims of every kind."""
         assert self.view is not None
         node_id, requests = 3, self.requests
-        requests.look_at(self.view, node_id)
+        requests.prepare_for(self.view, node_id)
         requests.no_mistakes()
-        self.ask(node_id, requests.vote(self.view.epoch + 2, NOBODY, stale=True), 2)
+        self.ask(node_id, requests.vote(self.view.epoch + 2, UNKNOWN_ID, stale=True), 2)
         requests.epoch, requests.leader_id = self.view.epoch + 2, -1
         for _ in range(count):
             self.ask(node_id, *requests.next())
@@ -240,31 +243,31 @@ class Scenario:
                 self._learn(self.ask(node_id, *requests.next()))
 
     def _claim(self) -> tuple[Message, int]:
-        """Of the node's epoch or a higher one; never of two leaders of one epoch."""
+        """A claim for the node's epoch or a higher one; never for two leaders of one epoch."""
         requests, kind = self.requests, self.requests.one(("vote", "begin", "end"))
         requests.some_mistakes()
         epoch = requests.epoch + requests.one((0, 0, 1, 3))
         if kind == "vote":
-            request = requests.vote(epoch, requests.one((NOBODY, 1, 2)))
+            request = requests.vote(epoch, requests.one((UNKNOWN_ID, 1, 2)))
         else:
-            leader_id = requests.one((1, 2, NOBODY))
+            leader_id = requests.one((1, 2, UNKNOWN_ID))
             if epoch == requests.epoch and requests.leader_id >= 0:
                 leader_id = requests.leader_id
             known = self.claimed_known.setdefault(
-                (epoch, leader_id), leader_id != NOBODY and requests.odds(0.3)
+                (epoch, leader_id), leader_id != UNKNOWN_ID and requests.odds(0.3)
             )
             listeners: Listeners = () if known else (self.stand_in.endpoint,)
             if kind == "begin":
                 request = requests.begin_quorum_epoch(epoch, leader_id, listeners)
             else:
-                successors = requests.one(((1, 2), (1, 3), (2, 1, 3), (NOBODY,)))
+                successors = requests.one(((1, 2), (1, 3), (2, 1, 3), (UNKNOWN_ID,)))
                 request = requests.end_quorum_epoch(epoch, leader_id, listeners, successors)
             if not known:
-                return request, 1  # the first version that says where it is
+                return request, 1  # the first version with the leader's endpoints
         return request, requests.version_for(request)
 
     def _learn(self, answer: Any) -> None:
-        """The epoch and the leader in the node's answers."""
+        """Keep the epoch and the leader in the node's answer."""
         topics = getattr(answer, "topics", ())
         partition = topics[0].partitions[0] if topics and topics[0].partitions else None
         epoch = getattr(partition, "leader_epoch", -1)
@@ -296,8 +299,8 @@ def test_controllers_of_a_quorum_answer_each_other_as_in_kafka(tmp_path: Path, s
             with TimelessQuorum(history, kind) as quorum:
                 Scenario(quorum, tape, stand_in, SEED + 20 + static).play(STEPS)
     assert not tape.differences, f"seed {SEED}, {len(tape.differences)} differences:" + tape.report()
-    codes = {code for _, view in tape.said for code in _codes(view)}
-    assert len(codes) >= 12, f"too few errors were met: {sorted(codes)}"
+    codes = {code for _, view in tape.recorded for code in _codes(view)}
+    assert len(codes) >= 12, f"too few kinds of error: {sorted(codes)}"
 
 
 def _codes(view: Any) -> set[int]:

@@ -1,6 +1,6 @@
 """Random requests to Kafka's controller and to kraftd: the same answers, the same records, at every step.
 
-KRAFTD_DIFFERENTIAL_SEED and KRAFTD_DIFFERENTIAL_STEPS try others, and more of them.
+KRAFTD_DIFFERENTIAL_SEED and KRAFTD_DIFFERENTIAL_STEPS choose other requests, and more of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.kafka.differential.pair import Pair
 from tests.kafka.differential.requests import RandomRequests
 
 pytestmark = pytest.mark.kafka
-# Parked until there is metadata, which here there never is; or of leaders that would be believed in.
+# Requests that wait for metadata, which never comes here, or whose leader the controller would accept.
 _NOT_WITHOUT_A_LEADER = frozenset(
     {ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_CONFIGS, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH}
 )
@@ -64,7 +64,7 @@ def test_a_controller_without_a_leader_refuses_as_in_kafka(tmp_path: Path) -> No
             if api_key(request) in _NOT_WITHOUT_A_LEADER:
                 continue
             (kafka, kraftd), _ = pair.ask(request, version)
-            # What asks for nothing, or is wrong in itself, Kafka answers without knowing whether it leads.
+            # Kafka answers empty and malformed requests without regard to leadership.
             codes = set(re.findall(r"'errorCode': (-?\d+)", repr(kafka))) - {"0"}
             if api_key(request) in _OF_THE_QUORUM or codes == {str(int(ErrorCode.NOT_CONTROLLER))}:
                 assert kafka == kraftd or cannot_be_compared(request, kafka), (

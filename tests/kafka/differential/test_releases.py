@@ -1,6 +1,6 @@
 """Controllers of older releases that are upgraded step by step: Kafka's answers and records at each level.
 
-KRAFTD_DIFFERENTIAL_SEED tries other releases and requests, KRAFTD_DIFFERENTIAL_LEVEL_STEPS more at each.
+KRAFTD_DIFFERENTIAL_SEED chooses other releases and requests, KRAFTD_DIFFERENTIAL_LEVEL_STEPS how many.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _UPGRADE = 1
 
 
 class Requests(RandomRequests):
-    """Levels change when the test says so, and every node that registers supports all of them."""
+    """The test alone changes levels, and every node that registers supports all of them."""
 
     def next(self, kind: Callable[[Any], Any] | None = None) -> tuple[Message, int]:
         while True:
-            made, version = super().next(kind)
-            if isinstance(made, (BrokerRegistrationRequest, ControllerRegistrationRequest)):
-                others: list[Any] = [one for one in made.features if one.name != mv.METADATA_VERSION]
-                feature = type(made.features[0])
-                made.features = [*others, feature(mv.METADATA_VERSION, LEVELS[0], LEVELS[-1])]
-            if not isinstance(made, UpdateFeaturesRequest):
-                return made, version
+            request, version = super().next(kind)
+            if isinstance(request, (BrokerRegistrationRequest, ControllerRegistrationRequest)):
+                others: list[Any] = [one for one in request.features if one.name != mv.METADATA_VERSION]
+                feature = type(request.features[0])
+                request.features = [*others, feature(mv.METADATA_VERSION, LEVELS[0], LEVELS[-1])]
+            if not isinstance(request, UpdateFeaturesRequest):
+                return request, version
 
 
 def play(pair: Pair, seed: int, levels: Sequence[int]) -> Comparison:
-    """Random requests at each level, the first of which both were formatted at."""
+    """Play random requests at each level; both controllers were formatted at the first."""
     dice = random.Random(seed)
     comparison = Comparison(pair, seed, Requests)
     for level in levels:
@@ -63,7 +63,7 @@ def play(pair: Pair, seed: int, levels: Sequence[int]) -> Comparison:
 
 
 def upgrade(comparison: Comparison, name: str, level: int) -> None:
-    """Wait until both controllers go by the new level: they learn of it, and register, after they answer."""
+    """Wait until both controllers apply the level: they learn of it, and register, after they answer."""
     image = comparison.image
     if comparison.over or {**image.features, mv.METADATA_VERSION: image.metadata_version}.get(name) == level:
         return
@@ -72,7 +72,7 @@ def upgrade(comparison: Comparison, name: str, level: int) -> None:
 
     def wait() -> None:
         for side in sides:
-            side.controller.wait(partial(finalized, side, name, level), f"goes by {name} {level}")
+            side.controller.wait(partial(finalized, side, name, level), f"applies {name} {level}")
             if mv.allows_controller_registration(after):
                 side.controller.wait(side.is_registered, "registers itself")
 

@@ -1,7 +1,7 @@
-"""What may happen to the controllers of a quorum that is in use, one thing after the other, from a seed.
+"""Random events for the controllers of a quorum in use, one after the other.
 
-Each leaves the quorum whole. The first controller keeps its address, where brokers ask for the leader, and
-its disk, which has the whole history.
+After each event the quorum is whole again. The first controller keeps its address, where brokers ask for the
+leader, and its disk, which has the whole history.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ SIGTERM = 15
 
 
 def own_directory_id(one: Controller) -> str:
-    """The directory id that its directory was formatted with."""
+    """The directory id with which a controller's directory was formatted."""
     found = read_meta_properties(RealDisk(), str(one.data))
     assert found is not None and found.directory_id is not None
     return uuid_text(found.directory_id)
 
 
 class History:
-    """Plays a quorum; `told` is what has happened so far. Controllers are, and become, of these kinds; with
-    `auto_join` they see to it themselves that they vote (KIP-1186)."""
+    """Plays a quorum; `played` are the events so far, `kinds` those that controllers have and become.
+
+    With `auto_join` controllers become voters by themselves (KIP-1186).
+    """
 
     def __init__(self, quorum: Quorum, seed: int, *kinds: Kind, auto_join: bool = False) -> None:
         self.quorum, self.random, self._kinds = quorum, random.Random(seed), kinds
         self._auto_join = auto_join
-        self.told: list[str] = []
+        self.played: list[str] = []
         self._events = self.EVENTS if quorum.static else (*self.EVENTS, *self.OF_DYNAMIC_QUORUMS)
         if len(kinds) > 1:
             self._events += (History.change_kind,) * 4
@@ -47,17 +49,17 @@ class History:
         self._next_id = max(quorum.controllers) + 1
 
     def __repr__(self) -> str:
-        return f"<History {'; '.join(self.told)}>"
+        return f"<History {'; '.join(self.played)}>"
 
     def play(self, steps: int) -> None:
         for _ in range(steps):
             self.random.choice(self._events)(self)
             self.quorum.wait_for_voters(*self.quorum.controllers)
 
-    # --- whom it befalls
+    # --- the target of an event
 
-    def _tell(self, what: str) -> None:
-        self.told.append(what)
+    def _note(self, what: str) -> None:
+        self.played.append(what)
 
     def _any(self) -> Controller:
         return self.random.choice(list(self.quorum.controllers.values()))
@@ -76,14 +78,14 @@ class History:
 
     def kill_leader(self) -> None:
         epoch, leader = self.quorum.epoch(), self.quorum.controller
-        self._tell(f"kill leader {leader.node_id}")
+        self._note(f"kill leader {leader.node_id}")
         leader.kill()
         assert self.quorum.wait_for_leader(after_epoch=epoch) != leader.node_id
         self._start(leader)
 
     def kill_in_a_loop(self) -> None:
         one = self._any()
-        self._tell(f"kill {one.node_id} again and again")
+        self._note(f"kill {one.node_id} again and again")
         for _ in range(4):
             one.kill()
             one.start()
@@ -91,21 +93,21 @@ class History:
 
     def stop(self) -> None:
         one = self._any()
-        self._tell(f"stop {one.node_id}")
+        self._note(f"stop {one.node_id}")
         assert one.stop() == (0 if one.kind == "kraftd" else 128 + SIGTERM)
         self._start(one)
 
     def change_kind(self) -> None:
-        """A step of a migration, forth or back."""
+        """A step of a migration, to the other kind."""
         one = self._any()
         one.stop()
         one.kind = self._kinds[self._kinds.index(one.kind) - 1]
-        self._tell(f"{one.node_id} becomes {one.kind}")
+        self._note(f"{one.node_id} becomes {one.kind}")
         self._start(one)
 
     def freeze(self) -> None:
         epoch, leader = self.quorum.epoch(), self.quorum.controller
-        self._tell(f"freeze leader {leader.node_id}")
+        self._note(f"freeze leader {leader.node_id}")
         leader.freeze()
         self.quorum.wait_for_leader(after_epoch=epoch)
         leader.thaw()
@@ -113,14 +115,14 @@ class History:
     def kill_all(self) -> None:
         controllers = list(self.quorum.controllers.values())
         self.random.shuffle(controllers)
-        self._tell(f"kill all, start {[one.node_id for one in controllers]}")
+        self._note(f"kill all, start {[one.node_id for one in controllers]}")
         for one in controllers:
             one.kill()
         self._start(*controllers)
 
     def restart_a_broker(self) -> None:
         broker = self.random.choice(list(self.quorum.brokers.values()))
-        self._tell(f"kill broker {broker.node_id}")
+        self._note(f"kill broker {broker.node_id}")
         broker.kill()
         broker.start()
         broker.wait_ready()
@@ -129,7 +131,7 @@ class History:
 
     def copy_directory(self) -> None:
         one = self._any()
-        self._tell(f"copy {one.node_id}")
+        self._note(f"copy {one.node_id}")
         one.stop()
         copy = self._copies[one.node_id] = one.home / "copy"
         shutil.rmtree(copy, ignore_errors=True)
@@ -141,7 +143,7 @@ class History:
         copy = self._copies.get(one.node_id)
         if copy is None:
             return self.copy_directory()
-        self._tell(f"restore {one.node_id}")
+        self._note(f"restore {one.node_id}")
         one.kill()
         shutil.rmtree(one.data)
         shutil.copytree(copy, one.data)
@@ -149,11 +151,11 @@ class History:
         return None
 
     def wipe(self) -> None:
-        """A new disk: in a dynamic quorum another voter, which has to take the place of the old one."""
+        """A new disk: in a dynamic quorum it makes another voter, which must replace the old one."""
         one = self._follower()
         if one.node_id == self._anchor:
             return self.restore_copy()
-        self._tell(f"wipe {one.node_id}")
+        self._note(f"wipe {one.node_id}")
         one.kill()
         self.quorum.wait_for_leader()
         old = self._directory_id(one.node_id)
@@ -165,7 +167,7 @@ class History:
             return None
         if not self._auto_join:
             self._ask_to_remove(one.node_id, old)
-        self._let_vote(one)
+        self._make_voter(one)
         return None
 
     # --- voters
@@ -174,7 +176,7 @@ class History:
         one = self._any()
         if one.node_id == self._anchor:
             return self.kill_leader()
-        self._tell(f"move {one.node_id}")
+        self._note(f"move {one.node_id}")
         one.stop()
         one.move(free_port())
         self._start(one)
@@ -186,11 +188,11 @@ class History:
             return self.remove()
         node_id, self._next_id = self._next_id, self._next_id + 1
         kind = self.random.choice(self._kinds)
-        self._tell(f"add {node_id}:{kind}")
+        self._note(f"add {node_id}:{kind}")
         one = self.quorum.plan_observer(node_id, kind)
         one.format(self.quorum.cluster_id, "--no-initial-controllers")
         self._start(one)
-        self._let_vote(one)
+        self._make_voter(one)
         return None
 
     def remove(self) -> None:
@@ -199,7 +201,7 @@ class History:
         one = self._any()
         if one.node_id == self._anchor:
             return self.kill_leader()
-        self._tell(f"remove {one.node_id}")
+        self._note(f"remove {one.node_id}")
         if self._auto_join or self.random.random() < 0.3:
             one.kill()
         self.quorum.wait_for_leader()
@@ -210,15 +212,15 @@ class History:
         return None
 
     def _directory_id(self, node_id: int) -> str:
-        """Of the voter with that id; empty while there is none. OSError while there is no leader."""
+        """The directory id of that voter, or "" if there is no such voter. OSError without a leader."""
         described = self.quorum.described()
         if described is None:
-            raise OSError("nobody leads")
+            raise OSError("no controller leads")
         found = [one.replica_directory_id for one in described.current_voters if one.replica_id == node_id]
         return uuid_text(found[0]) if found else ""
 
-    def _let_vote(self, one: Controller) -> None:
-        """With the directory that it has now."""
+    def _make_voter(self, one: Controller) -> None:
+        """Make the controller a voter with its present directory."""
         own = own_directory_id(one)
         if not self._auto_join:
             self._ask_to_add(one)
@@ -234,12 +236,12 @@ class History:
         tools().run("metadata-quorum", *self._servers_of_a_kind(), *options).check()
 
     def _ask_to_remove(self, node_id: int, directory_id: str) -> None:
-        who = ("--controller-id", node_id, "--controller-directory-id", directory_id)
+        voter = ("--controller-id", node_id, "--controller-directory-id", directory_id)
         if self.random.random() < 0.5:
-            command = ("--bootstrap", self._servers(), *who)
+            command = ("--bootstrap", self._servers(), *voter)
             subprocess.run(kraftd_command("quorum", "remove-controller", *command), check=True)
             return
-        tools().run("metadata-quorum", *self._servers_of_a_kind(), "remove-controller", *who).check()
+        tools().run("metadata-quorum", *self._servers_of_a_kind(), "remove-controller", *voter).check()
 
     def _servers(self) -> str:
         return ",".join(one.address for one in self.quorum.controllers.values() if one.alive)

@@ -1,4 +1,4 @@
-"""Kafka's own tools at work without rest, through the brokers and at the controllers: each has to succeed."""
+"""Runs Kafka's own tools in a loop, through the brokers and at the controllers: each run must succeed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from testkit.quorum import Quorum
 Command = tuple[object, ...]
 # Kafka's own controllers answer this to a tool while they start: they have not read their metadata.version.
 STARTS = "Direct-to-controller communication is not supported"
-# Printed by a tool to which a controller of Kafka's named no leader, during an election: it asks no other.
+# Printed by a tool when a controller of Kafka's knew no leader during an election: it asks no other one.
 NO_CONTROLLER = "Timed out waiting for a node assignment"
 
 
 class Operator(threading.Thread):
-    """Runs one tool after the other; keeps what those said that failed. They retry as they do by default."""
+    """Runs one tool after the other and keeps the output of those that failed. They retry as by default."""
 
     def __init__(self, quorum: Quorum, seed: int) -> None:
         super().__init__(daemon=True)
@@ -43,14 +43,14 @@ class Operator(threading.Thread):
             choice = self._random.choice(self.COMMANDS)
             name, *arguments = choice(self)
             at_controllers = self._random.random() < 0.5
-            said = self._run(str(name), arguments, at_controllers)
-            if said.code and not self._is_kafkas_own(said, at_controllers):
-                self.failures.append(f"{name} {arguments}: exit {said.code}\n{said.out}\n{said.err}")
+            done = self._run(str(name), arguments, at_controllers)
+            if done.code and not self._is_kafkas_own(done, at_controllers):
+                self.failures.append(f"{name} {arguments}: exit {done.code}\n{done.out}\n{done.err}")
             self.done += 1
 
-    def _is_kafkas_own(self, said: ToolRun, at_controllers: bool) -> bool:
+    def _is_kafkas_own(self, done: ToolRun, at_controllers: bool) -> bool:
         """Return whether a failure is one that Kafka's controllers are known for."""
-        text = said.out + said.err
+        text = done.out + done.err
         is_one_there = any(one.kind == "apache" for one in list(self._quorum.controllers.values()))
         return STARTS in text or (at_controllers and is_one_there and NO_CONTROLLER in text)
 
@@ -66,11 +66,11 @@ class Operator(threading.Thread):
 
     def _create(self) -> Command:
         self._topics.append(f"by-tool-{len(self._topics)}")
-        topic = self._topics[-1]  # of one replica: the other broker may be down
+        topic = self._topics[-1]  # of one replica, since the other broker may be down
         return "topics", "--create", "--if-not-exists", "--topic", topic, "--partitions", 2
 
     def _topic(self) -> str:
-        """A topic that every broker has had the time to learn of."""
+        """A topic that was created long enough ago for every broker to know it."""
         return self._random.choice(["stream", *self._topics[:-3]])
 
     def _configure_topic(self) -> Command:

@@ -1,8 +1,9 @@
-"""Quorums in use to which anything happens, in an order that a seed draws: no tool of Kafka's fails, nothing
-acknowledged is lost, all logs and images are equal in the end.  The seed also says how many vote, and whether
-those that do not ask for it themselves.
+"""Random histories of quorums in use.
 
-KRAFTD_QUORUM_SEED and KRAFTD_QUORUM_STEPS try others, and more of them.
+No tool of Kafka's fails, nothing acknowledged is lost, and all logs and images are equal at the end. The seed
+also draws the number of voters, and whether controllers join by themselves.
+
+KRAFTD_QUORUM_SEED and KRAFTD_QUORUM_STEPS choose other events, and more of them.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from testkit.quorum import Quorum
 from tests.kafka.histories.events import History
 from tests.kafka.histories.operators import Operator
 from tests.kafka.quorum.images import SNAPSHOTS_OFTEN, assert_equal_snapshots
-from tests.kafka.quorum.sayings import assert_nothing_new
+from tests.kafka.quorum.logged_errors import assert_nothing_new
 from tests.kafka.quorum.writers import Administrator, writing
 
 pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_QUORUM_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_QUORUM_STEPS", "6"))
 BROKERS = (1, 2)
-PAUSE_S = 0.3  # a history may be long, and a broker has little memory for topics
+PAUSE_S = 0.3  # a history may be long, and brokers have little memory for topics
 
 
 @pytest.mark.parametrize("sort", ["dynamic", "static", "mixed"])

@@ -8,8 +8,8 @@ import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
 /**
- * Prints what a running JVM's mbeans say: the process id and patterns of names as arguments, out come lines of
- * name, attribute and value with tabs between them. An attribute that cannot be read is left out.
+ * Prints the attributes of a running JVM's mbeans. Its arguments are the process id and patterns of names. Each line
+ * has name, attribute and value with tabs between them. An attribute that cannot be read is left out.
  */
 public final class JmxReader {
     public static void main(String[] arguments) throws Exception {
@@ -33,7 +33,7 @@ public final class JmxReader {
             Object value = beans.getAttribute(name, attribute);
             System.out.println(name + "\t" + attribute + "\t" + value);
         } catch (Exception unreadable) {
-            // Nothing can be said of it.
+            // It cannot be read.
         }
     }
 }

@@ -1,4 +1,4 @@
-"""kraftd's metrics beside those of Apache Kafka's controller: the same names, the same values in a state."""
+"""kraftd's metrics beside those of Apache Kafka's controller: the same names, equal values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.metrics.scrape import Scrape
 
 pytestmark = pytest.mark.kafka
 RANDOM_STEPS = 300
-# What the harness asks as often as it needs to, and what a controller of either kind asks itself.
+# Requests that this test repeats until something happens, and those that a controller sends to itself.
 _NOT_ASKED_ALIKE = {
     "ApiVersions",
     "BeginQuorumEpoch",
@@ -40,7 +40,7 @@ _NOT_ASKED_ALIKE = {
     "FetchFollower",
 }
 
-# What two controllers in the same state, of the same history, have alike.
+# Metrics that are equal in two controllers with the same state and history.
 SAME = (
     *(
         f"kafka_controller_KafkaController_{name}"
@@ -101,7 +101,7 @@ COUNTED = (
 
 
 class Watched(Pair):
-    """A pair whose metrics are looked at."""
+    """A pair with metrics."""
 
     def __init__(self, home: Path, **settings: list[int]) -> None:
         super().__init__(home, **settings)
@@ -133,7 +133,7 @@ class Watched(Pair):
             compared += 1
             if found is None or (found != one.value and not (isnan(found) and isnan(one.value))):
                 yield f"{one.name} {sorted(one.labels)}: Kafka {one.text}, kraftd {found}"
-        assert compared >= len(SAME), "Kafka has not told of all of them"
+        assert compared >= len(SAME), "Kafka does not have all of them"
         for name in SAME:
             for labels, value in kraftd.samples(name):
                 if not any(one.name == name and one.labels == labels for one in kafka):
@@ -143,30 +143,30 @@ class Watched(Pair):
         for state in STATES:
             value = kraftd.value("kafka_server_raft_metrics_current_state", state=state)
             if value != (state == text):
-                yield f"current-state: Kafka {text}, kraftd says {value} of {state}"
+                yield f"current-state: Kafka {text}, kraftd {value} for {state}"
 
     def settle(self) -> None:
-        """Wait until both say the same; AssertionError with what they say if they never do."""
-        left: list[str] = []
+        """Wait until the metrics of both are equal; AssertionError with the differences if they never are."""
+        differences: list[str] = []
 
         def same() -> bool:
-            left[:] = self.differences()
-            return not left
+            differences[:] = self.differences()
+            return not differences
 
         try:
             wait_until(same, "both have the same metrics", timeout_s=20, poll_s=0.5)
         except TimeoutError:
-            raise AssertionError("\n".join(left)) from None
+            raise AssertionError("\n".join(differences)) from None
 
     def counts(self, kind: str) -> tuple[dict[object, float], dict[object, float]]:
-        """RequestsPerSec or ErrorsPerSec of both, without errors that are none."""
+        """RequestsPerSec or ErrorsPerSec of both, without successes among the errors."""
         name = f"kafka_network_RequestMetrics_{kind}"
         kafka = {one.labels: one.value for one in self.jmx() if one.name == name and one.attribute == "Count"}
         kraftd = dict(Scrape(self.port).samples(f"{name}_total"))
-        return _told(kafka), _told(kraftd)
+        return _comparable(kafka), _comparable(kraftd)
 
 
-def _told(counts: dict[frozenset[tuple[str, str]], float]) -> dict[object, float]:
+def _comparable(counts: dict[frozenset[tuple[str, str]], float]) -> dict[object, float]:
     found: dict[object, float] = {}
     for labels, count in counts.items():
         named = dict(labels)
@@ -194,7 +194,7 @@ def topic(name: str, *replicas: tuple[int, ...]) -> CreatableTopic:
 def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_path: Path) -> None:
     with Watched(tmp_path) as pair:
         pair.start()
-        pair.ask(registration(1, pair.cluster_id), 4)  # some metrics are of brokers
+        pair.ask(registration(1, pair.cluster_id), 4)  # a broker has some metrics of its own
         kafka = pair.jmx()
     here = {family.name.removesuffix("_total"): family for family in FAMILIES}
     missing = set()
@@ -205,11 +205,11 @@ def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_pat
                 missing.add(one.bean)
         else:
             assert family.help.startswith(f"{one.bean}: ")
-            assert why_absent(one.bean) is None, f"{one.bean} is here, and said to be absent"
+            assert why_absent(one.bean) is None, f"{one.bean} is here, and listed as absent"
     assert missing == set()
-    told = {one.name.removesuffix("_total") for one in kafka}
-    invented = {family.bean for name, family in here.items() if family.bean and name not in told}
-    # KIP-630 has these metrics; Kafka now reports the same in another form.
+    names = {one.name.removesuffix("_total") for one in kafka}
+    invented = {family.bean for name, family in here.items() if family.bean and name not in names}
+    # KIP-630 has these metrics; Kafka now has them in another form.
     old = ("GenSnapshotLatencyMs", "LoadSnapshotLatencyMs", "SnapshotSizeBytes", "SnapshotLag")
     assert invented == {f"kafka.controller:type=KafkaController,name={name}" for name in old}
 
@@ -235,12 +235,12 @@ def test_values_are_kafkas_with_brokers_of_every_state_and_leaderless_partitions
             epoch = epochs[broker_id]
             ask(BrokerHeartbeatRequest(broker_id, epoch, current_metadata_offset=epoch, **wants), 1)
 
-        pair.settle()  # all are fenced
+        pair.settle()  # all brokers are fenced
         for broker_id in (1, 2, 3):
             beat(broker_id)
         topics = [topic("a", (1, 2), (2, 1), (3, 1)), topic("b", (2, 3)), topic("c.d", (2,), (2,))]
         ask(CreateTopicsRequest(topics, 30_000), 7)
-        ask(CreateTopicsRequest(topics[:2], 30_000), 7)  # exist already
+        ask(CreateTopicsRequest(topics[:2], 30_000), 7)  # these exist already
         pair.settle()
         beat(2, want_fence=True)
         pair.settle()

@@ -52,7 +52,7 @@ OF_LEADERS = (RAFT + "number_of_observers", RAFT + "uncommitted_voter_change")
 
 @pytest.fixture(scope="module")
 def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
-    # At rest nothing is written, so that all may be asked one after the other.
+    # Without these records an idle quorum writes nothing, so its nodes can be read one after the other.
     quiet = {"metadata.max.idle.interval.ms": 0}
     with Quorum(tmp_path_factory.mktemp("three"), KINDS, controller_properties=quiet) as three:
         for controller in three.controllers.values():
@@ -98,7 +98,7 @@ def test_followers_of_one_leader_have_equal_metrics_and_none_of_a_leader(quorum:
         return not differences
 
     try:
-        wait_until(same, "both tell the same", 30, poll_s=0.5)
+        wait_until(same, "both have the same metrics", 30, poll_s=0.5)
     except TimeoutError:
         raise AssertionError("\n".join(differences)) from None
     kafka, follower, leader = jmx(quorum, 102), scrape(quorum, 101), scrape(quorum, 100)
@@ -110,7 +110,7 @@ def test_followers_of_one_leader_have_equal_metrics_and_none_of_a_leader(quorum:
     for name in OF_LEADERS:
         assert name not in kafka and not list(follower.samples(name)) and list(leader.samples(name))
     assert leader.value(CONTROLLER + "ActiveControllerCount") == 1
-    # The leader may have followed another one half a minute ago, which its metrics still show.
+    # Within the last half minute, the leader may have followed another: its metrics still show that.
     assert min(one.value(RAFT + "fetch_records_rate") for one in (follower, leader)) >= 0
     assert leader.value(RAFT + "high_watermark") == follower.value(RAFT + "high_watermark")
 
@@ -132,14 +132,14 @@ def test_leaders_of_either_kind_have_equal_metrics_of_the_quorum(quorum: Quorum)
     ours = {name: scrape(quorum, 100).value(name) for name in names}
     quorum.make_lead(102)
     quorum.wait_for_voters(*KINDS)
-    told: dict[str, float] = {}
+    kafkas: dict[str, float] = {}
 
     def same() -> bool:
         kafka = jmx(quorum, 102)
-        told.update({name: kafka[name].value for name in names})
-        return told == ours
+        kafkas.update({name: kafka[name].value for name in names})
+        return kafkas == ours
 
-    wait_until(same, f"Kafka tells {ours}", 60, poll_s=0.5)
+    wait_until(same, f"Kafka has {ours}", 60, poll_s=0.5)
     for node_id in (100, 101):
         assert state(scrape(quorum, node_id)) == "follower"
         assert scrape(quorum, node_id).value(RAFT + "current_leader") == 102

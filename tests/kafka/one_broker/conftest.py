@@ -1,4 +1,4 @@
-"""The cluster that this folder's tests share; after each, whatever it stopped is started again."""
+"""The cluster that this folder's tests share; after each test, stopped nodes are started again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A controller that dies or leaves and comes back, in any order with its broker: no topic is lost."""
+"""A controller is killed or stopped and started again, in any order with its broker: no topic is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A controller's directory changes hands between Apache Kafka and kraftd while its broker stays up."""
+"""A controller's directory moves between Apache Kafka and kraftd while its broker stays up."""
 
 from __future__ import annotations
 

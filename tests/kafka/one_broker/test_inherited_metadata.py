@@ -1,4 +1,4 @@
-"""Directories with snapshots and with records of what kraftd does not decide on: nothing of it is lost."""
+"""Directories with snapshots, ACLs, quotas and credentials of Kafka's: nothing of it is lost under kraftd."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from testkit.process import HOST
 from tests.kafka.one_broker.test_controller_failures import round_trip
 
 pytestmark = pytest.mark.kafka
-# A snapshot every few records, the log below it deleted at once.
+# A snapshot every few records; the log below it is deleted at once.
 _SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": 1000,
     "metadata.log.max.snapshot.interval.ms": 0,
@@ -55,15 +55,15 @@ def described(cluster: Cluster) -> tuple[Any, ...]:
     return (sorted(map(repr, acls.resources)), sorted(users.splitlines()))
 
 
-def run_as(cluster: Cluster, reign: Kind) -> None:
-    """Another controller on the same directory. kraftd has no authorizer: it stores ACLs without effect."""
+def run_as(cluster: Cluster, kind: Kind) -> None:
+    """Start that kind on the same directory. kraftd then has no authorizer: it stores ACLs without effect."""
     if cluster.controller.alive:
         cluster.controller.stop()
     controller = cluster.controller
-    controller.kind = reign
+    controller.kind = kind
     for key, value in _AUTHORIZER.items():
         controller.properties.pop(key, None)
-        if reign == "apache":
+        if kind == "apache":
             controller.properties[key] = value
     controller.write_properties()
     cluster.start_controller()
@@ -97,7 +97,7 @@ def test_metadata_of_kafka_survives_a_period_under_kraftd(kind: Kind, static: bo
         round_trip(cluster, "late", b"2")
         round_trip(cluster, "early-0", b"3")
         cluster.brokers[1].stop()
-        cluster.brokers[1].start()  # reads everything anew: a snapshot first, where the log begins late
+        cluster.brokers[1].start()  # it reads all metadata anew, from a snapshot if the log begins late
         cluster.brokers[1].wait_ready()
         assert len(cluster.partitions("early-5")) == 5
 

@@ -1,6 +1,6 @@
-"""Brokers of Kafka 3.9 to 4.2 on kraftd, side by side, rolled one by one to the newest release.
+"""Brokers of Kafka 3.9 to 4.2 on kraftd, side by side, upgraded one by one to the newest release.
 
-Three controllers, so that the brokers, two of which speak Fetch v17, meet changes of the leader, too.
+There are three controllers, so that the brokers, two of which use Fetch v17, also see leader changes.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def change_the_leader(cluster: Quorum) -> None:
 
 
 def metadata_version(cluster: Quorum) -> str:
-    said = cluster.tool("features", "describe").out
-    found = re.search(r"Feature: metadata.version\b.*FinalizedVersionLevel: (\S+)", said)
-    assert found, said
+    output = cluster.tool("features", "describe").out
+    found = re.search(r"Feature: metadata.version\b.*FinalizedVersionLevel: (\S+)", output)
+    assert found, output
     return found[1]
 
 
@@ -58,7 +58,7 @@ def shows(broker: Broker, topic: str) -> bool:
 
 
 def use(cluster: Quorum, topic: str) -> None:
-    """Create a topic with a replica on every broker; each shows it, and records go in and come out."""
+    """Create a topic with a replica on every broker; each must list it, and records must pass through it."""
     cluster.create_topic(topic, partitions=4, replication_factor=4)
     for broker in cluster.brokers.values():
         cluster.wait_until(lambda broker=broker: shows(broker, topic), f"{broker!r} shows {topic}")

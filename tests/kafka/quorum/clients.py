@@ -1,4 +1,4 @@
-"""Ordinary clients: one makes topics, one writes, one reads, and none gives anything up."""
+"""Ordinary clients: one creates topics, one writes, one reads; none of them may fail."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from testkit.process import wait_until
 from testkit.quorum import Quorum
 
 TOPIC = "stream"
-# How long Kafka's own clients go on trying by themselves (default.api.timeout.ms, delivery.timeout.ms).
+# How long Kafka's own clients retry by default (default.api.timeout.ms, delivery.timeout.ms).
 _PATIENCE_S = 60
 _PARTITIONS = 3
 
 
 class Clients:
-    """What was created, written and read so far, and every failure that a client has reported.
+    """Counts of what was created, written and read so far, and every failure that a client has reported.
 
-    They retry as they do by default; what they report in the end counts. They bootstrap from the brokers
-    where nothing else is named.
+    Clients retry as they do by default; only what they report then counts. Without other `bootstrap` servers
+    they bootstrap from the brokers.
     """
 
     def __init__(self, quorum: Quorum, bootstrap: str = "") -> None:
         servers = bootstrap or ",".join(broker.address for broker in quorum.brokers.values())
         self._common = {"bootstrap.servers": servers, "log_level": 0}
         self.failures: list[str] = []
-        self.made, self.written, self.read = 0, 0, 0
+        self.created, self.written, self.read = 0, 0, 0
         self._stopping = threading.Event()
         quorum.create_topic(TOPIC, partitions=_PARTITIONS, replication_factor=len(quorum.brokers))
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), daemon=True)
-            for work in (self._make, self._write, self._consume)
+            for work in (self._create, self._write, self._consume)
         ]
 
     def __repr__(self) -> str:
-        return f"<Clients made {self.made}, wrote {self.written}, read {self.read}; failed {self.failures}>"
+        return f"<Clients created {self.created}, wrote {self.written}, read {self.read}: {self.failures}>"
 
     def __enter__(self) -> Clients:
         for thread in self._threads:
@@ -54,13 +54,13 @@ class Clients:
 
     def wait_for_more(self, count: int = 10) -> None:
         """Wait until this many more topics were created, and records written and read."""
-        aims = self.made + count, self.written + count, self.read + count
+        aims = self.created + count, self.written + count, self.read + count
 
         def reached() -> bool:
-            so_far = self.made, self.written, self.read
+            so_far = self.created, self.written, self.read
             return bool(self.failures) or all(map(operator.ge, so_far, aims))
 
-        wait_until(reached, f"{count} more are made, written and read: {self!r}", 2 * _PATIENCE_S)
+        wait_until(reached, f"{count} more are created, written and read: {self!r}", 2 * _PATIENCE_S)
         assert self.failures == []
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -69,18 +69,18 @@ class Clients:
         except KafkaException as error:
             self.failures.append(f"{work.__name__}: {error}")
 
-    def _make(self) -> None:
+    def _create(self) -> None:
         admin = AdminClient(self._common)
         for number in itertools.count():
             if self._stopping.wait(0.05):
                 return
             deadline_s = time.monotonic() + _PATIENCE_S
-            while not self._made(admin, f"made-{number}", deadline_s):
+            while not self._try_to_create(admin, f"made-{number}", deadline_s):
                 self._stopping.wait(0.1)
-            self.made += 1
+            self.created += 1
 
-    def _made(self, admin: AdminClient, name: str, deadline_s: float) -> bool:
-        """Ask once. A broker that went away is asked again, as Kafka's own client would by itself."""
+    def _try_to_create(self, admin: AdminClient, name: str, deadline_s: float) -> bool:
+        """Send one request; return false if it must be repeated, as Kafka's own client would do."""
         [future] = admin.create_topics(
             [NewTopic(name, 1, 1)], request_timeout=_PATIENCE_S, operation_timeout=_PATIENCE_S
         ).values()
@@ -89,7 +89,7 @@ class Clients:
         except KafkaException as error:
             code = error.args[0].code()
             if code == KafkaError.TOPIC_ALREADY_EXISTS:
-                return True  # asked again after an answer that was lost
+                return True  # an earlier request succeeded, but its answer was lost
             if time.monotonic() < deadline_s and (error.args[0].retriable() or code == KafkaError._TRANSPORT):
                 return False
             raise

@@ -1,4 +1,4 @@
-"""The metadata of a quorum's directories, as each kind of controller and each kind's tools see it."""
+"""The metadata of a quorum's directories, as controllers and tools of each kind read it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from testkit.node import kraftd_command
 from testkit.quorum import Quorum
 from tests.kafka.shell import metadata_shell
 
-# Often enough that every controller makes some in a test, whose records kraftd's image is held against.
+# So often that every controller makes some in a test; their records are compared with kraftd's image.
 SNAPSHOTS_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": 20_000}
 TOPIC = 2  # a resource type of configs
 _NOTHING = (None, "", [], {}, 0, -1, False)
 
 
 def whole_log(quorum: Quorum) -> DirectoryLog:
-    """The longest log that begins at offset 0; one of them must contain the whole history."""
+    """The longest log that begins at offset 0; one of the logs must contain the whole history."""
     logs = [read_log(controller.data) for controller in quorum.controllers.values()]
     longest = min(logs, key=lambda log: (log.start, -log.end))
     assert longest.start == 0, logs
@@ -36,9 +36,9 @@ def whole_log(quorum: Quorum) -> DirectoryLog:
 
 
 def assert_equal_snapshots(quorum: Quorum) -> int:
-    """Every snapshot in every directory is the log up to its end, as kraftd replays it; how many there are.
+    """Check that every snapshot equals kraftd's replay of the log up to its end; return their number.
 
-    Those that Kafka's controllers have made among them: so both kinds hold the same image.
+    Some are of Kafka's controllers: thus the images of both kinds are equal.
     """
     count = 0
     log = whole_log(quorum)
@@ -62,10 +62,10 @@ def _records_of(checkpoint: Path) -> list[bytes]:
 
 
 def _comparable(records: Iterable[VersionedRecord]) -> list[bytes]:
-    """Records in an order of their own, and the features in them.
+    """Records sorted, and the features in each sorted.
 
-    Left out are configs of topics that are not there. Kafka's image keeps those of a topic that was
-    configured and deleted within what it has read at once. After a start it reads all of a log at once.
+    Configs of topics that do not exist are left out. Kafka's image keeps those of a topic that was configured
+    and deleted within one read. After a start it reads a whole log at once.
     """
     records = list(records)
     topics = {one.message.name for one in records if isinstance(one.message, TopicRecord)}
@@ -82,7 +82,7 @@ def _comparable(records: Iterable[VersionedRecord]) -> list[bytes]:
 
 
 def assert_equal_dumps(quorum: Quorum, node_id: int) -> int:
-    """kraftd's dump and Kafka's dump-log show the same records of a log; how many."""
+    """Check that kraftd's dump and Kafka's dump-log show the same records of a log; return their number."""
     ours = list(_dumped_by_kraftd(quorum.controllers[node_id].metadata_dir))
     theirs = list(_dumped_by_kafka(quorum.dumped(node_id)))
     for mine, its in zip(ours, theirs, strict=True):
@@ -109,7 +109,7 @@ def _dumped_by_kafka(lines: list[str]) -> Iterator[tuple[int, str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Fields by names without case, those left out that have nothing in them: Kafka leaves out some."""
+    """Fields by their names in lower case, without empty ones: Kafka leaves out some of them."""
     if isinstance(value, dict):
         fields = {_plain_name(name): _plain(field) for name, field in value.items()}
         return {
@@ -125,7 +125,7 @@ def _plain_name(name: str) -> str:
 
 
 def assert_shown_by_kafkas_shell(quorum: Quorum, node_id: int, topics: set[str], scratch: Path) -> None:
-    """Kafka's metadata-shell loads a log and shows just these topics."""
+    """Check that Kafka's metadata-shell loads a log and shows just these topics."""
     [segment] = quorum.controllers[node_id].metadata_dir.glob("*.log")
     metadata_shell(
         segment,

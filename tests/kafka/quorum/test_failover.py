@@ -1,4 +1,4 @@
-"""Three controllers and a stock broker: leaders die, leave and come back; nothing acknowledged is lost."""
+"""Three controllers and a stock broker: leaders fail, leave and come back; nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.kafka.quorum.writers import writing
 
 pytestmark = pytest.mark.kafka
 
-CONTROLLERS = 2  # DescribeCluster's type of endpoint (KIP-919)
+CONTROLLERS = 2  # the endpoint type of controllers in DescribeCluster (KIP-919)
 
 
 def test_a_quorum_elects_one_leader_and_all_voters_catch_up(healed: Quorum) -> None:
@@ -64,19 +64,19 @@ def test_kills_of_leaders_lose_nothing_that_was_acknowledged(healed: Quorum) -> 
 def test_an_otherwise_idle_broker_finds_the_leader_after_a_frozen_one(
     healed: Quorum,
 ) -> None:
-    """The old one answers again, on the same connection, and has to say that it is the wrong one."""
+    """The old leader answers again on the same connection, and must refuse as it no longer leads."""
 
-    def told() -> str:
+    def leader_by_broker() -> str:
         return status_fields(healed.tool("metadata-quorum", "describe", "--status").out)["LeaderId"]
 
     for _ in range(2):
-        assert told() == str(healed.leader())
+        assert leader_by_broker() == str(healed.leader())
         epoch, leader = healed.epoch(), healed.controller
         leader.freeze()
         healed.wait_for_leader(after_epoch=epoch)
         leader.thaw()
         healed.wait_for_voters(100, 101, 102)
-    assert told() == str(healed.leader())
+    assert leader_by_broker() == str(healed.leader())
 
 
 def test_a_leader_that_is_stopped_hands_over(healed: Quorum) -> None:

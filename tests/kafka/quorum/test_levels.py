@@ -24,7 +24,7 @@ def bootstrap(quorum: Quorum) -> tuple[str, str]:
 
 
 def restart(quorum: Quorum, *ids: int) -> None:
-    """One after the other, each once the one before is level."""
+    """Restart controllers one after the other, each once the one before has caught up."""
     for node_id in ids:
         quorum.controllers[node_id].stop()
         quorum.start_controllers(node_id)
@@ -35,14 +35,14 @@ def restart(quorum: Quorum, *ids: int) -> None:
 def test_kafkas_controllers_are_made_dynamic_and_accept_another_voter(
     kinds: tuple[Kind, ...], tmp_path: Path
 ) -> None:
-    """Immediately after an election: the leader does not know its voters' directories yet."""
+    """Immediately after an election, the leader does not know its voters' directories yet."""
     with Quorum(tmp_path, dict(zip((100, 101, 102), kinds, strict=True)), static=True) as quorum:
         quorum.start_controllers()
         quorum.wait_for_voters(100, 101, 102)
         address = bootstrap(quorum)
         files = [word for one in quorum.controllers.values() for word in ("-c", one.properties_file)]
-        tried = kraftd("quorum", "make-dynamic", *address, "--dry-run", *files)
-        assert tried.count("leave it until the quorum is dynamic") == len(kinds)
+        output = kraftd("quorum", "make-dynamic", *address, "--dry-run", *files)
+        assert output.count("leave it until the quorum is dynamic") == len(kinds)
         assert "The quorum is dynamic" in kraftd("quorum", "make-dynamic", *address)
         described = quorum.described()
         assert described is not None
@@ -67,8 +67,8 @@ def test_a_standby_of_kafkas_survives_a_downgrade_that_kafka_would_refuse(tmp_pa
         quorum.make_lead(100)
         address = bootstrap(quorum)
         for level, name in ((29, "4.2"), (25, "4.0")):
-            said = kraftd("features", "downgrade", *address, "--feature", f"metadata.version={name}")
-            assert f"metadata.version is now {level}" in said
+            output = kraftd("features", "downgrade", *address, "--feature", f"metadata.version={name}")
+            assert f"metadata.version is now {level}" in output
             restart(quorum, 102)
         standby = quorum.controllers[102]
         quorum.make_lead(102)

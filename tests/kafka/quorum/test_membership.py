@@ -1,6 +1,6 @@
-"""Voters that come, go and change while the quorum works (KIP-853): by kraftd, Kafka's tool, or themselves.
+"""Voters that are added, removed and changed in use (KIP-853): by kraftd, Kafka's tool, or themselves.
 
-Every step begins with what the one before left, as an operator's do; the last has only one voter again.
+Each step begins with the result of the one before, as an operator's do; the last leaves one voter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def growing(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Qu
 
 
 def kraftd(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What a kraftd command printed; it must have succeeded."""
+    """Run a kraftd command, which must succeed; return its output."""
     with pytest.raises(SystemExit) as ended:
         main([str(argument) for argument in arguments])
     printed = capsys.readouterr()
@@ -43,7 +43,7 @@ def servers(quorum: Quorum) -> str:
 
 
 def directory_of(quorum: Quorum, node_id: int) -> str:
-    """The id of the directory with which that controller votes; empty if it does not."""
+    """The directory id of that voter; empty if the controller is no voter."""
     described = quorum.described()
     assert described is not None
     found = [one for one in described.current_voters if one.replica_id == node_id]
@@ -63,10 +63,10 @@ def test_kafkas_tool_adds_a_controller_that_follows(growing: Quorum) -> None:
     added = growing.add_observer(102, growing.controllers[100].kind)
     growing.wait_until_observer_is_level(102)
     bootstrap = ("--bootstrap-controller", servers(growing))
-    said = tools().run(
+    done = tools().run(
         "metadata-quorum", *bootstrap, "--command-config", added.properties_file, "add-controller"
     )
-    assert "Added controller 102" in said.check().out
+    assert "Added controller 102" in done.check().out
     growing.wait_for_voters(100, 101, 102)
 
 
@@ -79,8 +79,8 @@ def test_a_controller_can_join_by_itself(growing: Quorum) -> None:
 def test_describe_shows_every_replica_and_its_lag(
     growing: Quorum, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = kraftd(capsys, "quorum", "describe", "--bootstrap", servers(growing), "--replication")
-    rows = [line.split() for line in told.splitlines()[1:]]
+    output = kraftd(capsys, "quorum", "describe", "--bootstrap", servers(growing), "--replication")
+    rows = [line.split() for line in output.splitlines()[1:]]
     assert sorted(row[0] for row in rows) == ["100", "101", "102", "103"]
     assert sorted(row[-1] for row in rows) == ["Follower", "Follower", "Follower", "Leader"]
     by_kafka = growing.quorum_tool("describe", "--replication").out

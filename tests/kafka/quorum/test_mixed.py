@@ -1,6 +1,6 @@
 """Controllers of kraftd and of Apache Kafka in one quorum: each leads once, under operations and kills.
 
-With --controller=apache all three are Kafka's: no other mix may log an error or a warning that these do not.
+With --controller=apache all three are Kafka's: a mix may log no error or warning that these do not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.kafka.quorum.images import (
     assert_shown_by_kafkas_shell,
     whole_log,
 )
-from tests.kafka.quorum.sayings import assert_nothing_new
+from tests.kafka.quorum.logged_errors import assert_nothing_new
 from tests.kafka.quorum.writers import Administrator, writing
 
 pytestmark = pytest.mark.kafka
@@ -29,10 +29,10 @@ MIXES: dict[str, tuple[Kind, Kind, Kind]] = {
     "one-of-kraftd": ("kraftd", "apache", "apache"),
     "two-of-kraftd": ("kraftd", "kraftd", "apache"),
 }
-# With one voter frozen each of them is elected by the leader before: in both mixes by one of the other kind.
+# With one voter frozen, the former leader elects each of them: in both mixes one of the other kind.
 LEADERS = (100, 102, 101, 100)
 BROKERS = (1, 2)
-# Records that are compared at least: the writer is waited for seven times, for 20 topics each.
+# The least number of compared records: the test waits seven times for 20 topics of the writer.
 MIN_BATCHES = 200
 
 
@@ -72,7 +72,7 @@ def test_a_mixed_quorum_keeps_one_log_whichever_controller_leads(
 
 
 def electors(quorum: Quorum) -> set[tuple[Kind, Kind]]:
-    """The kinds of each elected controller and of its electors, over all elections of the log."""
+    """The kinds of each elected controller and of its electors, for all elections in the log."""
     log = whole_log(quorum)
     kinds = {node_id: controller.kind for node_id, controller in quorum.controllers.items()}
     return {
@@ -85,13 +85,13 @@ def electors(quorum: Quorum) -> set[tuple[Kind, Kind]]:
 
 
 def kraftd_was_granted_a_pre_vote(quorum: Quorum) -> bool:
-    """By a controller of Kafka's, according to its log (KIP-996)."""
-    asked = re.compile(rf"Vote request .*replicaId=({kraftd_ids(quorum)}),.*preVote=true.* is granted")
-    return any(asked.search(text) for text in logs_of_kafkas_controllers(quorum))
+    """Return whether a controller of Kafka's granted kraftd a pre-vote, according to its log (KIP-996)."""
+    granted = re.compile(rf"Vote request .*replicaId=({kraftd_ids(quorum)}),.*preVote=true.* is granted")
+    return any(granted.search(text) for text in logs_of_kafkas_controllers(quorum))
 
 
 def kraftd_granted_a_pre_vote(quorum: Quorum) -> bool:
-    """To a controller of Kafka's, whose log names the pre-votes that made it a candidate (KIP-996)."""
+    """Return whether kraftd's pre-votes made a controller of Kafka's a candidate, by its log (KIP-996)."""
     granted = re.compile(
         r"Completed transition to CandidateState\(.*\) from ProspectiveState\(.*"
         rf"\b({kraftd_ids(quorum)})=VoterState\(replicaKey=ReplicaKey\([^)]*\), state=GRANTED\)"
@@ -100,7 +100,7 @@ def kraftd_granted_a_pre_vote(quorum: Quorum) -> bool:
 
 
 def kraftd_ids(quorum: Quorum) -> str:
-    """Those of kraftd's controllers, as alternatives of a pattern."""
+    """The ids of kraftd's controllers, as alternatives of a pattern."""
     return "|".join(str(one.node_id) for one in quorum.controllers.values() if one.kind == "kraftd")
 
 

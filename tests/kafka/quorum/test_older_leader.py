@@ -1,4 +1,4 @@
-"""kraftd controllers with one of Kafka 4.0, which speaks Fetch v17 only: either leads (KIP-1166)."""
+"""kraftd controllers with one of Kafka 4.0, which uses Fetch v17 only: either leads (KIP-1166)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_observer_follows_a_leader_that_speaks_fetch_v17_only__kip1166(tmp_pa
         leader = quorum.controllers[100]
         leader.release = "4.0.0"
         quorum.start_controllers()
-        quorum.add_observer(101, "kraftd")  # it serves finalized features, so it knows what is committed
+        quorum.add_observer(101, "kraftd")  # thus it serves finalized features
         with Client(HOST, leader.port) as client:
             offered = client.call(ApiVersionsRequest("test", "1"), version=4).api_keys
             assert {one.api_key: one.max_version for one in offered}[ApiKey.FETCH] == 17

@@ -1,6 +1,6 @@
 """Kafka's metadata-quorum tool, every subcommand, at controllers and through a broker; kraftd's beside it.
 
-The errors that it prints are those of Kafka's own controllers (--controller=apache).
+The expected errors are those of Kafka's own controllers (--controller=apache).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 WAYS = ("controllers", "broker")
 WRONG = ("problem", "warning")
 
-# The same in each worker process: tests are distinguished by their arguments.
+# Constant, since each worker process must see the same test arguments.
 NO_DIRECTORY = "H87xU_NlTZWpT2_jxtrGPA"
 
 
@@ -39,7 +39,7 @@ def served(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quo
 
 
 def tool(quorum: Quorum, way: str, *arguments: object) -> ToolRun:
-    """The tool asking all controllers, or the broker, whatever its exit code."""
+    """Run the tool at all controllers or at the broker, whatever its exit code."""
     servers = ",".join(one.address for one in quorum.controllers.values())
     where = ("--bootstrap-controller", servers)
     return tools().run("metadata-quorum", *(where if way == "controllers" else broker(quorum)), *arguments)
@@ -90,18 +90,18 @@ def test_both_tools_show_the_same_replicas(served: Quorum, way: str) -> None:
     theirs = tool(served, way, "describe", "--replication").check().out.splitlines()
     ours = kraftd(served, "describe", "--replication").out.splitlines()
 
-    def who(lines: list[str]) -> list[tuple[str, str, str]]:
+    def replicas(lines: list[str]) -> list[tuple[str, str, str]]:
         rows = [line.split() for line in lines if line.strip()]
         return sorted((row[0], row[1], row[-1]) for row in rows)
 
-    assert who(ours) == who(theirs)
+    assert replicas(ours) == replicas(theirs)
     ago = tool(served, way, "describe", "--replication", "--human-readable").check().out
     assert " ms ago" in ago
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("describe",), "One of --status or --replication must be specified"),
         (("describe", "--status", "--replication"), "Only one of --status or --replication"),
@@ -115,11 +115,11 @@ def test_both_tools_show_the_same_replicas(served: Quorum, way: str) -> None:
     ids=str,
 )
 def test_the_tool_prints_the_errors_of_refused_changes(
-    served: Quorum, way: str, arguments: tuple[object, ...], said: str
+    served: Quorum, way: str, arguments: tuple[object, ...], message: str
 ) -> None:
     done = tool(served, way, *arguments)
     assert done.code == 1
-    assert said in done.out + done.err
+    assert message in done.out + done.err
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -135,26 +135,26 @@ def test_the_tool_adds_and_removes_a_voter(served: Quorum, way: str) -> None:
     assert kraftd(served, "add-controller", "--config", added.properties_file).err.startswith(
         "DUPLICATE_VOTER"
     )
-    who = voter(served, 102)
-    assert "DRY RUN of removing" in tool(served, way, "remove-controller", *who, "--dry-run").check().out
-    assert "Removed  KRaft controller 102" in tool(served, way, "remove-controller", *who).check().out
+    options = voter(served, 102)
+    assert "DRY RUN of removing" in tool(served, way, "remove-controller", *options, "--dry-run").check().out
+    assert "Removed  KRaft controller 102" in tool(served, way, "remove-controller", *options).check().out
     served.wait_until(lambda: served.voter_ids() == {100, 101}, "102 does not vote")
-    again = tool(served, way, "remove-controller", *who)
+    again = tool(served, way, "remove-controller", *options)
     assert again.code == 1 and "VoterNotFoundException" in again.out + again.err
-    assert kraftd(served, "remove-controller", *who).err.startswith("VOTER_NOT_FOUND")
+    assert kraftd(served, "remove-controller", *options).err.startswith("VOTER_NOT_FOUND")
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_controller_of_another_cluster_cannot_be_added(
     served: Quorum, way: str, kind: Kind, tmp_path: Path
 ) -> None:
-    """Its directory says another cluster; Kafka's tool does not send that, kraftd's does."""
+    """Its directory names another cluster; Kafka's tool does not send that, kraftd's does."""
     stranger = Controller(kind, 103, tmp_path, 1, {"controller.quorum.bootstrap.servers": "127.0.0.1:1"})
     stranger.format(random_uuid(), "--no-initial-controllers")
     refused = kraftd(served, "add-controller", "--config", stranger.properties_file)
     assert (refused.code, refused.err.split(":")[0]) == (1, "INCONSISTENT_CLUSTER_ID")
-    said = tool(served, way, *add_options(stranger))
-    assert said.code == 1 and "TimeoutException" in said.out + said.err
+    done = tool(served, way, *add_options(stranger))
+    assert done.code == 1 and "TimeoutException" in done.out + done.err
 
 
 def test_voters_of_a_static_quorum_cannot_be_changed(kind: Kind, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_kraftds_doctor_reports_an_even_number_of_voters_and_a_false_broker(serv
     done = run("doctor", "--json", "--bootstrap", servers)
     found = [json.loads(line) for line in done.out.splitlines()]
     wrong = [(one["area"], one["subject"], one["text"]) for one in found if one["level"] in WRONG]
-    # The leader names the node of another cluster, which another test may have sent, for a minute.
+    # For a minute the leader names the node of another cluster that another test may have tried to add.
     bad = [one for one in wrong if "INCONSISTENT_CLUSTER_ID" not in one[2]]
     assert (done.code, sorted(bad)) == (
         1,

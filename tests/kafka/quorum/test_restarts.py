@@ -1,4 +1,4 @@
-"""Controllers that come back otherwise than they left: with an old disk, other ports, all at once."""
+"""Controllers that start again in another state: with an old disk, on other ports, all at once."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_everything_stops_and_starts_again_in_any_order_under_load(
 
 @pytest.mark.parametrize("place", range(4))
 def test_brokers_and_controllers_are_killed_and_come_back_in_any_order(healed: Quorum, place: int) -> None:
-    """The broker first, last or in between, each of which it can be before and after a majority."""
+    """The broker starts first, last or in between: before or after a majority."""
     nodes: list[Node] = list(healed.controllers.values())
     nodes.insert(place, healed.brokers[1])
     with writing(healed, f"place-{place}") as writer:

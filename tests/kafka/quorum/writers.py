@@ -1,4 +1,4 @@
-"""Work without rest for a quorum: topics made, changed and deleted at the leader."""
+"""A load on a quorum's leader: topics are created, changed and deleted in a loop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Writer(threading.Thread):
         self.deleted: set[str] = set()
         self._quorum, self._prefix, self._pause_s = quorum, prefix, pause_s
         self._stopping = threading.Event()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._client: Client | None = None
 
     def __repr__(self) -> str:
@@ -45,21 +45,21 @@ class Writer(threading.Thread):
         for number in itertools.count():
             if self._stopping.is_set():
                 return
-            with self._turn:
+            with self._lock:
                 try:
                     self._work(number)
                 except OSError:
                     self._hang_up()
-            self._stopping.wait(self._pause_s)  # a broker has to make a directory for each of them
+            self._stopping.wait(self._pause_s)  # gives each broker time to create the topic's directory
 
     def _work(self, number: int) -> None:
-        """One round; OSError if no controller answers, or another one leads."""
+        """Send one round of requests; OSError if no controller answers, or another one leads."""
         self._create(f"{self._prefix}-{number}")
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing is asked for, and nothing unanswered, for the time of the block."""
-        with self._turn:
+        """Pause the writer during the block, with no request unanswered."""
+        with self._lock:
             yield
 
     def _create(self, name: str) -> None:
@@ -71,12 +71,12 @@ class Writer(threading.Thread):
             self.acknowledged.append(name)
 
     def _ask(self, request: Message, version: int) -> Any:
-        """The answer of the leader. OSError if there is none."""
+        """Return the leader's answer. OSError if there is none."""
         if self._client is None:
             leader = self._quorum.leader()
             controller = self._quorum.controllers.get(-1 if leader is None else leader)
             if controller is None:
-                raise ConnectionError("nobody leads, or somebody who was removed")
+                raise ConnectionError("no controller leads, or one that was removed")
             self._client = Client(HOST, controller.port, timeout_s=WAIT_S)
         return self._client.call(request, version)
 
@@ -86,7 +86,7 @@ class Writer(threading.Thread):
             self._client = None
 
     def wait_for_more(self, count: int = 20) -> None:
-        """Wait until this many more are acknowledged."""
+        """Wait until this many more topics are acknowledged."""
         target = len(self.acknowledged) + count
         wait_until(lambda: len(self.acknowledged) >= target, f"{target} topics are acknowledged", poll_s=0.01)
 
@@ -98,7 +98,7 @@ class Writer(threading.Thread):
 
 
 class Administrator(Writer):
-    """Of the topics it creates it configures every other, gives more partitions to some and deletes some."""
+    """Configures every other topic that it creates, adds partitions to some and deletes some."""
 
     def _work(self, number: int) -> None:
         name = f"{self._prefix}-{number}"
@@ -110,7 +110,7 @@ class Administrator(Writer):
         if number % 3 == 0:
             self._ask(CreatePartitionsRequest([CreatePartitionsTopic(name, 3, None)], 5000), 3)
         if number % 5 == 0 and name in self.acknowledged:
-            self.acknowledged.remove(name)  # whether it is there is not known until the answer
+            self.acknowledged.remove(name)  # whether it exists is unknown until the answer
             answer = self._ask(DeleteTopicsRequest([DeleteTopicState(name)], timeout_ms=5000), 6)
             if answer.responses[0].error_code == ErrorCode.NONE:
                 self.deleted.add(name)
@@ -120,7 +120,7 @@ class Administrator(Writer):
 def writing(
     quorum: Quorum, prefix: str, kind: type[Writer] = Writer, pause_s: float = 0.05
 ) -> Iterator[Writer]:
-    """A writer for the time of the block; afterwards every broker knows all that it was acknowledged."""
+    """Run a writer during the block; afterwards every broker knows all topics acknowledged to it."""
     writer = kind(quorum, prefix, pause_s)
     writer.start()
     try:

@@ -1,1 +1,1 @@
-"""What is left after disasters: survivors, backups, and the stock brokers that were attached."""
+"""The state after disasters: survivors, backups, and the stock brokers that were attached."""

@@ -1,4 +1,4 @@
-"""The commands that an operator runs after a disaster, and what a broker has to say of it."""
+"""The commands that an operator runs after a disaster, and the steps that brokers then need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from testkit.quorum import Quorum
 
 
 def kraftd(*arguments: object, code: int = 0) -> str:
-    """Run a command, which must end with that exit code; what it printed."""
+    """Run a command, which must end with that exit code; return its output."""
     done = subprocess.run(
         kraftd_command(*arguments), capture_output=True, text=True, timeout=120, check=False
     )
@@ -25,7 +25,7 @@ def kraftd(*arguments: object, code: int = 0) -> str:
 
 
 def lose(quorum: Quorum, lost: Iterable[int]) -> Path:
-    """Kill these controllers and delete their directories; a copy that was made of one of them."""
+    """Kill these controllers and delete their directories; return a copy of one of them."""
     lost = list(lost)
     for node_id in lost:
         quorum.controllers[node_id].kill()
@@ -37,15 +37,15 @@ def lose(quorum: Quorum, lost: Iterable[int]) -> Path:
 
 
 def recover(quorum: Quorum, survivor: Controller, *others: Path) -> str:
-    """Make a controller that has ended the only voter; what the command said."""
+    """Kill a controller and make it the only voter; return the command's output."""
     survivor.kill()
     options = [word for other in others for word in ("--other", other)]
     confirm = ("--cluster-id-confirm", quorum.cluster_id)
     return kraftd("quorum", "recover", "--config", survivor.properties_file, *options, *confirm)
 
 
-def names_alone(controller: Controller) -> None:
-    """Let controller.quorum.voters of its file name this controller and no other."""
+def make_only_static_voter(controller: Controller) -> None:
+    """Name this controller alone in controller.quorum.voters of its file."""
     controller.properties["controller.quorum.voters"] = f"{controller.node_id}@{controller.address}"
     controller.write_properties()
 
@@ -63,7 +63,7 @@ def write(cluster: Cluster, topic: str, *values: bytes) -> None:
 
 
 def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
-    """The first records of the first partition."""
+    """Read that many records from the beginning of the first partition."""
     reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "log_level": 0})
     reader.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     found: list[bytes] = []
@@ -80,7 +80,7 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
 
 
 def start_without_metadata(broker: Broker) -> None:
-    """What the controller's log says of a broker that is ahead: start it without its metadata log."""
+    """Start a broker without its metadata log, as the controller advises for one that is ahead of it."""
     shutil.rmtree(broker.data / "__cluster_metadata-0")
     broker.start()
     broker.wait_ready()

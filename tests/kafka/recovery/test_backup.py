@@ -1,4 +1,4 @@
-"""A backup of a running quorum of either kind, restored: stock brokers attach to what it serves."""
+"""A backup of a running quorum of either kind, restored: stock brokers attach to its controller."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_a_broker_attaches_to_a_restored_controller(source: Kind, tmp_path: Path
         early_end = high_watermark(controller)
         cluster.create_topic("late")
         backup = tmp_path / "backup"
-        said = kraftd("backup", "--bootstrap", controller.address, "--output", backup)
-        assert f"Backed up cluster {cluster.cluster_id}" in said
+        output = kraftd("backup", "--bootstrap", controller.address, "--output", backup)
+        assert f"Backed up cluster {cluster.cluster_id}" in output
         broker.kill()
         controller.kill()
         shutil.rmtree(controller.data)
@@ -54,7 +54,7 @@ def test_a_broker_attaches_to_a_restored_controller(source: Kind, tmp_path: Path
 
 
 def serves_a_copy_as_of(offset: int, backup: Path, home: Path) -> None:
-    """Under a new cluster id, beside the original: another broker learns what was there at that offset."""
+    """Under a new cluster id, beside the original: another broker sees the metadata as of that offset."""
     with Cluster(home, "kraftd", controller_properties=QUICK, broker_properties=HEARTBEATS) as copy:
         copy.cluster_id = random_uuid()
         config = ("--config", copy.controller.properties_file)

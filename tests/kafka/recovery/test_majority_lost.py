@@ -1,4 +1,4 @@
-"""Two of three controllers are gone for good; `kraftd quorum recover` on the third, with brokers attached."""
+"""Two of three controllers are lost for good; `kraftd quorum recover` on the third, with brokers attached."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testkit.quorum import Quorum
 from tests.kafka.recovery.disasters import (
     kraftd,
     lose,
-    names_alone,
+    make_only_static_voter,
     read,
     recover,
     start_without_metadata,
@@ -43,7 +43,7 @@ def three(home: Path, last: str = "kraftd", *, static: bool = False) -> Quorum:
 
 
 def comes_back(quorum: Quorum, survivor: Controller, topic: str) -> None:
-    """The survivor leads alone, the broker is let in again, and takes a new topic."""
+    """Check that the survivor leads alone, and that the broker is unfenced and accepts a new topic."""
     survivor.start()
     survivor.wait_ready()
     assert quorum.wait_for_leader(after_epoch=1_000) == survivor.node_id
@@ -56,7 +56,7 @@ def comes_back(quorum: Quorum, survivor: Controller, topic: str) -> None:
 
 @pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
 def test_a_broker_stays_up_while_the_last_controller_recovers(static: bool, tmp_path: Path) -> None:
-    """The survivor had everything: the broker notices a new leader and nothing else."""
+    """The survivor had all records: the broker notices a new leader and nothing else."""
     with three(tmp_path, static=static) as quorum:
         quorum.start_controllers()
         (broker,) = quorum.start_brokers(1)
@@ -66,9 +66,9 @@ def test_a_broker_stays_up_while_the_last_controller_recovers(static: bool, tmp_
         lost = [node_id for node_id in quorum.controllers if node_id != survivor.node_id]
         copy = lose(quorum, lost)
         if static:
-            names_alone(survivor)
-        said = recover(quorum, survivor, copy)
-        assert f"Controller {survivor.node_id} is the only voter" in said
+            make_only_static_voter(survivor)
+        output = recover(quorum, survivor, copy)
+        assert f"Controller {survivor.node_id} is the only voter" in output
         comes_back(quorum, survivor, "after")
         assert broker.alive and "Encountered fatal fault" not in broker.log_text()
         assert AHEAD not in survivor.log_text()
@@ -82,7 +82,7 @@ def test_a_broker_stays_up_while_the_last_controller_recovers(static: bool, tmp_
         epoch, voters = quorum.epoch(), quorum.voter_ids()
         old = quorum.controllers[lost[0]]
         shutil.move(copy, old.data)
-        old.start()  # on its old directory, and it is no voter any more
+        old.start()  # on its old directory, though it is no voter any more
         quorum.wait_until_observer_is_level(old.node_id)
         assert (quorum.epoch(), quorum.voter_ids()) == (epoch, voters)
 
@@ -100,10 +100,10 @@ def test_brokers_ahead_of_the_survivor_are_reported_and_come_back(tmp_path: Path
         create(quorum, "missed")
         quorum.wait_until(lambda: quorum.leaders_by(1, "missed"), "the broker knows the topic")
         copy = lose(quorum, (100, 101))
-        said = recover(quorum, survivor, copy, broker.data)
+        output = recover(quorum, survivor, copy, broker.data)
         for path in (copy, broker.data):
-            assert f"{path} ends at offset" in said
-        assert said.count("Its log is AHEAD of this one") == 2
+            assert f"{path} ends at offset" in output
+        assert output.count("Its log is AHEAD of this one") == 2
         survivor.kind = "kraftd"
         survivor.start()
         survivor.wait_ready()
@@ -148,7 +148,7 @@ def test_a_brokers_copy_of_the_log_restores_records_the_survivor_missed(tmp_path
 
 
 def create(quorum: Quorum, name: str) -> None:
-    """Create a topic at the active controller, whatever the brokers do."""
+    """Create a topic at the active controller, without regard to brokers."""
     with Client(HOST, quorum.controller.port) as client:
         answer = client.call(CreateTopicsRequest([CreatableTopic(name, 1, 1)], timeout_ms=5000), 7)
     assert answer.topics[0].error_code == ErrorCode.NONE

@@ -77,7 +77,7 @@ def over_sasl(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def client_files(home: Path, authority: Authority) -> dict[str, Path]:
-    """The properties files of Kafka's tools, by user; `controller` is the admin's at the controller."""
+    """The properties files of Kafka's tools by user; `controller` is for the admin at the controller."""
     texts = {
         name: "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
         f'sasl.jaas.config={PLAIN_MODULE} required username="{name}" password="{password}";\n'

@@ -32,7 +32,7 @@ USERS = {"admin": "admin-secret", "alice": "alice-secret"}
 
 
 class SecuredController(Controller):
-    """A controller that is asked over its secured listener whether it leads."""
+    """A controller whose secured listener the test asks for the leader."""
 
     authority: Authority
     login: Callable[[], ClientExchange] | None = None
@@ -42,7 +42,7 @@ class SecuredController(Controller):
         return connect(self.port, tls_of(self.authority, issued), self.login)
 
     def active_controller(self) -> int:
-        """The id of the active controller as this one knows it, -1 while there is none."""
+        """The id of the active controller that this one knows, -1 while there is none."""
         try:
             with self.connect() as client:
                 request = DescribeClusterRequest(endpoint_type=2)
@@ -56,7 +56,7 @@ class SecuredController(Controller):
 
 
 def stores(home: Path, authority: Authority, subject: str) -> dict[str, object]:
-    """The controller listener's TLS keys of a node whose certificate names that subject."""
+    """The TLS keys of the controller listener of a node with that subject."""
     home.mkdir(parents=True, exist_ok=True)
     return {
         f"{OF_CONTROLLER}ssl.keystore.type": "PEM",
@@ -75,7 +75,7 @@ def controller(
     login: Callable[[], ClientExchange] | None = None,
     kind: str = "kraftd",
 ) -> SecuredController:
-    made = SecuredController(
+    created = SecuredController(
         kind,  # type: ignore[arg-type]
         node_id,
         home,
@@ -86,8 +86,8 @@ def controller(
             **properties,
         },
     )
-    made.authority, made.login = authority, login
-    return made
+    created.authority, created.login = authority, login
+    return created
 
 
 def broker(
@@ -151,7 +151,7 @@ class OverSasl(NamedTuple):
         return self._run(name, self.client_files[user], bootstrap, arguments)
 
     def controller_tool(self, name: str, *arguments: object) -> ToolRun:
-        """Run one of them as the admin, directly at the controller."""
+        """Run one of Kafka's tools as the admin, directly at the controller."""
         return self._run(
             name,
             self.client_files["controller"],
@@ -162,7 +162,7 @@ class OverSasl(NamedTuple):
     def _run(
         self, name: str, file: Path, bootstrap: tuple[str, str], arguments: tuple[object, ...]
     ) -> ToolRun:
-        # The features and quorum tools want these before their verb, the cluster tool behind it.
+        # The features and quorum tools take these before their verb, the cluster tool after it.
         where = (*bootstrap, "--command-config", file)
         words = (*arguments, *where) if name == "cluster" else (*where, *arguments)
         return tools().run(name, *words)

@@ -1,4 +1,4 @@
-"""A cluster by SCRAM over TLS: a controller, an observer of its quorum, a broker, and how clients log in."""
+"""A cluster with SCRAM over TLS: a controller, an observer of its quorum, a broker, and clients' logins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USERS = ("controller", "broker", "admin", "alice", "eve")
 class Serving:
     """Controller 100, observer 300 and broker 1, each a SCRAM user of the bootstrap.
 
-    `served` are the ports of the listener for clients, by node: kraftd's have it too.
+    `served` are the ports of the listener for clients, by node; kraftd's nodes have one too.
     """
 
     def __init__(self, home: Path) -> None:
@@ -89,7 +89,7 @@ class Serving:
         return f"{HOST}:{self.served[node_id]}"
 
     def client(self, name: str, node_id: int = 1) -> dict[str, str]:
-        """How librdkafka bootstraps from a node as a user."""
+        """The config of librdkafka to bootstrap from a node as a user."""
         return {
             "bootstrap.servers": self.bootstrap(node_id),
             "security.protocol": "SASL_SSL",
@@ -101,7 +101,7 @@ class Serving:
         }
 
     def client_file(self, name: str) -> Path:
-        """A client's file of Kafka's tools, and of kraftd's commands, for a user."""
+        """A user's client file for Kafka's tools and kraftd's commands."""
         ca = self.authority.write_pem(self.home / "ca.pem")
         path = self.home / f"{name}.properties"
         path.write_text(

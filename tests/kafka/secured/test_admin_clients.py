@@ -1,4 +1,4 @@
-"""Admin clients that others wrote, on a secured cluster: the operations that the controller decides."""
+"""Third-party admin clients on a secured cluster: the operations that the controller decides."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_confluents_admin_client_performs_every_operation(over_sasl: OverSasl) -
         confluent.AclPermissionType.DENY,
     )
     root.create_acls([rule])[rule].result(20)
-    asked = confluent.AclBindingFilter(
+    filter_ = confluent.AclBindingFilter(
         confluent.ResourceType.TOPIC,
         name,
         confluent.ResourcePatternType.MATCH,
@@ -59,8 +59,8 @@ def test_confluents_admin_client_performs_every_operation(over_sasl: OverSasl) -
         confluent.AclOperation.ANY,
         confluent.AclPermissionType.ANY,
     )
-    wait_until(lambda: root.describe_acls(asked).result(20) == [rule], "the ACL is described")
-    assert root.delete_acls([asked])[asked].result(20) == [rule]
+    wait_until(lambda: root.describe_acls(filter_).result(20) == [rule], "the ACL is described")
+    assert root.delete_acls([filter_])[filter_].result(20) == [rule]
 
     secret = confluent.ScramCredentialInfo(confluent.ScramMechanism.SCRAM_SHA_256, 4096)
     root.alter_user_scram_credentials([confluent.UserScramCredentialUpsertion("carol", secret, b"x")])[
@@ -70,7 +70,7 @@ def test_confluents_admin_client_performs_every_operation(over_sasl: OverSasl) -
     def iterations() -> list[int]:
         try:
             described = root.describe_user_scram_credentials(["carol"])["carol"].result(20)
-        except KafkaException:  # the broker does not know the user yet
+        except KafkaException:  # the broker has not learnt of the user yet
             return []
         return [one.iterations for one in described.scram_credential_infos]
 
@@ -85,7 +85,7 @@ def test_confluents_admin_client_performs_every_operation(over_sasl: OverSasl) -
 @pytest.fixture
 def clients(over_sasl: OverSasl) -> Iterator[dict[str, python.KafkaAdminClient]]:
     """kafka-python's admin clients, by user."""
-    made = {
+    by_user = {
         name: python.KafkaAdminClient(
             bootstrap_servers=f"{HOST}:{over_sasl.clients_port}",
             security_protocol="SASL_PLAINTEXT",
@@ -95,8 +95,8 @@ def clients(over_sasl: OverSasl) -> Iterator[dict[str, python.KafkaAdminClient]]
         )
         for name, password in USERS.items()
     }
-    yield made
-    for client in made.values():
+    yield by_user
+    for client in by_user.values():
         client.close()
 
 
@@ -107,7 +107,7 @@ def test_kafka_pythons_admin_client_performs_every_operation(
     with pytest.raises(KafkaError, match=r"(?i)authorization"):
         clients["alice"].create_topics([python.NewTopic(name, 1, 1)])
     root.create_topics([python.NewTopic(name, 1, 1)])
-    root.wait_for_topics([name], timeout_ms=60_000)  # it looks for the topic's configs at the broker first
+    root.wait_for_topics([name], timeout_ms=60_000)  # the client looks for its configs at the broker
     root.create_partitions({name: 2})
     config = python.ConfigResource(python.ConfigResourceType.TOPIC, name, {"retention.ms": "7200000"})
     root.alter_configs([config])
@@ -119,16 +119,16 @@ def test_kafka_pythons_admin_client_performs_every_operation(
         python.ResourcePattern(python.ResourceType.TOPIC, name, python.ACLResourcePatternType.PREFIXED),
     )
     root.create_acls([rule])
-    asked = python.ACLFilter(
+    filter_ = python.ACLFilter(
         "User:carol",
         None,
         python.ACLOperation.ANY,
         python.ACLPermissionType.ANY,
         python.ResourcePatternFilter(python.ResourceType.TOPIC, None, python.ACLResourcePatternType.ANY),
     )
-    wait_until(lambda: root.describe_acls(asked)[0] == [rule], "the ACL is described")
-    root.delete_acls([asked])
-    wait_until(lambda: root.describe_acls(asked)[0] == [], "the ACL is gone")
+    wait_until(lambda: root.describe_acls(filter_)[0] == [rule], "the ACL is described")
+    root.delete_acls([filter_])
+    wait_until(lambda: root.describe_acls(filter_)[0] == [], "the ACL is gone")
     upsertion = python.UserScramCredentialUpsertion("erin", python.ScramMechanism.SCRAM_SHA_512, "x")
     root.alter_user_scram_credentials([upsertion])
     wait_until(

@@ -1,4 +1,4 @@
-"""Clients with certificates that bootstrap from kraftd, on a stock cluster that is all of mutual TLS."""
+"""Clients with certificates that bootstrap from kraftd, on a stock cluster with mutual TLS throughout."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VALUES = [f"value-{number}" for number in range(20)]
 class ByCertificates:
     """Apache Kafka's controller 100 and brokers 1 and 2, and kraftd's 300, which observes and serves clients.
 
-    Every listener is of TLS and asks for a certificate; no client knows another address than kraftd's.
+    Every listener uses TLS and requires a certificate; clients know only kraftd's address.
     """
 
     def __init__(self, home: Path) -> None:
@@ -97,7 +97,7 @@ class ByCertificates:
             node.kill()
 
     def client(self, name: str) -> dict[str, str]:
-        """How librdkafka bootstraps from kraftd with that name's certificate."""
+        """The config of librdkafka to bootstrap from kraftd with that name's certificate."""
         issued = self.authority.issue(f"CN={name}")
         certificate, key = (self.home / f"{name}.{kind}.pem" for kind in ("certificate", "key"))
         certificate.write_text(issued.chain_pem)
@@ -112,7 +112,7 @@ class ByCertificates:
         }
 
     def tool(self, user: str, name: str, *arguments: object, stdin: str = "") -> ToolRun:
-        """Run one of Kafka's tools with that user's certificate, by way of kraftd."""
+        """Run one of Kafka's tools with that user's certificate, through kraftd."""
         store = self.authority.issue(f"CN={user}").write_pem(self.home / f"{user}.pem")
         file = self.home / f"{user}.properties"
         file.write_text(
@@ -128,16 +128,16 @@ class ByCertificates:
 def cluster(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByCertificates]:
     if kind != "kraftd":
         pytest.skip("Apache Kafka's controllers serve no clients")
-    made = ByCertificates(tmp_path_factory.mktemp("mutual-tls"))
+    started = ByCertificates(tmp_path_factory.mktemp("mutual-tls"))
     try:
-        made.start()
-        yield made
+        started.start()
+        yield started
     finally:
-        made.stop()
+        started.stop()
 
 
 def create(cluster: ByCertificates, user: str, topic: str) -> None:
-    """Create a topic that both brokers have, in which that user may do everything."""
+    """Create a topic on both brokers, and allow that user all operations on it."""
     admin = AdminClient(cluster.client("admin"))
     admin.create_topics([NewTopic(topic, 2, 2)])[topic].result(30)
     literal, permission = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
@@ -187,7 +187,7 @@ def test_javas_tools_are_authorized_by_their_certificate(cluster: ByCertificates
 
 
 def test_a_client_without_a_certificate_is_not_served(cluster: ByCertificates) -> None:
-    given = {key: value for key, value in cluster.client("alice").items() if "certificate" not in key}
-    del given["ssl.key.location"]
+    config = {key: value for key, value in cluster.client("alice").items() if "certificate" not in key}
+    del config["ssl.key.location"]
     with pytest.raises(KafkaException):
-        AdminClient(given).list_topics(timeout=2)
+        AdminClient(config).list_topics(timeout=2)

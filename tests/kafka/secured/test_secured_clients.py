@@ -1,4 +1,4 @@
-"""Ordinary clients over SASL_SSL that bootstrap from kraftd: what their own principals may, and no more."""
+"""Ordinary clients over SASL_SSL that bootstrap from kraftd: each may do what its own principal may."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.kafka.secured.serving import Serving
 
 pytestmark = pytest.mark.kafka
 
-# From the controller that leads, and from an observer, which passes on what the controller is asked.
+# At the controller that leads, and at an observer, which forwards requests to it.
 NODES = pytest.mark.parametrize("node_id", [100, 300])
 
 
@@ -43,7 +43,7 @@ def serving(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 def allow(cluster: Serving, name: str, *rules: tuple[ResourceType, str, AclOperation]) -> None:
-    """Give a user ACLs, by way of the observer."""
+    """Add ACLs for a user, through the observer."""
     literal, permission = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
     acls = [AclBinding(type, what, literal, f"User:{name}", "*", op, permission) for type, what, op in rules]
     client = AdminClient(cluster.client("admin", 300))

@@ -45,7 +45,7 @@ from tests.security.secured_daemon import connect, scram, tls_of
 
 pytestmark = pytest.mark.kafka
 
-STORES = {100: "PKCS12", 101: "JKS"}  # types of stores, by the controllers of kraftd's that have them
+STORES = {100: "PKCS12", 101: "JKS"}  # types of stores, by the kraftd controllers with them
 ACL_FIELDS = (
     "restype",
     "name",
@@ -58,7 +58,7 @@ ACL_FIELDS = (
 
 
 def creation_error(client: AdminClient, name: str) -> str | None:
-    """The name of the error of creating a topic, None for none."""
+    """Create a topic; return the error's name, or None."""
     try:
         client.create_topics([NewTopic(name, 1, 1)])[name].result(20)
     except KafkaException as error:
@@ -67,7 +67,7 @@ def creation_error(client: AdminClient, name: str) -> str | None:
 
 
 def may_create(principal: str, prefix: str) -> AclBinding:
-    """An ACL that lets a principal create topics whose names begin so."""
+    """An ACL that lets a principal create topics with that prefix."""
     return AclBinding(
         ResourceType.TOPIC,
         prefix,
@@ -131,8 +131,9 @@ def test_a_secured_cluster_changes_the_kind_of_its_controller_and_back(over_sasl
 def over_tls(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[list[SecuredController], Broker, int]]:
-    """Two controllers of kraftd's, with stores of the JDK's keytool, one of Apache Kafka's, and broker 1, by
-    certificates.
+    """Two controllers of kraftd with stores of the JDK's keytool, one of Apache Kafka, and broker 1.
+
+    All of them log in by certificates.
     """
     home, authority = tmp_path_factory.mktemp("tls"), Authority()
     ids = (100, 101, 102)
@@ -184,7 +185,7 @@ def test_acls_change_at_every_controller_of_a_mixed_quorum_while_it_runs(
     eve = tls_of(controllers[0].authority, controllers[0].authority.issue("CN=eve"))
 
     def denied() -> set[bool]:
-        """What the controllers say, each asked: true where eve may not create a topic."""
+        """Ask each controller; true means that eve may not create a topic."""
         request = CreateTopicsRequest([CreatableTopic("eves-1", 1, 1)], validate_only=True)
         codes = []
         for one in controllers:

@@ -31,7 +31,7 @@ SCRAM = "SCRAM-SHA-512"
 class Three:
     """Controllers 100 to 102 over SASL_SSL, and broker 1; all authorize.
 
-    Controllers log in by PLAIN, since Apache Kafka's do not elect by SCRAM, and the broker by SCRAM.
+    Controllers log in by PLAIN, since Apache Kafka's cannot elect by SCRAM, and the broker by SCRAM.
     """
 
     def __init__(self, home: Path) -> None:
@@ -104,12 +104,12 @@ class Three:
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Three]:
-    made = Three(tmp_path)
+    quorum = Three(tmp_path)
     try:
-        made.start()
-        yield made
+        quorum.start()
+        yield quorum
     finally:
-        made.stop()
+        quorum.stop()
 
 
 def test_a_secured_quorum_moves_to_kraftd_and_back_voter_by_voter(three: Three, kind: Kind) -> None:

@@ -1,4 +1,4 @@
-"""Clusters whose controllers make snapshots all the time and keep next to nothing of their logs."""
+"""Clusters whose controllers make many snapshots and keep little of their logs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ COMPACTING = {
 
 
 def snapshots(directory: Path) -> list[OffsetAndEpoch]:
-    """Those in a metadata directory that are no bootstrap checkpoint, oldest first."""
+    """The snapshots in a metadata directory, without the bootstrap checkpoint, oldest first."""
     found = [parse_checkpoint_name(path.name) for path in directory.glob("*.checkpoint")]
     return sorted(each for each in found if each is not None and each.offset)
 
 
 def first_segment(directory: Path) -> int:
-    """The offset at which its log begins; 0 while it has none, as in the moment between two logs."""
+    """The offset at which the log begins; 0 while it has no segment, as between two logs."""
     return min((int(path.name[:20]) for path in directory.glob("*.log")), default=0)
 
 
 def fill(cluster: Cluster, prefix: str, count: int) -> list[str]:
-    """Make topics; their names."""
+    """Create topics; return their names."""
     names = [f"{prefix}-{number}" for number in range(count)]
     for name in names:
         cluster.tool("topics", "--create", "--topic", name, "--partitions", 3, "--replication-factor", 1)
@@ -39,5 +39,5 @@ def fill(cluster: Cluster, prefix: str, count: int) -> list[str]:
 
 
 def wait_for_compaction(directory: Path) -> None:
-    """Until the log begins behind offset 0."""
+    """Wait until the log begins beyond offset 0."""
     wait_until(lambda: first_segment(directory) > 0, f"{directory} begins behind offset 0", 120)

@@ -1,4 +1,4 @@
-"""FetchSnapshot, and the fetches that lead to it, asked of both controllers on copies of one directory."""
+"""FetchSnapshot, and the fetches that lead to it, sent to both controllers on copies of one directory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.cli.run import run
 from tests.kafka.snapshots.compacting import first_segment, snapshots
 
 pytestmark = pytest.mark.kafka
-# Records that say nothing fill the log soon enough.
+# No-op records fill the log soon.
 MAKING = {
     "metadata.log.max.record.bytes.between.snapshots": 1500,
     "internal.metadata.log.segment.bytes": 2000,
@@ -44,7 +44,7 @@ LARGE = 2**31 - 1
 
 @dataclass
 class Side:
-    """One controller with the directory, and what there is to ask for."""
+    """One controller with the directory, and the facts that requests need."""
 
     client: Client
     cluster_id: str
@@ -56,7 +56,7 @@ class Side:
     address: str
     data: Path
 
-    def asked(
+    def snapshot(
         self,
         *,
         partition: int = 0,
@@ -64,7 +64,7 @@ class Side:
         at: OffsetAndEpoch | None = None,
         position: int = 0,
     ) -> PartitionSnapshot:
-        """One partition of a request; epoch is by how much it is off."""
+        """One partition of a request; `epoch` is added to the right one."""
         snapshot_id = SnapshotId(*(at or self.newest))
         return PartitionSnapshot(partition, self.epoch + epoch, snapshot_id, position)
 
@@ -73,7 +73,7 @@ class Side:
         return FetchSnapshotRequest(topics=list(topics), **values)
 
     def one(self, max_bytes: int = LARGE, **more: Any) -> FetchSnapshotRequest:
-        return self.request(topic(self.asked(**more)), max_bytes=max_bytes)
+        return self.request(topic(self.snapshot(**more)), max_bytes=max_bytes)
 
     def fetch(self, offset: int, epoch: int) -> FetchRequest:
         partition = FetchPartition(0, self.epoch, offset, epoch, -1, 0)
@@ -82,8 +82,8 @@ class Side:
             cluster_id=self.cluster_id, replica_state=ReplicaState(OBSERVER, -1), max_bytes=1, topics=topics
         )
 
-    def told(self, request: Any, version: int) -> Any:
-        """What it answers, without addresses and, since Kafka forgets it at a restart, the log start."""
+    def answer_view(self, request: Any, version: int) -> Any:
+        """The answer without addresses and the log start, which Kafka forgets at a restart."""
         response = self.client.call(request, version)
         if isinstance(request, FetchRequest):
             [partition] = response.responses[0].partitions
@@ -99,7 +99,7 @@ def topic(*partitions: PartitionSnapshot, name: str = METADATA_TOPIC) -> TopicSn
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    """Kafka's and kraftd's, in the epoch after that in which kraftd has made the files."""
+    """Kafka's and kraftd's, in the epoch after the one in which kraftd made the files."""
     home = tmp_path_factory.mktemp("files")
     with Cluster(home, "kraftd", controller_properties=MAKING) as maker, ExitStack() as stack:
         maker.start_controller()
@@ -139,11 +139,11 @@ ALIKE: dict[str, Callable[[Side], Any]] = {
     "a piece that begins in the middle of a batch": lambda side: side.one(100, position=33),
     "the last byte": lambda side: side.one(position=side.size - 1),
     "an older one": lambda side: side.one(100, at=side.oldest),
-    "another cluster": lambda side: side.request(topic(side.asked()), cluster_id="x"),
-    "no cluster": lambda side: side.request(topic(side.asked()), cluster_id=None),
-    "nobody asks": lambda side: side.request(topic(side.asked()), replica_id=-1),
+    "another cluster": lambda side: side.request(topic(side.snapshot()), cluster_id="x"),
+    "no cluster": lambda side: side.request(topic(side.snapshot()), cluster_id=None),
+    "no replica id": lambda side: side.request(topic(side.snapshot()), replica_id=-1),
     "two topics, the first with two partitions": lambda side: side.request(
-        topic(side.asked(), side.asked(), name="x"), topic(side.asked())
+        topic(side.snapshot(), side.snapshot(), name="x"), topic(side.snapshot())
     ),
     "a fetch at 0": lambda side: side.fetch(0, 0),
     "a fetch below the log start": lambda side: side.fetch(side.first_segment - 1, side.newest.epoch),
@@ -157,7 +157,7 @@ ALIKE: dict[str, Callable[[Side], Any]] = {
 def test_both_controllers_answer_alike(sides: tuple[Side, Side], name: str) -> None:
     request = ALIKE[name](sides[1])
     for version in (17, 18) if isinstance(request, FetchRequest) else (0, 1):
-        kafkas, ours = (side.told(request, version) for side in sides)
+        kafkas, ours = (side.answer_view(request, version) for side in sides)
         assert ours == kafkas
 
 
@@ -182,7 +182,7 @@ REFUSED: dict[str, tuple[ErrorCode, Callable[[Side], Any]]] = {
     "the epoch after": (ErrorCode.UNKNOWN_LEADER_EPOCH, lambda side: side.one(epoch=1)),
     "another topic": (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        lambda side: side.request(topic(side.asked(), name="x")),
+        lambda side: side.request(topic(side.snapshot(), name="x")),
     ),
     "another partition": (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, lambda side: side.one(partition=1)),
 }
@@ -192,15 +192,15 @@ REFUSED: dict[str, tuple[ErrorCode, Callable[[Side], Any]]] = {
 def test_a_refusal_has_an_error_that_kafka_fails_to_encode(sides: tuple[Side, Side], name: str) -> None:
     error, make = REFUSED[name]
     for version in (0, 1):
-        kafkas, ours = (side.told(make(side), version) for side in sides)
+        kafkas, ours = (side.answer_view(make(side), version) for side in sides)
         assert kafkas == (ErrorCode.UNKNOWN_SERVER_ERROR, [], [])
         assert (ours[0], ours[1][0].partitions[0].error_code) == (ErrorCode.NONE, error)
 
 
 SEVERAL: dict[str, Callable[[Side], tuple[TopicSnapshot, ...]]] = {
-    "two partitions": lambda side: (topic(side.asked(partition=1), side.asked(position=5)),),
-    "one partition twice": lambda side: (topic(side.asked(position=5), side.asked(position=9)),),
-    "two topics": lambda side: (topic(side.asked(), name="x"), topic(side.asked(position=5))),
+    "two partitions": lambda side: (topic(side.snapshot(partition=1), side.snapshot(position=5)),),
+    "one partition twice": lambda side: (topic(side.snapshot(position=5), side.snapshot(position=9)),),
+    "two topics": lambda side: (topic(side.snapshot(), name="x"), topic(side.snapshot(position=5))),
 }
 
 
@@ -210,7 +210,7 @@ def test_the_metadata_partition_gets_the_bytes_of_unknown_partitions(
 ) -> None:
     pieces = []
     for side in sides:
-        _, topics, _ = side.told(side.request(*SEVERAL[name](side), max_bytes=101), 1)
+        _, topics, _ = side.answer_view(side.request(*SEVERAL[name](side), max_bytes=101), 1)
         [piece] = topics[0].partitions
         assert (topics[0].name, piece.index, piece.position, piece.size) == (METADATA_TOPIC, 0, 5, side.size)
         pieces.append(bytes(piece.unaligned_records))
@@ -223,7 +223,7 @@ FATAL: dict[str, tuple[ErrorCode, Callable[[Side], Any]]] = {
     "fewer than no bytes": (ErrorCode.NONE, lambda side: side.one(-1)),
     "the leader asks itself": (
         ErrorCode.NONE,
-        lambda side: side.request(topic(side.asked()), replica_id=100),
+        lambda side: side.request(topic(side.snapshot()), replica_id=100),
     ),
 }
 
@@ -234,7 +234,7 @@ def test_requests_that_end_kafkas_controller_are_answered_by_kraftd(
 ) -> None:
     error, make = FATAL[name]
     for version in (0, 1):
-        assert sides[1].told(make(sides[1]), version)[0] == error
+        assert sides[1].answer_view(make(sides[1]), version)[0] == error
 
 
 def test_the_commands_read_snapshots_of_either_kind(sides: tuple[Side, Side]) -> None:
@@ -247,7 +247,7 @@ def test_the_commands_read_snapshots_of_either_kind(sides: tuple[Side, Side]) ->
             ("history", "--from", side.newest.offset, "--json"),
             ("topics", "--json"),
         ):
-            told, read = run(*words, *by_quorum), run(*words, *by_files)
-            assert (told.code, told.out) == (0, read.out), (words, told, read)
-        gone = run("show", "--as-of", side.oldest.offset - 2, *by_quorum)
-        assert gone.code == 1 and "is before what the log still covers" in gone.err
+            of_quorum, of_files = run(*words, *by_quorum), run(*words, *by_files)
+            assert (of_quorum.code, of_quorum.out) == (0, of_files.out), (words, of_quorum, of_files)
+        refused = run("show", "--as-of", side.oldest.offset - 2, *by_quorum)
+        assert refused.code == 1 and "is before what the log still covers" in refused.err

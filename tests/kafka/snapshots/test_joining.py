@@ -1,4 +1,4 @@
-"""A controller that joins late is brought up by snapshot, whichever kind leads and whichever joins."""
+"""A controller that joins late catches up by snapshot, whichever kind leads and whichever joins."""
 
 from __future__ import annotations
 

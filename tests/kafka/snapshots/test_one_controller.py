@@ -28,7 +28,7 @@ TOPICS = 25
 
 @pytest.fixture(scope="module")
 def compacted(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A dynamic quorum of one, broker 1, topics, and no record left of how they came about."""
+    """A dynamic quorum of one, broker 1, topics, and no log record of their creation."""
     cluster = Cluster(
         tmp_path_factory.mktemp("compacted"),
         kind,
@@ -100,7 +100,7 @@ def test_the_controller_restarts_from_checkpoint_and_log(compacted: Cluster) -> 
 
 @pytest.mark.parametrize("other", ["apache", "kraftd"])
 def test_the_other_kind_of_controller_continues_from_the_checkpoint(compacted: Cluster, other: Kind) -> None:
-    """First Kafka's from kraftd's files; then kraftd from what Kafka's has made of them."""
+    """First Kafka's runs on kraftd's files, then kraftd on the files that Kafka's made of them."""
     controller = compacted.controller
     before = snapshots(controller.metadata_dir)[-1]
     assert controller.stop() == (143 if controller.kind == "apache" else 0)

@@ -1,4 +1,4 @@
-"""A voter that lost its disk is brought up by snapshot, by leaders of either kind, and its vote is needed."""
+"""A voter that lost its disk catches up by snapshot, with leaders of either kind; then its vote is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from testkit.quorum import Quorum
 from tests.kafka.snapshots.compacting import COMPACTING, snapshots, wait_for_compaction
 
 pytestmark = pytest.mark.kafka
-# Records that say nothing fill the log soon enough.
+# No-op records fill the log soon.
 FILLING = {**COMPACTING, "metadata.max.idle.interval.ms": 20}
 WIPED = 102
 

@@ -1,4 +1,4 @@
-"""Brokers that die, freeze, leave and come back: leaders, in-sync replicas, and that no record is lost."""
+"""Brokers fail, freeze, leave and come back: leaders and in-sync replicas change, and no record is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wait_for_full_isr(cluster: Cluster, topic: str) -> None:
 
 
 class Stream(threading.Thread):
-    """Produces numbered records with acks=all until stopped, and keeps which were acknowledged."""
+    """Produces numbered records with acks=all until it is stopped, and keeps the acknowledged numbers."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         super().__init__(daemon=True)
@@ -68,7 +68,7 @@ class Stream(threading.Thread):
 
 
 def read_all(cluster: Cluster, topic: str) -> list[int]:
-    """Every record of the topic up to its ends as they are now."""
+    """Every record of the topic up to its current ends."""
     reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": f"check-{topic}"})
     found = []
     for index in cluster.partitions(topic):
@@ -144,7 +144,7 @@ def test_a_broker_restarted_within_its_session_registers_after_its_end(
 
 
 def register_another(cluster: Cluster, broker: Broker) -> ErrorCode:
-    """How the controller answers another incarnation of a broker."""
+    """The controller's answer to another incarnation of a broker."""
     request = BrokerRegistrationRequest(
         broker_id=broker.node_id,
         cluster_id=cluster.cluster_id,

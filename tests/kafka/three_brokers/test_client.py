@@ -30,8 +30,8 @@ pytestmark = pytest.mark.kafka
 ROUNDS = 30
 
 
-def let_lead(cluster: Cluster, topic: str, replicas: Sequence[int]) -> None:
-    """Put the replicas into that order and let the first one lead."""
+def make_lead(cluster: Cluster, topic: str, replicas: Sequence[int]) -> None:
+    """Reassign the replicas into that order and let the first one lead."""
     with Client(HOST, cluster.controller.port) as client:
         partition = ReassignablePartition(0, tuple(replicas))
         order = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(topic, [partition])])
@@ -41,13 +41,13 @@ def let_lead(cluster: Cluster, topic: str, replicas: Sequence[int]) -> None:
 
 
 def leader_by(cluster: Cluster, broker_id: int, topic: str) -> tuple[int, int]:
-    """The leader and its epoch, as one broker knows them."""
+    """The leader and its epoch, as known to one broker."""
     (found,) = (one for one in cluster.metadata_by(broker_id).topics if one.name == topic)
     return found.partitions[0].leader_id, found.partitions[0].leader_epoch
 
 
 def isr_by(cluster: Cluster, broker_id: int, topic: str) -> list[int]:
-    """The replicas in sync, as one broker knows them."""
+    """The in-sync replicas, as known to one broker."""
     (found,) = (one for one in cluster.metadata_by(broker_id).topics if one.name == topic)
     return list(found.partitions[0].isr_nodes)
 
@@ -76,10 +76,10 @@ async def read_all(reader: PartitionReader) -> list[bytes]:
 def test_a_broker_that_was_frozen_while_the_leader_moved_is_not_believed(three_brokers: Cluster) -> None:
     cluster, topic = three_brokers, "kip232"
     cluster.create_topic(topic, 1, 3)
-    asyncio.run(meet_a_stale_broker(cluster, topic))
+    asyncio.run(read_from_a_stale_broker(cluster, topic))
 
 
-async def meet_a_stale_broker(cluster: Cluster, topic: str) -> None:
+async def read_from_a_stale_broker(cluster: Cluster, topic: str) -> None:
     """Freeze broker 3 while leadership moves between the others, until its first answer is an old one."""
     request = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     stale = cluster.brokers[3]
@@ -91,7 +91,7 @@ async def meet_a_stale_broker(cluster: Cluster, topic: str) -> None:
             leader, epoch = leader_by(cluster, 1, topic)
             stale.freeze()
             try:
-                let_lead(cluster, topic, (2, 1, 3) if leader == 1 else (1, 2, 3))
+                make_lead(cluster, topic, (2, 1, 3) if leader == 1 else (1, 2, 3))
                 for broker in (1, 2):
                     wait_until(
                         lambda one=broker, was=epoch: leader_by(cluster, one, topic)[1] > was,
@@ -100,16 +100,16 @@ async def meet_a_stale_broker(cluster: Cluster, topic: str) -> None:
                 await client.refresh([topic])
                 believed = client.cache.leader(topic, 0)
                 assert believed is not None and believed.epoch > epoch
-                asked = asyncio.create_task(old.ask(request, MetadataResponse))
-                await asyncio.sleep(0.05)  # so that it waits at the broker's door
+                answering = asyncio.create_task(old.ask(request, MetadataResponse))
+                await asyncio.sleep(0.05)  # so that the request waits at the frozen broker
             finally:
                 stale.thaw()
-            answer = await asked
+            answer = await answering
             if answer.topics[0].partitions[0].leader_epoch < believed.epoch:
-                taken = client.cache.take(answer, 3)
-                assert [one.topic for one in taken.refused] == [topic]
+                taken_over = client.cache.take(answer, 3)
+                assert [one.topic for one in taken_over.refused] == [topic]
                 assert client.cache.leader(topic, 0) == believed
-                # Asked elsewhere, or again when it has caught up, the client has what it knew, or newer.
+                # From another broker, or from this one later, the client gets what it knew, or newer.
                 await client.refresh([topic])
                 now = client.cache.leader(topic, 0)
                 assert now is not None and now.epoch >= believed.epoch
@@ -133,7 +133,7 @@ def test_offsets_are_committed_with_their_epoch_and_read_on_from_after_it(three_
     committed = asyncio.run(read_and_commit())
     assert committed.epoch == leader_by(cluster, 1, topic)[1]
     leader = cluster.partition(topic).leader
-    let_lead(cluster, topic, [leader % 3 + 1, (leader + 1) % 3 + 1, leader])
+    make_lead(cluster, topic, [leader % 3 + 1, (leader + 1) % 3 + 1, leader])
     cluster.wait_until(lambda: cluster.partition(topic).leader == leader % 3 + 1, "the leader moved")
     produce(cluster, topic, b"3")
 
@@ -172,7 +172,7 @@ def test_records_lost_by_an_unclean_election_are_reported_as_truncated(three_bro
     cluster.brokers[follower].freeze()
     cluster.wait_until(lambda: isr_by(cluster, leader, topic) == [leader], "the follower left the ISR")
     other = ({1, 2, 3} - {leader, follower}).pop()
-    produce(cluster, topic, b"lost", brokers=(leader, other))  # answered once it may be read
+    produce(cluster, topic, b"lost", brokers=(leader, other))  # answered once consumers may read it
 
     async def read() -> tuple[int, int]:
         async with Brokers(servers(cluster, leader, other), 20) as client:
@@ -189,6 +189,6 @@ def test_records_lost_by_an_unclean_election_are_reported_as_truncated(three_bro
         async with Brokers(servers(cluster, other, follower), 20) as client:
             await read_all(PartitionReader(client, topic, 0, *position))
 
-    with pytest.raises(Truncated) as told:
+    with pytest.raises(Truncated) as failed:
         asyncio.run(read_on())
-    assert (told.value.position, told.value.end_offset) == (2, 1)
+    assert (failed.value.position, failed.value.end_offset) == (2, 1)

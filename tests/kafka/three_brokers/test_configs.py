@@ -1,4 +1,4 @@
-"""Topic and broker configs through Kafka's configs tool and through librdkafka; they reach the brokers."""
+"""Topic and broker configs, set by Kafka's configs tool and by librdkafka, reach the brokers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def resource(
 
 
 def described(cluster: Cluster, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
-    asked = ConfigResource(kind, name)
-    return cluster.admin.describe_configs([asked])[asked].result(30)
+    described_resource = ConfigResource(kind, name)
+    return cluster.admin.describe_configs([described_resource])[described_resource].result(30)
 
 
 def test_configs_tool_adds_appends_and_deletes_topic_configs(three_brokers: Cluster) -> None:
@@ -86,9 +86,9 @@ def test_broker_configs_are_dynamic_for_one_broker_and_for_all(three_brokers: Cl
         entry = described(cluster, ResourceType.BROKER, str(broker))["log.cleaner.threads"]
         return entry.value, entry.source
 
-    everyone = ("--entity-type", "brokers", "--entity-default")
+    all_brokers = ("--entity-type", "brokers", "--entity-default")
     second = ("--entity-type", "brokers", "--entity-name", "2")
-    cluster.tool("configs", "--alter", *everyone, "--add-config", "log.cleaner.threads=2")
+    cluster.tool("configs", "--alter", *all_brokers, "--add-config", "log.cleaner.threads=2")
     for broker in (1, 2, 3):
         cluster.wait_until(
             lambda broker=broker: source(broker) == ("2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value),
@@ -100,7 +100,7 @@ def test_broker_configs_are_dynamic_for_one_broker_and_for_all(three_brokers: Cl
         "broker 2 took its own",
     )
     cluster.tool("configs", "--alter", *second, "--delete-config", "log.cleaner.io.buffer.load.factor")
-    cluster.tool("configs", "--alter", *everyone, "--delete-config", "log.cleaner.threads")
+    cluster.tool("configs", "--alter", *all_brokers, "--delete-config", "log.cleaner.threads")
     cluster.wait_until(lambda: source(1)[0] == "1", "the default is gone")
 
 
@@ -109,7 +109,7 @@ def test_an_ill_typed_or_unknown_config_is_refused_and_changes_nothing(
 ) -> None:
     cluster, operation = three_brokers, AlterConfigOpType
     cluster.create_topic("unharmed")
-    asked = [
+    changes = [
         resource(
             ResourceType.TOPIC, "unharmed", retention_ms=(operation.SET, "5"), flush_ms=(operation.SET, "x")
         ),
@@ -117,7 +117,7 @@ def test_an_ill_typed_or_unknown_config_is_refused_and_changes_nothing(
         resource(ResourceType.BROKER, "1", advertised_listeners=(operation.SET, "PLAINTEXT://h:1,NO")),
     ]
     codes = []
-    for future in cluster.admin.incremental_alter_configs(asked).values():
+    for future in cluster.admin.incremental_alter_configs(changes).values():
         with pytest.raises(KafkaException) as refused:
             future.result(30)
         codes.append(refused.value.args[0].code())

@@ -1,4 +1,4 @@
-"""``kraftd topics``, ``show``, ``history`` and ``watch`` over a cluster of stock brokers, as it lives."""
+"""``kraftd topics``, ``show``, ``history`` and ``watch`` over a cluster of stock brokers in use."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def test_watch_and_history_show_the_same_life_of_a_topic(three_brokers: Cluster)
             event = watch.line()
     finally:
         watch.stop()
-    told = rows(run("history", "--topic", topic, "--bootstrap", cluster.controller.address, "--json"))
-    assert told[0] == created and told[-1] == event
+    events = rows(run("history", "--topic", topic, "--bootstrap", cluster.controller.address, "--json"))
+    assert events[0] == created and events[-1] == event
     by_files = rows(run("history", "--topic", topic, "-d", cluster.controller.data, "--json"))
-    assert by_files == told
+    assert by_files == events
     before = str(moved["offset"] - 1)
     path = f"/topics/byName/{topic}/{moved['partition']}"
     (row,) = rows(run("show", path, "--as-of", before, "-d", cluster.controller.data, "--json"))

@@ -76,7 +76,7 @@ def test_features_tool_shows_and_changes_finalized_levels(three_brokers: Cluster
     assert level("metadata.version") == "4.3-IV0"
     assert level("group.version") == "1"
     assert level("metadata.version") in cluster.controller_tool("features", "describe").out
-    # Kafka's controllers refuse the first: the form of records changed in 4.3.
+    # Kafka's controllers refuse the first: the format of records changed in 4.3.
     both = ("--feature", "metadata.version=29", "--feature", "streams.version=0")
     cluster.tool("features", "downgrade", *both)
     cluster.wait_until(lambda: level("streams.version") == "0", "disabled")
@@ -97,14 +97,14 @@ def test_reassign_partitions_moves_replicas_and_can_be_verified(
     cluster = three_brokers
     cluster.tool("topics", "--create", "--topic", "moved", "--replica-assignment", "1:2,2:1")
     plan = tmp_path / "plan.json"
-    wanted = {0: [3, 1], 1: [2, 3]}
+    expected = {0: [3, 1], 1: [2, 3]}
     plan.write_text(
         json.dumps(
             {
                 "version": 1,
                 "partitions": [
                     {"topic": "moved", "partition": index, "replicas": replicas}
-                    for index, replicas in wanted.items()
+                    for index, replicas in expected.items()
                 ],
             }
         )
@@ -113,7 +113,9 @@ def test_reassign_partitions_moves_replicas_and_can_be_verified(
 
     def moved() -> bool:
         now = cluster.partitions("moved")
-        return all(now[i].replicas == wanted[i] and sorted(now[i].isrs) == sorted(wanted[i]) for i in wanted)
+        return all(
+            now[i].replicas == expected[i] and sorted(now[i].isrs) == sorted(expected[i]) for i in expected
+        )
 
     cluster.wait_until(moved, "the replicas are where they should be")
     assert "is completed" in cluster.tool("reassign", "--verify", "--reassignment-json-file", plan).out
@@ -129,12 +131,12 @@ def test_a_reassignment_that_cannot_finish_is_listed_and_can_be_cancelled(
     plan.write_text('{"version":1,"partitions":[{"topic":"stuck","partition":0,"replicas":[1,3]}]}')
     cluster.brokers[3].kill()
     cluster.wait_for_live_brokers(1, 2)
-    # The tool asks for no broker that is away, so the request goes to the controller itself.
-    asked = AlterPartitionReassignmentsRequest(
+    # The tool refuses to name a broker that is down, so the test asks the controller itself.
+    request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic("stuck", [ReassignablePartition(0, (1, 3))])]
     )
     with Client(HOST, cluster.controller.port) as client:
-        answer = client.call(asked, version=0)
+        answer = client.call(request, version=0)
     assert [partition.error_code for partition in answer.responses[0].partitions] == [0]
 
     assert "stuck-0: replicas: 1,3,2. adding: 3. removing: 2." in cluster.tool("reassign", "--list").out

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.kafka
 
 
 def refusal(futures: dict) -> dict[str, int]:
-    """The error code of each refused operation; every one must have been refused."""
+    """The error code of each operation; every one must be refused."""
     codes = {}
     for name, future in futures.items():
         with pytest.raises(KafkaException) as refused:

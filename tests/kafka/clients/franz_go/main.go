@@ -1,5 +1,5 @@
-// A client of franz-go that knows nothing but the addresses in KGO_SEEDS: it administers, produces, consumes
-// in a group, and reads the metadata log. The first thing that goes wrong ends it with exit code 1.
+// A client of franz-go that knows only the addresses in KGO_SEEDS: it administers, produces, consumes
+// in a group, and reads the metadata log. The first error ends it with exit code 1.
 package main
 
 import (

@@ -1,7 +1,7 @@
-"""The errors and warnings that controllers and brokers log, without what differs from one run to the next.
+"""The errors and warnings that controllers and brokers log, without what differs between runs.
 
-`what_kafka_says.txt` keeps every one that Apache Kafka's brokers and three of its controllers have logged in
-the tests of this folder: with --controller=apache and KRAFTD_RECORD_SAYINGS=1 they add to it.
+`what_kafka_logs.txt` has all that Apache Kafka's brokers and three of its controllers logged in this folder's
+tests: with --controller=apache and KRAFTD_RECORD_LOGS=1 the tests add to it.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from typing import Literal
 
 from testkit.node import Node
 
-KNOWN = Path(__file__).with_name("what_kafka_says.txt")
-RECORDING = os.environ.get("KRAFTD_RECORD_SAYINGS") == "1"
+KNOWN = Path(__file__).with_name("what_kafka_logs.txt")
+RECORDING = os.environ.get("KRAFTD_RECORD_LOGS") == "1"
 Level = Literal["WARN", "ERROR"]
 _LINE = re.compile(r"[\d:.]+ \[.*?\] (WARN|ERROR) (\S+) - (.*)")
-# Says how long an event took: that of a controller which was frozen in the middle of one, or a busy machine.
+# It logs how long an event took: in a controller that was frozen meanwhile, or on a busy machine.
 _OF_TIME = "org.apache.kafka.controller.EventPerformanceMonitor"
 _STARTED = re.compile(r"[\d:.]+ \[")
 _EXCEPTION = re.compile(r"(?:Caused by: )?([\w.]+(?:Exception|Error))\b")
-# What comes behind a colon or in brackets is a state, a request or an address: it differs from run to run.
+# Behind a colon or in brackets is a state, a request or an address: it differs from run to run.
 _VARYING = (
     (re.compile(r"\(.*\)|\{.*\}"), "(…)"),
     (re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])"), "…"),
     (re.compile(r"/[\w-]+(?:/[\w.-]+)+"), "…"),
     (re.compile(r"/?127\.0\.0\.1:\d+"), "…"),
     (re.compile(r"(?<=partition )\S+"), "…"),
-    (re.compile(r"(?<=NodeToControllerChannelManager id=)(\d+ name=)[\w-]+"), r"\1…"),  # whichever asked
+    (re.compile(r"(?<=NodeToControllerChannelManager id=)(\d+ name=)[\w-]+"), r"\1…"),  # several of them ask
     (re.compile(r"-?\d+"), "#"),
 )
 
 
-def sayings_of_kafka(node: Node) -> set[str]:
-    """What Kafka's code has logged as this node, in all of its runs: level, logger, text, exception."""
+def logged_by_kafka(node: Node) -> set[str]:
+    """The lines that Kafka's code logged as this node, in all of its runs: level, logger, text, exception."""
     found: set[str] = set()
     lines = node.log.read_text(errors="replace").splitlines()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        said = _LINE.fullmatch(line)
-        if said is None:
+        entry = _LINE.fullmatch(line)
+        if entry is None:
             continue
-        level, logger, text = said.groups()
+        level, logger, text = entry.groups()
         if logger == _OF_TIME:
             continue
         thrown = None if _STARTED.match(after) else _EXCEPTION.match(after)
@@ -59,7 +59,7 @@ def _constant(text: str) -> str:
 
 
 def errors_of_kraftd(node: Node) -> list[str]:
-    """The lines of level error and above that kraftd has logged as this node, and tracebacks."""
+    """The lines of level error and above that kraftd logged as this node, and tracebacks."""
     found = []
     for line in node.log.read_text(errors="replace").splitlines():
         if line.startswith("{"):
@@ -71,19 +71,20 @@ def errors_of_kraftd(node: Node) -> list[str]:
 
 
 def assert_nothing_new(nodes: Iterable[Node], level: Level = "ERROR") -> None:
-    """kraftd has logged no error at all, and the other nodes none that Kafka's own do not log among
-    themselves; at level WARN no such warning either.
+    """Check that kraftd logged no errors, and other nodes only errors that Kafka's own log among themselves.
+
+    At level WARN the same holds of the warnings of other nodes.
     """
     known = set(KNOWN.read_text().splitlines())
     for node in nodes:
         assert errors_of_kraftd(node) == [], node
-        said = {one for one in sayings_of_kafka(node) if level == "WARN" or one.startswith("ERROR")}
-        assert RECORDING or said <= known, f"{node!r} says what Kafka's own do not: {sorted(said - known)}"
+        logged = {one for one in logged_by_kafka(node) if level == "WARN" or one.startswith("ERROR")}
+        assert RECORDING or logged <= known, f"{node!r}: Kafka's own do not log {sorted(logged - known)}"
 
 
 def record(nodes: Iterable[Node]) -> None:
-    """Add to what Kafka's own say."""
+    """Add the lines of these nodes, all of Kafka's own, to the known ones."""
     known = set(KNOWN.read_text().splitlines())
     for node in nodes:
-        known |= sayings_of_kafka(node)
+        known |= logged_by_kafka(node)
     KNOWN.write_text("".join(f"{line}\n" for line in sorted(known)))
