@@ -1,4 +1,4 @@
-"""Kafka's own security classes, asked through the small programs in java/."""
+"""Runs small programs of java/ that call Kafka's own security classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
 
 
 def ask_java(main_class: str, lines: Iterable[str], timeout_s: float = 120) -> str:
-    """What a program of java/ prints when it is given these lines."""
+    """The output of a program of java/ for these lines of input."""
     javac = find_javac()
     if javac is None:
         pytest.skip("no javac beside the java in use")

@@ -1,4 +1,4 @@
-"""Random ACLs and questions, of so few names that most questions meet several ACLs."""
+"""Random ACLs and questions, with so few names that most questions concern several ACLs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PRINCIPALS = ("User:alice", "User:bob", "User:CN=carol,O=a:b", "Group:alice", "U
 HOSTS = ("127.0.0.1", "10.0.0.7", "0:0:0:0:0:0:0:1")
 TYPES = [type for type in AclResourceType if type >= AclResourceType.TOPIC]
 OPERATIONS = [operation for operation in AclOperation if operation >= AclOperation.ALL]
-# Names that begin with what sorts before "*" are left out: Kafka's search does not end with some of them.
+# No name begins with a character that sorts before "*": Kafka's search does not end with some of them.
 ALPHABET = "ab*-é𝄞"
 
 Question = tuple[Principal, str, int, int, str]
 
 
 class Case:
-    """One set of ACLs and what is asked of it."""
+    """One set of ACLs and the questions about it."""
 
     def __init__(self, seed: int, acl_count: int, question_count: int) -> None:
         random = Random(seed)
@@ -32,7 +32,7 @@ class Case:
         self.questions = [_question(random) for _ in range(question_count)]
 
     def lines(self) -> Iterator[str]:
-        """The case as the oracle reads it."""
+        """The lines of the case that the oracle reads."""
         yield f"new\t{self.super_users}\t{str(self.allow_if_no_acl).lower()}"
         yield "loaded"
         for acl in self.acls:

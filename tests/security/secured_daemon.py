@@ -1,4 +1,4 @@
-"""A real daemon behind TLS and SASL, and clients that get in or do not."""
+"""A real daemon with TLS and SASL, and clients that it accepts or refuses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def tls_keys(home: Path, authority: Authority, subject: str, prefix: str = "") -> dict[str, str]:
-    """The keys of a node whose certificate names that subject, in files of its home."""
+    """The keys of a node whose certificate has that subject, in files of its home."""
     key = authority.issue(subject).write_pem(home / "node.pem")
     trust = authority.write_pem(home / "trust.pem")
     return {

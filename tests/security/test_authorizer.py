@@ -42,73 +42,77 @@ def acl(
 
 
 def authorizer(*acls: AclState, **settings: bool) -> StandardAuthorizer:
-    made = StandardAuthorizer(AuthorizerSettings(super_users=frozenset({"User:root"}), **settings))
-    made.begin_load()
-    made.change((), acls)
-    made.end_load()
-    return made
+    loaded = StandardAuthorizer(AuthorizerSettings(super_users=frozenset({"User:root"}), **settings))
+    loaded.begin_load()
+    loaded.change((), acls)
+    loaded.end_load()
+    return loaded
 
 
-def allows(made: StandardAuthorizer, operation: AclOperation, name: str, who: Principal = ALICE) -> bool:
-    return made.allows(who, HOST, operation, TOPIC, name)
+def allows(
+    rules: StandardAuthorizer, operation: AclOperation, name: str, principal: Principal = ALICE
+) -> bool:
+    return rules.allows(principal, HOST, operation, TOPIC, name)
 
 
 def test_a_denial_wins_over_every_allowance() -> None:
-    made = authorizer(
+    rules = authorizer(
         acl("*", AclOperation.ALL), acl("pay", AclOperation.ALL, "User:*", prefixed=True, deny=True)
     )
-    assert allows(made, AclOperation.READ, "orders")
-    assert not allows(made, AclOperation.READ, "payments")
+    assert allows(rules, AclOperation.READ, "orders")
+    assert not allows(rules, AclOperation.READ, "payments")
 
 
 def test_allowed_operations_imply_description_and_denied_ones_do_not() -> None:
-    made = authorizer(acl("a", AclOperation.READ), acl("b", AclOperation.ALTER_CONFIGS))
-    assert allows(made, AclOperation.DESCRIBE, "a")
-    assert allows(made, AclOperation.DESCRIBE_CONFIGS, "b")
-    assert not allows(made, AclOperation.DESCRIBE, "b")
-    made = authorizer(acl("*", AclOperation.ALL), acl("a", AclOperation.READ, deny=True))
-    assert allows(made, AclOperation.DESCRIBE, "a")
+    rules = authorizer(acl("a", AclOperation.READ), acl("b", AclOperation.ALTER_CONFIGS))
+    assert allows(rules, AclOperation.DESCRIBE, "a")
+    assert allows(rules, AclOperation.DESCRIBE_CONFIGS, "b")
+    assert not allows(rules, AclOperation.DESCRIBE, "b")
+    rules = authorizer(acl("*", AclOperation.ALL), acl("a", AclOperation.READ, deny=True))
+    assert allows(rules, AclOperation.DESCRIBE, "a")
 
 
 def test_super_users_match_by_type_and_need_no_acls() -> None:
-    made = StandardAuthorizer(AuthorizerSettings(super_users=parse_super_users("User:root; User:x:y")))
-    assert allows(made, AclOperation.ALTER, "t", Principal("User", "x:y"))
-    assert allows(made, AclOperation.ALTER, "t", Principal("User", "root", token_authenticated=True))
+    rules = StandardAuthorizer(AuthorizerSettings(super_users=parse_super_users("User:root; User:x:y")))
+    assert allows(rules, AclOperation.ALTER, "t", Principal("User", "x:y"))
+    assert allows(rules, AclOperation.ALTER, "t", Principal("User", "root", token_authenticated=True))
     with pytest.raises(AuthorizerNotReady):
-        allows(made, AclOperation.ALTER, "t", Principal("Group", "root"))
+        allows(rules, AclOperation.ALTER, "t", Principal("Group", "root"))
 
 
 def test_without_any_acl_of_a_resource_the_default_applies() -> None:
-    made = authorizer(acl("owned", AclOperation.READ, "User:bob"), allow_if_no_acl=True)
-    assert allows(made, AclOperation.WRITE, "free")
-    assert not allows(made, AclOperation.WRITE, "owned")
+    rules = authorizer(acl("owned", AclOperation.READ, "User:bob"), allow_if_no_acl=True)
+    assert allows(rules, AclOperation.WRITE, "free")
+    assert not allows(rules, AclOperation.WRITE, "owned")
     assert not allows(authorizer(), AclOperation.WRITE, "free")
 
 
 def test_hosts_are_compared_as_text() -> None:
-    made = authorizer(acl("a", AclOperation.READ, host="10.0.0.1"))
-    assert made.allows(ALICE, "10.0.0.1", AclOperation.READ, TOPIC, "a")
-    assert not made.allows(ALICE, "10.0.0.2", AclOperation.READ, TOPIC, "a")
+    rules = authorizer(acl("a", AclOperation.READ, host="10.0.0.1"))
+    assert rules.allows(ALICE, "10.0.0.1", AclOperation.READ, TOPIC, "a")
+    assert not rules.allows(ALICE, "10.0.0.2", AclOperation.READ, TOPIC, "a")
 
 
 def test_an_acl_that_was_added_twice_holds_until_both_are_removed() -> None:
     one = acl("a", AclOperation.READ)
-    made = authorizer(one)
-    made.change([], [one])
-    made.change([one], [])
-    assert allows(made, AclOperation.READ, "a")
-    made.change([one], [])
-    assert not allows(made, AclOperation.READ, "a")
-    assert len(made.index) == 0
+    rules = authorizer(one)
+    rules.change([], [one])
+    rules.change([one], [])
+    assert allows(rules, AclOperation.READ, "a")
+    rules.change([one], [])
+    assert not allows(rules, AclOperation.READ, "a")
+    assert len(rules.index) == 0
 
 
 def test_the_audit_names_the_rule_behind_a_decision() -> None:
-    made = authorizer(acl("pay", AclOperation.ALL, prefixed=True), acl("pay-x", AclOperation.READ, deny=True))
-    ask = (ALICE, HOST, AclOperation.READ, TOPIC)
-    assert made.reason(*ask, "payments") == "ALLOW ALL for User:alice from * on PREFIXED pay"
-    assert made.reason(*ask, "pay-x") == "DENY READ for User:alice from * on LITERAL pay-x"
-    assert made.reason(*ask, "orders") == "no ACL allows it"
-    assert made.reason(Principal("User", "root"), *ask[1:], "orders") == "super user"
+    rules = authorizer(
+        acl("pay", AclOperation.ALL, prefixed=True), acl("pay-x", AclOperation.READ, deny=True)
+    )
+    question = (ALICE, HOST, AclOperation.READ, TOPIC)
+    assert rules.reason(*question, "payments") == "ALLOW ALL for User:alice from * on PREFIXED pay"
+    assert rules.reason(*question, "pay-x") == "DENY READ for User:alice from * on LITERAL pay-x"
+    assert rules.reason(*question, "orders") == "no ACL allows it"
+    assert rules.reason(Principal("User", "root"), *question[1:], "orders") == "super user"
 
 
 def test_an_invalid_principal_is_refused() -> None:
@@ -127,47 +131,48 @@ def test_one_name_among_many_prefixes_is_found_in_few_steps() -> None:
             steps["read"] += 1
             return super().__getitem__(at)
 
-    kept = index._prefixes[TOPIC]
-    kept._firsts = Counted(kept._firsts)
-    kept._pieces = Counted(map(Counted, kept._pieces))
+    prefixes = index._prefixes[TOPIC]
+    prefixes._firsts = Counted(prefixes._firsts)
+    prefixes._pieces = Counted(map(Counted, prefixes._pieces))
     assert index.match("User:alice", HOST, AclOperation.READ, TOPIC, "team-70707.orders").allowed
-    assert 0 < steps["read"] < 100  # of the searches, too
+    assert 0 < steps["read"] < 100  # by all searches together
 
 
 def test_names_are_found_in_order_after_any_additions_and_removals() -> None:
-    random, kept, names = Random(5), SortedNames(), set[str]()
+    random, sorted_names, names = Random(5), SortedNames(), set[str]()
     for _ in range(20_000):
         name = "".join(random.choices("abc", k=random.randrange(12)))
         if name in names and random.random() < 0.6:
-            kept.remove(name)
+            sorted_names.remove(name)
             names.remove(name)
         elif name not in names:
-            kept.add(name)
+            sorted_names.add(name)
             names.add(name)
         if random.random() < 0.01:
-            assert list(kept) == sorted(names)
+            assert list(sorted_names) == sorted(names)
             text = "".join(random.choices("abc", k=6))
-            assert kept.last_up_to(text) == max((one for one in names if one <= text), default=None)
-            assert kept.last_before(text) == max((one for one in names if one < text), default=None)
-    assert len(kept._pieces) > 3  # so that pieces were divided, and some became empty
+            assert sorted_names.last_up_to(text) == max((one for one in names if one <= text), default=None)
+            assert sorted_names.last_before(text) == max((one for one in names if one < text), default=None)
+    assert len(sorted_names._pieces) > 3  # so many that pieces were divided, and some of them emptied
     for name in sorted(names):
-        kept.remove(name)
-    assert (len(kept), kept.last_up_to("c")) == (0, None)
+        sorted_names.remove(name)
+    assert (len(sorted_names), sorted_names.last_up_to("c")) == (0, None)
 
 
 def test_an_index_changed_one_by_one_equals_one_made_at_once() -> None:
     for seed in range(60):
         case = Case(seed, 80, 40)
         changed, random = AclIndex(), Random(seed)
-        kept = list(case.acls)
-        for entry in random.sample(kept, len(kept)):
+        remaining = list(case.acls)
+        for entry in random.sample(remaining, len(remaining)):
             changed.add(entry)
-        for entry in random.sample(kept, len(kept) // 2):
+        for entry in random.sample(remaining, len(remaining) // 2):
             changed.remove(entry)
-            kept.remove(entry)
-        made = AclIndex(kept)
-        assert (changed._literal, changed._prefixed) == (made._literal, made._prefixed)
+            remaining.remove(entry)
+        at_once = AclIndex(remaining)
+        assert (changed._literal, changed._prefixed) == (at_once._literal, at_once._prefixed)
         prefixes = (
-            {type: list(names) for type, names in one._prefixes.items() if names} for one in (changed, made)
+            {type: list(names) for type, names in one._prefixes.items() if names}
+            for one in (changed, at_once)
         )
         assert next(prefixes) == next(prefixes)

@@ -1,6 +1,6 @@
-"""Decisions against Kafka's StandardAuthorizer class (java/AuthorizerOracle.java).
+"""Decisions compared with Kafka's StandardAuthorizer class (java/AuthorizerOracle.java).
 
-`KRAFTD_AUTHORIZER_CASES` sets how many sets of ACLs are tried; 25,000 of them ask a million questions.
+`KRAFTD_AUTHORIZER_CASES` sets the number of sets of ACLs; 25,000 of them give a million questions.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def test_random_decisions_equal_those_of_kafkas_standard_authorizer() -> None:
     for first in range(0, CASES, CASES_PER_RUN):
         seeds = range(first, min(CASES, first + CASES_PER_RUN))
         cases = [Case(seed, ACLS, QUESTIONS) for seed in seeds]
-        told = ask_java(ORACLE, (line for case in cases for line in case.lines()), 900).strip()
+        letters = ask_java(ORACLE, (line for case in cases for line in case.lines()), 900).strip()
         at = 0
         for seed, case in zip(seeds, cases, strict=True):
             ours = decisions(case)
-            theirs = told[at : at + len(ours)]
+            theirs = letters[at : at + len(ours)]
             at += len(ours)
             assert ours == theirs, f"case {seed}"
-        assert at == len(told)
-        assert {"A", "D"} == set(told)
+        assert at == len(letters)
+        assert {"A", "D"} == set(letters)
 
 
 def decisions(case: Case) -> str:
-    """The letters that the oracle prints, by kraftd."""
+    """kraftd's answers as the letters that the oracle prints."""
     settings = AuthorizerSettings(
         super_users=parse_super_users(case.super_users), allow_if_no_acl=case.allow_if_no_acl
     )

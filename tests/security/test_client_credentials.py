@@ -1,4 +1,4 @@
-"""OAuth's grant by client credentials: what is asked, what an answer is worth, and when the next is due."""
+"""OAuth's client credentials grant: the request, the check of an answer, and the time of the next request."""
 
 from __future__ import annotations
 
@@ -117,12 +117,12 @@ def refreshed_after_s(lifetime_s: int, share: float = 0.0, issued_before_s: int 
 
 
 def test_a_token_is_refreshed_at_the_same_time_as_in_kafka() -> None:
-    assert refreshed_after_s(3600) == 2880  # 80 % of its life
-    assert refreshed_after_s(3600, share=1.0) == 3060  # 5 % later at the most
-    assert refreshed_after_s(600) == 300  # the buffer before its end
-    assert refreshed_after_s(3600, issued_before_s=2400) == 480  # of a life that began before
+    assert refreshed_after_s(3600) == 2880  # 80 % of its lifetime
+    assert refreshed_after_s(3600, share=1.0) == 3060  # at most 5 % later
+    assert refreshed_after_s(600) == 300  # the buffer before it expires
+    assert refreshed_after_s(3600, issued_before_s=2400) == 480  # of a lifetime that began earlier
     assert refreshed_after_s(3600, issued_before_s=3000) == 60  # not before the minimal period
-    assert refreshed_after_s(359) == 287.2  # too short for both: 80 % of what is left
+    assert refreshed_after_s(359) == 287.2  # too short for both: 80 % of the rest
     assert refreshed_after_s(0) == 10  # it has expired
 
 

@@ -26,7 +26,7 @@ AUTHORITY = Authority()
 
 
 class Nodes(NamedTuple):
-    """The quorum's only voter, an observer, and the port of the observer's client listener."""
+    """A quorum's only voter, an observer, and the port of the observer's client listener."""
 
     leader: DaemonProcess
     observer: DaemonProcess
@@ -67,18 +67,18 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     )
     leader.format().begin()
     observer.begin()
-    made = Nodes(leader, observer, ports[1])
+    started = Nodes(leader, observer, ports[1])
 
     def serves() -> bool:
         try:
-            with made.connect("admin") as admin:
+            with started.connect("admin") as admin:
                 return fetch_error(admin) == 0
         except Unreachable:
             return False
 
     try:
         wait_until(serves, "the observer shows the log")
-        yield made
+        yield started
     finally:
         observer.stop()
         leader.stop()
@@ -115,8 +115,8 @@ def test_active_controller_authorizes_the_client_of_a_passed_on_request(nodes: N
         assert creation_error(alice, "orders") != denied
         assert creation_error(alice, "payments") == denied
     events = [json.loads(line) for line in (nodes.leader.home / "audit").read_text().splitlines()]
-    told = [one for one in events if one.get("resource") == "TOPIC:LITERAL:payments"]
-    assert [(one["principal"], one["host"]) for one in told] == [("User:alice", "127.0.0.1")]
+    audited = [one for one in events if one.get("resource") == "TOPIC:LITERAL:payments"]
+    assert [(one["principal"], one["host"]) for one in audited] == [("User:alice", "127.0.0.1")]
 
 
 def test_only_an_authorized_client_can_read_the_metadata_log(nodes: Nodes) -> None:

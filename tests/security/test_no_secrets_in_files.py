@@ -1,4 +1,4 @@
-"""A scan of the project's own files for keys and tokens: tests make theirs when they run."""
+"""A scan of the project's own files for keys and tokens: tests create theirs at run time."""
 
 from __future__ import annotations
 

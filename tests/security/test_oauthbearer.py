@@ -1,4 +1,4 @@
-"""SASL OAUTHBEARER and the tokens that it carries."""
+"""SASL OAUTHBEARER and its tokens."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def private_key(kid: str) -> Any:
 
 @cache
 def keys() -> KeySet:
-    made = []
+    public_keys = []
     for kid, kind in (("rsa", jwt.algorithms.RSAAlgorithm), ("ec", jwt.algorithms.ECAlgorithm)):
-        made.append({**kind.to_jwk(private_key(kid).public_key(), as_dict=True), "kid": kid})
-    return KeySet(json.dumps({"keys": [*made, {"kty": "oct", "k": "c2VjcmV0", "kid": "oct"}]}))
+        public_keys.append({**kind.to_jwk(private_key(kid).public_key(), as_dict=True), "kid": kid})
+    return KeySet(json.dumps({"keys": [*public_keys, {"kty": "oct", "k": "c2VjcmV0", "kid": "oct"}]}))
 
 
 def token(claims: Mapping[str, Any], kid: str = "rsa", algorithm: str = "RS256") -> str:

@@ -1,4 +1,4 @@
-"""SASL mechanisms and the session around them, both sides of each."""
+"""SASL mechanisms and their sessions, both sides of each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALICE = credential_of(SCRAM, "secret", b"salt", 4096)
 
 
 class Users:
-    """SCRAM's alice, and one delegation token of hers."""
+    """SCRAM's alice, and one of her delegation tokens."""
 
     def __init__(self, credential: ScramState = ALICE) -> None:
         self.credential = credential
@@ -49,7 +49,7 @@ def scram_server(nonce: str = "server") -> ScramServer:
 
 
 def login(server: ServerExchange, client: ClientExchange) -> None:
-    """Let them talk until the client is done."""
+    """Exchange messages until the client has finished."""
     message: bytes | None = client.first(NOW_MS)
     while message is not None:
         message = client.respond(server.respond(message, NOW_MS), NOW_MS)
@@ -190,8 +190,8 @@ def test_a_limited_session_is_extended_by_another_login_of_the_same_principal() 
     one.handshake("PLAIN", 1)
     with pytest.raises(SaslFailed) as failed:
         one.authenticate(b"\0bob\0other", 6000, NOW_MS)
-    to_client = "Cannot change principals during re-authentication from User.alice: User.bob"
-    assert one.failure_text(failed.value) == to_client
+    text = "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert one.failure_text(failed.value) == text
     assert not one.authenticated
 
 

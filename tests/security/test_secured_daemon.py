@@ -63,7 +63,7 @@ def formatted_with_scram(daemon: DaemonProcess) -> None:
 
 @pytest.fixture(scope="module")
 def sasl_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    """SASL_SSL with PLAIN and SCRAM; the super user is User:admin; logins last two seconds for bob's."""
+    """A daemon with SASL_SSL, PLAIN, SCRAM and OAUTHBEARER; the super user is User:admin."""
     home = tmp_path_factory.mktemp("sasl")
     (home / "secrets.properties").write_text("admin=admin-secret\n")
     public = ECAlgorithm.to_jwk(TOKEN_KEY.public_key(), as_dict=True)
@@ -100,7 +100,7 @@ def sasl_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProc
 
 
 def wait_for(daemon: DaemonProcess, connected: object) -> None:
-    """Wait until an operation that the active controller decides is answered."""
+    """Wait until the active controller answers a request that only it can decide."""
     deadline = time.monotonic() + 30
     while True:
         try:
@@ -139,7 +139,7 @@ def test_users_of_both_password_mechanisms_can_log_in(sasl_daemon: DaemonProcess
 
 
 @pytest.mark.parametrize(
-    ("login", "told"),
+    ("login", "message"),
     [
         (plain("admin", "wrong"), "Authentication failed: Invalid username or password"),
         (plain("nobody", "x"), "Authentication failed: Invalid username or password"),
@@ -151,8 +151,10 @@ def test_users_of_both_password_mechanisms_can_log_in(sasl_daemon: DaemonProcess
         ),
     ],
 )
-def test_a_failed_login_is_answered_as_by_kafka(sasl_daemon: DaemonProcess, login: object, told: str) -> None:
-    with pytest.raises(Unreachable, match=told):
+def test_a_failed_login_is_answered_as_by_kafka(
+    sasl_daemon: DaemonProcess, login: object, message: str
+) -> None:
+    with pytest.raises(Unreachable, match=message):
         connect(sasl_daemon.port, tls_of(AUTHORITY), login)  # type: ignore[arg-type]
 
 
@@ -219,16 +221,16 @@ def test_unauthenticated_peers_get_no_answer_and_take_no_memory(
 
 
 def test_a_flood_of_frames_that_are_too_long_is_logged_in_few_lines(sasl_daemon: DaemonProcess) -> None:
-    def told() -> int:
+    def line_count() -> int:
         return sasl_daemon.log.read_text().count("a frame of 94371840 bytes")
 
-    before, announced = told(), struct.pack(">i", 90 << 20) + b"\0\x12"
+    before, announced = line_count(), struct.pack(">i", 90 << 20) + b"\0\x12"
     for _ in range(120):
         with raw(sasl_daemon) as stranger:
             stranger.sendall(announced)
             stranger.recv(1)
     wait_for_line(sasl_daemon, "more of the same was not logged")
-    assert 0 < told() - before < 120
+    assert 0 < line_count() - before < 120
 
 
 def test_denials_are_in_the_audit_stream(sasl_daemon: DaemonProcess) -> None:
@@ -285,7 +287,7 @@ def test_commands_log_in_with_the_credentials_of_their_clients_file(
 def test_doctor_examines_a_secured_quorum_with_the_nodes_own_file(sasl_daemon: DaemonProcess) -> None:
     done = sasl_daemon.kraftd("doctor", "--config", str(sasl_daemon.properties), "--json", check=False)
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    # How long a sync takes is the machine's: the disk of a busy one stalls now and then.
+    # A sync may be slow here, as this machine's disk stalls now and then.
     wrong = [one for one in found if one["level"] in ("problem", "warning") and one["area"] != "disk"]
     assert wrong == []
     assert any(one["text"].startswith("a single voter") for one in found), found
@@ -304,7 +306,7 @@ def test_no_log_contains_a_secret(sasl_daemon: DaemonProcess) -> None:
 
 @pytest.fixture(scope="module")
 def tls_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    """SSL with client certificates; the node's own name is a super user."""
+    """A daemon with SSL and client certificates; its own name is a super user."""
     home = tmp_path_factory.mktemp("tls")
     keys = {
         "listener.security.protocol.map": "CONTROLLER:SSL",

@@ -1,4 +1,4 @@
-"""JAAS strings, mapping rules and distinguished names, beside Kafka's (java/SecurityTextOracle.java)."""
+"""JAAS strings, mapping rules and distinguished names, compared with Kafka (java/SecurityTextOracle.java)."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def encoded(text: str | bytes) -> str:
 
 
 def answers(lines: Sequence[str]) -> list[str]:
-    told = ask_java(ORACLE, lines).split("\n")
-    assert len(told) == len(lines) + 1
-    return told[:-1]
+    printed = ask_java(ORACLE, lines).split("\n")
+    assert len(printed) == len(lines) + 1
+    return printed[:-1]
 
 
 def test_jaas_strings_are_parsed_as_by_kafka() -> None:
-    told = answers([f"jaas {encoded(text)}" for text in JAAS])
-    for text, answer in zip(JAAS, told, strict=True):
+    answered = answers([f"jaas {encoded(text)}" for text in JAAS])
+    for text, answer in zip(JAAS, answered, strict=True):
         try:
             entry = parse_jaas(text)
         except ValueError:
@@ -113,13 +113,13 @@ def test_jaas_strings_are_parsed_as_by_kafka() -> None:
             pairs = [f"{encoded(key)}={encoded(value)}" for key, value in options]
             ours = " ".join([encoded(entry.module), *pairs])
         assert ours == answer, text
-    assert "!" in told
+    assert "!" in answered
 
 
 def test_principal_mapping_rules_map_as_in_kafka() -> None:
     cases = [(rules, name) for rules in RULES for name in NAMES]
-    told = answers([f"map {encoded(rules)} {encoded(name)}" for rules, name in cases])
-    for (rules, name), answer in zip(cases, told, strict=True):
+    answered = answers([f"map {encoded(rules)} {encoded(name)}" for rules, name in cases])
+    for (rules, name), answer in zip(cases, answered, strict=True):
         try:
             ours = encoded(PrincipalMapper(rules).name(name))
         except (ValueError, NoMatchingRule):
@@ -130,8 +130,8 @@ def test_principal_mapping_rules_map_as_in_kafka() -> None:
 def test_distinguished_names_are_written_as_java_writes_them() -> None:
     random = Random(7)
     names = [random_name(random) for _ in range(300)]
-    told = answers([f"dn {encoded(name.public_bytes())}" for name in names])
-    for name, answer in zip(names, told, strict=True):
+    answered = answers([f"dn {encoded(name.public_bytes())}" for name in names])
+    for name, answer in zip(names, answered, strict=True):
         assert rfc2253(name) == base64.b64decode(answer).decode(), name
 
 

@@ -1,4 +1,4 @@
-"""Tokens and key sets, good and bad, beside Kafka's BrokerJwtValidator (java/SecurityTextOracle.java)."""
+"""Tokens and key sets, compared with Kafka's BrokerJwtValidator (java/SecurityTextOracle.java)."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def signed(claims: Mapping[str, Any], key: Any = LONG, algorithm: str = "RS256",
         return jwt.encode(dict(claims), key, algorithm, headers=header)
 
 
-# Kafka takes a key for an algorithm that it says it is not for.
+# Kafka uses a key even for an algorithm other than the key's own.
 STRICTER = "for another algorithm"
 A = (public(LONG, kid="a"),)
 Case = tuple[tuple[dict[str, Any], ...], str, str]
 
 
-def made(now_s: int) -> dict[str, Case]:
-    """The cases as of one moment: each has a key set, a token and the audience that is asked for."""
+def cases_at(now_s: int) -> dict[str, Case]:
+    """The cases as of one moment: each has a key set, a token and the expected audience."""
     good = {"sub": "alice", "iss": "issuer", "iat": now_s, "exp": now_s + 600}
 
     def with_claims(**changed: Any) -> str:
@@ -98,10 +98,10 @@ def made(now_s: int) -> dict[str, Case]:
     }
 
 
-@cache  # the program starts once, and all tokens are judged in that moment
-def judged() -> dict[str, tuple[str, str]]:
-    """By case, the principal here and at Kafka; "!" for none."""
-    cases = made(int(time.time()))
+@cache  # one start of the program for all tokens, so that one clock time holds for all
+def both_results() -> dict[str, tuple[str, str]]:
+    """By case, kraftd's principal and Kafka's; "!" for none."""
+    cases = cases_at(int(time.time()))
     lines = [
         f"jwt {encoded(json.dumps({'keys': keys}))} {encoded(token)} {encoded(audience)}"
         for keys, token, audience in cases.values()
@@ -120,9 +120,9 @@ def logged_in(case: Case) -> str:
         return "!"
 
 
-@pytest.mark.parametrize("name", made(0))
+@pytest.mark.parametrize("name", cases_at(0))
 def test_each_token_gives_the_same_principal_as_in_kafka(name: str) -> None:
-    ours, theirs = judged()[name]
+    ours, theirs = both_results()[name]
     if name == STRICTER:
         assert ours == "!" != theirs
     else:

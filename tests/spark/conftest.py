@@ -1,5 +1,7 @@
-"""One Spark session for the whole suite; without the extra kraftd[spark] the tests are left out, in CI they
-fail."""
+"""One Spark session for the whole suite.
+
+Without the extra kraftd[spark] the tests are left out; in CI they then fail.
+"""
 
 from __future__ import annotations
 

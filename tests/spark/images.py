@@ -1,4 +1,4 @@
-"""What the tables should say of a state, from an image of it: kraftd's own, or that of Kafka's classes."""
+"""The expected rows of tables, from an image of the state: kraftd's own, or that of Kafka's classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATE_TABLES = ("topics", "partitions", "brokers", "configs", "acls", "features"
 
 
 def expected_rows(image: Image) -> dict[str, Rows]:
-    """Table -> rows, of the columns that an image knows."""
+    """Table -> rows, with the columns that an image has."""
     return {
         "topics": [
             {"name": topic.name, "topic_id": uuid_text(topic.id), "partition_count": len(topic.partitions)}
@@ -90,10 +90,10 @@ def expected_rows(image: Image) -> dict[str, Rows]:
 
 
 def kafka_image(log: ReplicaLog) -> Image:
-    """What Kafka's image classes make of a whole log, as long as it was when it was planned.
+    """The image by Kafka's classes of a whole log, up to its end when it was planned.
 
-    They are flushed after each record: in one big delta they keep configs of deleted topics and lose SCRAM
-    users. A transaction that is open at the end is aborted.
+    The classes are flushed after each record: in one big delta they keep configs of deleted topics and lose
+    SCRAM users. A transaction that is open at the end is aborted.
     """
     values = [
         bytes(record.value or b"")

@@ -1,5 +1,4 @@
-"""Directories of a controller as the tests need them: records in batches, segments with their indexes,
-checkpoints."""
+"""Controllers' directories for tests: records in batches, segments with their indexes, checkpoints."""
 
 from __future__ import annotations
 
@@ -25,12 +24,12 @@ START_MS = 1_700_000_000_000
 
 
 def framed(message: Message, level: int = 30) -> bytes:
-    """A record as a log holds it at a metadata version."""
+    """A record as the log of that metadata version contains it."""
     return encode_record(VersionedRecord(message, record_version(type(message), level)))
 
 
 class LogDirectory:
-    """A node's directory: `append` writes batches, `roll` begins a segment, `snapshot` a checkpoint."""
+    """A node's directory: `append` writes a batch, `roll` begins a segment, `snapshot` a checkpoint."""
 
     def __init__(self, path: Path, *, node_id: int = 1, voters: Sequence[int] = (1,), start: int = 0) -> None:
         self.path = path
@@ -45,7 +44,7 @@ class LogDirectory:
 
     @property
     def log(self) -> Path:
-        """The segment that is written."""
+        """The current segment."""
         return self.partition / segment_name(self.segment, LOG_SUFFIX)
 
     def roll(self) -> None:
@@ -54,7 +53,7 @@ class LogDirectory:
         self.log.touch()
 
     def elect(self, leader_id: int, epoch: int) -> None:
-        """A leader's first record."""
+        """Write the first record of a leader."""
         self.epoch = epoch
         voters = [Voter(voter_id=voter) for voter in self.voters]
         message = LeaderChangeMessage(version=1, leader_id=leader_id, voters=voters, granting_voters=voters)
@@ -62,19 +61,19 @@ class LogDirectory:
         self.write(build_control_batch([record], self.end_offset, epoch, self.timestamp_ms()))
 
     def set_voters(self, *voters: int) -> None:
-        """A voter set, as a leader writes one that has changed since its election."""
+        """Write a voter set, as a leader does after a change since its election."""
         message = VotersRecord(voters=[QuorumVoter(voter_id=voter) for voter in voters])
         record = (ControlRecordType.KRAFT_VOTERS, message, 0)
         self.write(build_control_batch([record], self.end_offset, self.epoch, self.timestamp_ms()))
 
     def append(self, messages: Iterable[Message]) -> int:
-        """One batch; returns the offset of its first record."""
+        """Write one batch; return the offset of its first record."""
         first = self.end_offset
         self.write(build_batch([framed(each) for each in messages], first, self.epoch, self.timestamp_ms()))
         return first
 
     def write(self, batch: bytes) -> None:
-        """A batch as it is."""
+        """Write a batch unchanged."""
         with self.log.open("ab") as file:
             file.write(batch)
         self.end_offset = [each.header.next_offset for each in iter_batches(batch)][-1]
@@ -83,7 +82,7 @@ class LogDirectory:
         return START_MS + MS_PER_RECORD * self.end_offset
 
     def index(self) -> None:
-        """The index files of every segment."""
+        """Write the index files of every segment."""
         for path in self.partition.glob("*.log"):
             base = int(path.stem)
             index = SegmentIndex(base, 200)
@@ -96,7 +95,7 @@ class LogDirectory:
                 (self.partition / segment_name(base, suffix)).write_bytes(content)
 
     def snapshot(self, end_offset: int, records: Sequence[VersionedRecord]) -> Path:
-        """A checkpoint of these records."""
+        """Write a checkpoint of these records."""
         path = self.partition / checkpoint_name(OffsetAndEpoch(end_offset, self.epoch))
         now = self.timestamp_ms()
         header = SnapshotHeaderRecord(last_contained_log_timestamp=now)

@@ -1,4 +1,4 @@
-"""A real standalone cluster, one master and two workers on loopback: its tables are local mode's."""
+"""A real standalone cluster, one master and two workers on loopback, gives the same tables as local mode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StandaloneCluster:
         return f"spark://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """The master, then two workers of one core each."""
+        """Start the master, then two workers of one core each."""
         where = ["--host", "127.0.0.1", "--webui-port", "0"]
         self._start("master", "org.apache.spark.deploy.master.Master", *where, "--port", str(self.port))
         wait_until(
@@ -45,7 +45,7 @@ class StandaloneCluster:
             wait_until(lambda name=name: "Successfully registered" in self.log(name), f"worker {name}")
 
     def log(self, name: str) -> str:
-        """What a process has said."""
+        """The output of a process."""
         return (self.home / f"{name}.log").read_text()
 
     def close(self) -> None:

@@ -1,5 +1,4 @@
-"""`kraftd-spark tables` as a command, in the suite's session: what of bad input is kept, what `--as-of`
-refuses."""
+"""`kraftd-spark tables` in the suite's session: bytes kept of damaged input, refusals of `--as-of`."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A command of `kraftd-spark` that leaves the session as it is."""
+    """Run a command of `kraftd-spark` that leaves the session open."""
     for command in (tables, validate):
         monkeypatch.setattr(command, "start_session", lambda *_, **__: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _: None)
@@ -42,7 +41,7 @@ def column(output: Path, table: str, name: str) -> list:
 
 
 def snapshot_of(directory: LogDirectory, end_offset: int) -> Path:
-    """A checkpoint of the topics that `written` made below an offset."""
+    """Write a checkpoint of the topics that `written` created below an offset."""
     image = Image()
     for offset in range(1, end_offset):
         number, at = divmod(offset - 1, 3)
@@ -75,9 +74,11 @@ def test_permissive_keeps_every_byte_that_it_cannot_read(run: Run, tmp_path: Pat
     assert done.exit_code == 0, done.output
     lost = range(broken.header.base_offset, broken.header.next_offset)
     assert sorted(column(output, "records", "offset")) == [at for at in range(122) if at not in lost]
-    kept = dict(zip(column(output, "damaged", "path"), column(output, "damaged", "data"), strict=True))
+    damaged_data = dict(
+        zip(column(output, "damaged", "path"), column(output, "damaged", "data"), strict=True)
+    )
     damaged = first.read_bytes()[broken.position :][: len(broken.view)]
-    assert kept == {str(first): damaged, str(directory.log): b"torn"}
+    assert damaged_data == {str(first): damaged, str(directory.log): b"torn"}
 
 
 @pytest.mark.parametrize("command", ["tables", "validate"])
@@ -91,10 +92,10 @@ def test_a_record_of_a_future_type_is_reported_with_path_and_offset(
     output = ("--output", tmp_path / "out") if command == "tables" else ()
     done = run(command, "--input", directory.path, *output)
     assert done.exit_code == (1 if command == "tables" else 2)
-    told = (
+    message = (
         f"{directory.log}: byte {size}, offset {offset}: record of offset {offset}: its type 99 is not known"
     )
-    assert told in done.output
+    assert message in done.output
 
 
 def test_validate_reports_a_torn_tail_as_a_note_and_succeeds(run: Run, tmp_path: Path) -> None:
@@ -114,10 +115,10 @@ def test_permissive_skips_a_damaged_checkpoint_and_keeps_its_bytes(run: Run, tmp
     checkpoint = snapshot_of(directory, 7)
     batch = list(iter_batches(checkpoint.read_bytes()))[1]
     flip(checkpoint, batch.position + 70)
-    asked = ("tables", "--input", directory.path, "--output", output, "--tables", "topics")
-    failed = run(*asked)
+    command = ("tables", "--input", directory.path, "--output", output, "--tables", "topics")
+    failed = run(*command)
     assert failed.exit_code == 1 and f"{checkpoint}: byte {batch.position}, offset 1" in failed.stderr
-    done = run(*asked, "--mode", "permissive")
+    done = run(*command, "--mode", "permissive")
     assert done.exit_code == 0, done.output
     assert len(column(output, "topics", "name")) == 12
     assert column(output, "damaged", "data") == [checkpoint.read_bytes()[batch.position :][: len(batch.view)]]
@@ -127,17 +128,17 @@ def test_a_checkpoint_without_its_log_is_refused_and_read_if_permissive(run: Run
     directory, output = written(tmp_path / "a", batches=4), tmp_path / "out"
     checkpoint = snapshot_of(directory, 7)
     directory.log.unlink()
-    asked = ("tables", "--input", directory.path, "--output", output, "--tables", "topics")
-    failed = run(*asked)
+    command = ("tables", "--input", directory.path, "--output", output, "--tables", "topics")
+    failed = run(*command)
     assert failed.exit_code == 1
     assert f"{checkpoint}: offset 7: a checkpoint without its log" in failed.stderr
-    done = run(*asked, "--mode", "permissive")
+    done = run(*command, "--mode", "permissive")
     assert done.exit_code == 0, done.output
     assert sorted(column(output, "topics", "name")) == ["t0-0", "t0-1", "t0-2", "t1-0", "t1-1", "t1-2"]
 
 
 def test_a_time_before_the_first_checkpoint_is_refused(run: Run, tmp_path: Path) -> None:
-    """A log that begins at offset 4, in a segment; the oldest checkpoint left is that of offset 7."""
+    """The log begins at offset 4, within a segment; the oldest remaining checkpoint is that of offset 7."""
     whole, directory, output = written(tmp_path / "a", batches=4), tmp_path / "b", tmp_path / "out"
     log = LogDirectory(directory, start=4)
     start = next(each for each in iter_batches(whole.log.read_bytes()) if each.header.base_offset == 4)
@@ -145,15 +146,15 @@ def test_a_time_before_the_first_checkpoint_is_refused(run: Run, tmp_path: Path)
     log.epoch = 1
     snapshot_of(log, 7)
 
-    def asked(as_of: object) -> Result:
+    def tables_as_of(as_of: object) -> Result:
         return run("tables", "--input", directory, "--output", output, "--tables", "topics", "--as-of", as_of)
 
     early = datetime.fromtimestamp((START_MS + 4 * MS_PER_RECORD) / 1000, UTC).isoformat()
     for as_of in (4, 5, early):
-        refused = asked(as_of)
+        refused = tables_as_of(as_of)
         assert refused.exit_code == 1, refused.output
         assert f"--as-of {as_of} lies before offset 6" in refused.stderr
-    assert asked(6).exit_code == 0
+    assert tables_as_of(6).exit_code == 0
     assert len(column(output, "topics", "name")) == 6
-    assert asked(99).exit_code == 0
+    assert tables_as_of(99).exit_code == 0
     assert len(column(output, "topics", "name")) == 12

@@ -1,4 +1,4 @@
-"""Batches into columns: what the builder in C makes of them is what the codec makes, record by record."""
+"""Batches to columns: the builder in C gives the same columns as the codec, record by record."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def test_an_undecodable_record_drops_its_whole_batch() -> None:
 
 @pytest.mark.parametrize("columns", [True, False])
 @pytest.mark.parametrize(
-    ("bad", "says"),
+    ("bad", "message"),
     [(b"\x01\x63\x00whatever", "99"), (b"\x01\x02\x63whatever", "(version 99.*|TopicRecord.*version 99)")],
 )
 def test_a_record_of_a_future_type_or_version_is_reported_with_its_number(
-    columns: bool, bad: bytes, says: str
+    columns: bool, bad: bytes, message: str
 ) -> None:
     decoder = Decoder(SCHEMA, columns=columns)
-    with pytest.raises(CorruptBatch, match=f"record of offset 200: .*{says}"):
+    with pytest.raises(CorruptBatch, match=f"record of offset 200: .*{message}"):
         decoder.add(batch_of([bad], 200))
 
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark]
 
-OF_THE_DISK = {"epoch", "batch_offset", "damage"}  # what a consumer does not see
-OF_THE_LAKE = {"cluster_id", "first_offset"}  # what the directories of a lake are named by
+OF_THE_DISK = {"epoch", "batch_offset", "damage"}  # columns that a consumer does not get
+OF_THE_LAKE = {"cluster_id", "first_offset"}  # columns that name the directories of a lake
 QUIET = {"metadata.max.idle.interval.ms": 0}
 
 
 class Node:
-    """A controller that serves clients."""
+    """A controller with a client listener."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.controller, self.cluster_id = cluster.controller, cluster.cluster_id
@@ -54,12 +54,12 @@ class Node:
             for _ in range(count):
                 self.value += 1
                 change = AlterableConfig("message.max.bytes", 0, str(self.value))
-                asked = AlterConfigsResource(BROKER_RESOURCE, "", [change])
-                wait_until(lambda asked=asked: _is_taken(client, asked), "the change is committed")
+                request = AlterConfigsResource(BROKER_RESOURCE, "", [change])
+                wait_until(lambda request=request: _is_taken(client, request), "the change is committed")
 
 
 def _is_taken(client: Client, change: AlterConfigsResource) -> bool:
-    """Return whether a change is committed; no controller may be active right after the start."""
+    """Return whether a change is committed; right after the start there may be no active controller."""
     (answer,) = client.call(IncrementalAlterConfigsRequest([change]), version=1).responses
     assert answer.error_code in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER), answer
     return not answer.error_code
@@ -75,7 +75,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def on_disk(spark: SparkSession, node: Node) -> list[dict[str, Any]]:
-    """The records, as `format("kraft")` reads them from the directory of the running controller."""
+    """The records that `format("kraft")` reads from the directory of the running controller."""
     rows = (
         spark.read.format("kraft")
         .load(str(node.controller.data))
@@ -85,8 +85,8 @@ def on_disk(spark: SparkSession, node: Node) -> list[dict[str, Any]]:
 
 
 def without_batches(rows: DataFrame) -> list[dict[str, Any]]:
-    kept = [name for name in rows.columns if name not in OF_THE_DISK | OF_THE_LAKE]
-    return [row.asDict(recursive=True) for row in rows.select(*kept).orderBy("offset").collect()]
+    columns = [name for name in rows.columns if name not in OF_THE_DISK | OF_THE_LAKE]
+    return [row.asDict(recursive=True) for row in rows.select(*columns).orderBy("offset").collect()]
 
 
 def test_a_batch_from_the_listener_has_the_rows_of_the_directory(spark: SparkSession, node: Node) -> None:
@@ -98,7 +98,7 @@ def test_a_batch_from_the_listener_has_the_rows_of_the_directory(spark: SparkSes
 def test_ingest_continues_where_it_ended_without_duplicates(
     spark: SparkSession, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command's stream ends at the end of the log (availableNow); it runs in the suite's session."""
+    """The command ends its stream at the end of the log (availableNow); it runs in the suite's session."""
     monkeypatch.setattr(ingest, "start_session", lambda *_, **__: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _: None)
     lake = tmp_path / "lake"

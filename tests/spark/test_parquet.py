@@ -1,4 +1,4 @@
-"""Parquet as the tasks write it: the rows of the data source, no passwords, and no unreported file."""
+"""Parquet files of the tasks: the rows of the data source, no passwords, and no unreported file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.spark
 
 
 def written_part(directory: LogDirectory, target: Path, schema: pa.Schema, *, permissive: bool) -> pa.Table:
-    """What one task writes of a whole log."""
+    """The rows that one task writes of a whole log."""
     log = committed_log(find_replicas([str(directory.path)]), permissive=permissive)
     (task,) = plan_tasks(log.log.splits, Wanted(), 0, log.end_offset)
     part = write_part(0, task, Job(str(target), schema, permissive))
@@ -102,7 +102,7 @@ def test_a_failure_leaves_the_existing_dataset(spark: SparkSession, tmp_path: Pa
 def test_files_of_superseded_task_attempts_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
     directory, unfinished = written(tmp_path / "a"), tmp_path / "records.unfinished"
     written_part(directory, unfinished, record_schema(), permissive=False)
-    (told,) = unfinished.iterdir()
-    shutil.copy(told, unfinished / "part-000000-of-another-attempt.parquet")
-    commit(spark, str(unfinished), str(tmp_path / "records"), [told.name])
-    assert sorted(path.name for path in (tmp_path / "records").iterdir()) == ["_SUCCESS", told.name]
+    (reported,) = unfinished.iterdir()
+    shutil.copy(reported, unfinished / "part-000000-of-another-attempt.parquet")
+    commit(spark, str(unfinished), str(tmp_path / "records"), [reported.name])
+    assert sorted(path.name for path in (tmp_path / "records").iterdir()) == ["_SUCCESS", reported.name]

@@ -1,4 +1,4 @@
-"""Which part of a directory is read, by which byte ranges, and how damage is reported: without Spark."""
+"""The part of a directory that is read, its byte ranges, and reports of damage: without Spark."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def rows_of(splits: Sequence[Split], wanted: Wanted | None = None, *, permissive
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "node.id is missing|cluster.id is missing"),
-        ("node.id=1\ncluster.id=another\n", "node.id is missing"),  # without its version it names nothing
+        ("node.id=1\ncluster.id=another\n", "node.id is missing"),  # without a version, node.id is not read
         ("version=1\nnode.id=1\n", "cluster.id is missing"),
         ("version=1\nnode.id=1\ncluster.id=\n", "cluster.id is missing"),
         ("version=1\nnode.id=one\ncluster.id=a\n", "node.id=one is no number"),
@@ -76,12 +76,12 @@ def rows_of(splits: Sequence[Split], wanted: Wanted | None = None, *, permissive
         (None, "it is a directory"),
     ],
 )
-def test_an_unreadable_identity_is_refused(tmp_path: Path, text: str | None, says: str) -> None:
+def test_an_unreadable_identity_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     one, other = written(tmp_path / "a", batches=1), written(tmp_path / "b", batches=1)
     path = other.path / "meta.properties"
     path.unlink()
     path.mkdir() if text is None else path.write_text(text)
-    with pytest.raises(InputError, match=f"{path}: .*({says})"):
+    with pytest.raises(InputError, match=f"{path}: .*({message})"):
         find_replicas([str(one.path), str(other.path)])
 
 
@@ -153,7 +153,7 @@ def test_damage_is_reported_with_path_byte_and_offset(tmp_path: Path) -> None:
     assert f"{directory.log}: byte {broken.position}, offset {broken.header.base_offset}: checksum" in text
 
 
-@pytest.mark.parametrize("at", [8, 70])  # the length in the header, and the records behind it
+@pytest.mark.parametrize("at", [8, 70])  # in the header, the length; behind it, the records
 def test_permissive_loses_only_the_damaged_batch(tmp_path: Path, at: int) -> None:
     directory = written(tmp_path / "a")
     batches = list(iter_batches(directory.log.read_bytes()))
@@ -167,8 +167,8 @@ def test_permissive_loses_only_the_damaged_batch(tmp_path: Path, at: int) -> Non
     assert sorted(row["offset"] for row in rows if row["damage"] is None) == [
         offset for offset in range(121) if offset not in lost
     ]
-    kept = b"".join(row["damage"]["data"] for row in rows if row["damage"] is not None)
-    assert len(kept) == broken.header.size_bytes
+    damaged_data = b"".join(row["damage"]["data"] for row in rows if row["damage"] is not None)
+    assert len(damaged_data) == broken.header.size_bytes
 
 
 def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
@@ -200,11 +200,11 @@ def test_permissive_keeps_what_is_torn(tmp_path: Path) -> None:
     with directory.log.open("ab") as file:
         file.write(b"torn as well")
     splits = planned(directory, permissive=True).log.splits
-    for tail, kept in ((True, b"torntorn as well"), (False, b"torn")):
+    for tail, expected in ((True, b"torntorn as well"), (False, b"torn")):
         tasks = [task.split for task in plan_tasks(splits, Wanted(), 0, 121, tail=tail)]
         rows = rows_of(tasks, permissive=True)
         assert [row["offset"] for row in rows if row["damage"] is None] == list(range(122))
-        assert b"".join(row["damage"]["data"] for row in rows if row["damage"] is not None) == kept
+        assert b"".join(row["damage"]["data"] for row in rows if row["damage"] is not None) == expected
 
 
 def test_a_control_record_of_an_unknown_type_is_reported(tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ def test_a_control_record_of_an_unknown_type_is_reported(tmp_path: Path) -> None
     data[key + 3] = 99
     data[batch.position + 17 : batch.position + 21] = crc32c(data[batch.position + 21 :]).to_bytes(4, "big")
     directory.log.write_bytes(data)
-    told = f"{directory.log}: byte {batch.position}, offset 4: record of offset 4: control record type 99 is"
-    with pytest.raises(InputError, match=told):
+    text = f"{directory.log}: byte {batch.position}, offset 4: record of offset 4: control record type 99 is"
+    with pytest.raises(InputError, match=text):
         rows_of(planned(directory).log.splits)
     rows = rows_of(planned(directory, permissive=True).log.splits, permissive=True)
     assert rows[-1]["damage"]["data"] == bytes(data[batch.position :])
@@ -271,7 +271,7 @@ def test_records_that_a_later_leader_replaced_are_not_read(tmp_path: Path) -> No
 
 
 def copy_of(directory: LogDirectory, path: Path, node_id: int) -> Path:
-    """A copy of a directory, as that of another node."""
+    """Copy a directory, with another node's id in it."""
     shutil.copytree(directory.path, path)
     properties = (path / "meta.properties").read_text().split("node.id=")[0]
     (path / "meta.properties").write_text(f"{properties}node.id={node_id}\n")
@@ -284,7 +284,7 @@ def test_one_directory_of_three_voters_does_not_prove_a_commit(tmp_path: Path) -
     assert "1 of 3 voters cannot prove what is committed" in log.notes[0]
 
 
-@pytest.mark.parametrize("node_id", [1, 7])  # the leader's own directory once more, an observer's
+@pytest.mark.parametrize("node_id", [1, 7])  # the leader's own directory again, and an observer's
 def test_only_voters_count_towards_a_majority_and_each_once(tmp_path: Path, node_id: int) -> None:
     behind = written(tmp_path / "b", node_id=2, voters=(1, 2, 3))
     leader = written(tmp_path / "a", voters=(1, 2, 3))
@@ -394,6 +394,6 @@ def test_wrong_options_are_refused_with_the_reason(options: dict[str, str], reas
 
 
 def test_ingest_requires_either_a_directory_or_a_listener(tmp_path: Path) -> None:
-    for given in ([], ["--input", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]):
-        done = CliRunner().invoke(ingest_command, ["--output", str(tmp_path / "out"), *given])
+    for inputs in ([], ["--input", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]):
+        done = CliRunner().invoke(ingest_command, ["--output", str(tmp_path / "out"), *inputs])
         assert done.exit_code == 2 and "give --input, or --bootstrap-server" in done.output

@@ -1,5 +1,4 @@
-"""The stream: exact offsets, torn tails waited for, limits that do not end availableNow, restarts after
-kill -9."""
+"""The stream: exact offsets, waits at torn tails, limits under availableNow, restarts after kill -9."""
 
 from __future__ import annotations
 
@@ -27,14 +26,14 @@ pytestmark = pytest.mark.spark
 
 
 class Stream:
-    """A stream of a directory into Parquet, run until nothing is left, as often as one likes."""
+    """A stream of a directory into Parquet, which can run to the end of the log several times."""
 
     def __init__(self, spark: SparkSession, directory: LogDirectory, home: Path) -> None:
         self.spark, self.directory, self.home = spark, directory, home
         self.batches: list[int] = []
 
     def run(self, max_rows: int = 50) -> None:
-        """Read what is there, then stop."""
+        """Read all present records, then stop."""
         reader = self.spark.readStream.format("kraft").schema("offset long, epoch int, type string")
         rows = reader.option("maxRowsPerTrigger", str(max_rows)).load(str(self.directory.path))
         query = (
@@ -74,12 +73,12 @@ def test_a_stream_continues_where_it_stopped_and_waits_for_torn_tails(
 
 def test_a_stream_fails_if_records_that_it_read_were_replaced(spark: SparkSession, tmp_path: Path) -> None:
     directory = written(tmp_path / "a", batches=3)
-    kept = directory.log.stat().st_size
+    kept_bytes = directory.log.stat().st_size
     directory.append([NoOpRecord()])
     stream = Stream(spark, directory, tmp_path)
     stream.run()
     with directory.log.open("r+b") as file:
-        file.truncate(kept)
+        file.truncate(kept_bytes)
     directory.end_offset -= 1
     directory.elect(2, 2)
     directory.append([NoOpRecord()])
@@ -98,7 +97,7 @@ def test_a_batch_that_is_written_twice_is_stored_once(spark: SparkSession, tmp_p
 
 
 def ingest(directory: LogDirectory, out: Path) -> subprocess.Popen[bytes]:
-    """The command as a process of its own, a batch of 20 records at a time."""
+    """Start the command as a separate process, with 20 records a batch."""
     arguments = ["--input", directory.path, "--output", out, "--max-rows", "20", "--master", "local[1]"]
     return subprocess.Popen(
         [sys.executable, "-m", "kraftd.spark.main", "ingest", *map(str, arguments)],

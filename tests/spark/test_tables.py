@@ -1,4 +1,4 @@
-"""The tables of random histories: at every offset tried, what kraftd's own image holds there."""
+"""The tables of random histories at several offsets, compared with kraftd's own image there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.spark
 class Story:
     """A random history in a directory: batches of up to five records, three segments, two elections.
 
-    Its last records are in a transaction that was aborted and in one that is still open.
+    Its last records are in an aborted transaction and in one that is still open.
     """
 
     def __init__(self, path: Path, seed: int) -> None:
@@ -57,7 +57,7 @@ class Story:
         self.directory.index()
 
     def image(self, offset: int) -> Image:
-        """The state after an offset."""
+        """The state as of an offset."""
         image = Image()
         for at, message in self.messages.items():
             if at <= offset:
@@ -65,7 +65,7 @@ class Story:
         return image
 
     def quiet_offset(self, near: int) -> int:
-        """The next offset at which no transaction is open."""
+        """The first offset from there on at which no transaction is open."""
         while self.image(near).in_transaction:
             near += 1
         return near
@@ -88,7 +88,7 @@ def timeline_of(
 
 @pytest.fixture(scope="module")
 def whole(spark: SparkSession, story: Story) -> Timeline:
-    """The whole story."""
+    """The timeline of the whole story."""
     return timeline_of(spark, story.directory.path)
 
 
@@ -97,7 +97,7 @@ def rows_of(timeline: Timeline, name: str) -> Rows:
 
 
 def assert_state(timeline: Timeline, image: Image) -> None:
-    """The state tables say what the image holds; kraft.version is the quorum's and in no image."""
+    """Check that the state tables equal the image; kraft.version is the quorum's and in no image."""
     for name, expected in expected_rows(image).items():
         columns = list(expected[0]) if expected else []
         rows = [row for row in rows_of(timeline, name) if row.get("name") != "kraft.version"]
@@ -133,7 +133,7 @@ def test_a_checkpoint_and_the_log_behind_it_give_the_same_state(
         if at > offset:
             short.end_offset = at if short.log.stat().st_size == 0 else short.end_offset
             short.append([message])
-    # Elections took offsets of their own in the story; here its records follow one another.
+    # In the story, elections took offsets; here its records are contiguous.
     moved = short.end_offset - 1
     timeline = timeline_of(spark, short.path, moved)
     image = story.image(story.committed)

@@ -1,5 +1,4 @@
-"""What validation proves of sound histories, and what it says first of each kind of unsound one; the
-report."""
+"""Validation of valid histories, its first finding for each kind of invalid one, and the report."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ TOPIC = b"a topic's own id"
 
 
 def broker(broker_id: int, epoch: int) -> list[Message]:
-    """A broker that names its directories in another order than a checkpoint holds them in."""
+    """A broker with its directories in another order than a checkpoint keeps."""
     directories = (b"second directory", b"another one's id")
     return [
         RegisterBrokerRecord(
@@ -64,8 +63,7 @@ def part(index: int, replicas: tuple[int, ...]) -> PartitionRecord:
 
 
 def sound(path: Path) -> LogDirectory:
-    """Two brokers, a topic of two partitions, a producer id block; a checkpoint of it, and what came
-    after."""
+    """Two brokers, two partitions and a producer id block; a checkpoint of them, and a later record."""
     directory = LogDirectory(path)
     directory.elect(1, 1)
     records = [FeatureLevelRecord("metadata.version", 30), *broker(1, 2), *broker(2, 4)]
@@ -116,12 +114,12 @@ def test_an_invalid_history_is_reported_with_its_first_offset(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     directory = sound(tmp_path / "a")
-    records, told = BREAKS[name]
+    records, detail = BREAKS[name]
     first = directory.append(records)
     timeline = timeline_of(spark, directory.path)
     (invariant,) = (each for each in INVARIANTS if each.startswith(name))
     found = first_break(timeline, invariant)
-    assert found is not None and told in found
+    assert found is not None and detail in found
     assert f"offset {first + len(records) - 1}:" in found
 
 

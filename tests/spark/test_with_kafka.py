@@ -1,5 +1,7 @@
-"""The tables of a directory that Apache Kafka's own controller writes, beside what its AdminClient says and
-what its image classes make of the log."""
+"""The tables of a directory that Apache Kafka's own controller writes.
+
+They are compared with its AdminClient's answers and with the image that its classes build from the log.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Topics made, changed, deleted and made again on two brokers, of which one was killed."""
+    """Two brokers, one of them killed: topics were created, changed, deleted and created again."""
     settings = {"broker.session.timeout.ms": SESSION_TIMEOUT_MS}
     cluster = Cluster(tmp_path_factory.mktemp("kafka"), "apache", controller_properties=settings)
     with cluster:
@@ -34,8 +36,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.start_brokers(1, 2)
         admin = cluster.admin
         names = ("kept", "again", "gone")
-        wanted = [NewTopic(name, 3, 2, config={"retention.ms": "1000"}) for name in names]
-        for future in admin.create_topics(wanted).values():
+        topics = [NewTopic(name, 3, 2, config={"retention.ms": "1000"}) for name in names]
+        for future in admin.create_topics(topics).values():
             future.result()
         for future in admin.delete_topics(["again", "gone"]).values():
             future.result()
@@ -52,23 +54,23 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def timeline(spark: SparkSession, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Timeline:
-    """The log of the running controller."""
+    """The timeline of the running controller's log."""
     return timeline_of(spark, cluster.controller.data, staged=tmp_path_factory.mktemp("staged") / "it")
 
 
 def test_the_tables_agree_with_kafkas_admin_client(timeline: Timeline, cluster: Cluster) -> None:
-    told = cluster.metadata()
-    assert {row["name"] for row in rows_of(timeline, "topics")} == set(told.topics) == {"kept", "again"}
+    metadata = cluster.metadata()
+    assert {row["name"] for row in rows_of(timeline, "topics")} == set(metadata.topics) == {"kept", "again"}
     partitions = rows_of(timeline, "partitions")
     assert {(row["topic_name"], row["partition_id"]): (row["leader"], row["isr"]) for row in partitions} == {
         (name, index): (part.leader, part.isrs)
-        for name, topic in told.topics.items()
+        for name, topic in metadata.topics.items()
         for index, part in topic.partitions.items()
     }
     assert {row["broker_id"]: row["fenced"] for row in rows_of(timeline, "brokers")} == {1: False, 2: True}
     configs = [row for row in rows_of(timeline, "configs") if row["resource_type_name"] == "TOPIC"]
-    told_configs = [(row["resource_name"], row["name"], row["value"]) for row in configs]
-    assert told_configs == [("kept", "min.insync.replicas", "2")]
+    table_configs = [(row["resource_name"], row["name"], row["value"]) for row in configs]
+    assert table_configs == [("kept", "min.insync.replicas", "2")]
     assert "metadata.version" in {row["name"] for row in rows_of(timeline, "features")}
 
 

@@ -1,4 +1,4 @@
-"""What must be true between our codecs and Kafka's for one message; AssertionError where it is not."""
+"""Checks that kraftd's codecs and Kafka's agree on one message; AssertionError if they do not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.wire.oracle import Oracle, Refused
 
 
 def check_same_bytes_and_value(oracle: Oracle, version: int, message: Message) -> None:
-    """Kafka reads our bytes as the same value, writes the same bytes, and reads our JSON into them."""
+    """Kafka must decode the bytes to the same value, and encode this and its JSON to them."""
     table = table_of(type(message))
     data = encode_bytes(message, version)
     assert decode(type(message), version, data) == message
@@ -24,13 +24,13 @@ def check_same_bytes_and_value(oracle: Oracle, version: int, message: Message) -
 
 
 def check_same_in_other_version(oracle: Oracle, version: int, other: int, message: Message) -> None:
-    """A message read in one version is written in another with the same bytes, or refused alike."""
+    """A message read in one version is written in another with Kafka's bytes, or refused as by Kafka."""
     name = table_of(type(message)).name
     data = encode_bytes(message, version)
     try:
         expected: bytes | str = oracle.transcode(name, version, other, data)
     except Refused as refused:
-        # A field, a tag or a null that the version does not have.
+        # The message has a field, a tag or a null that the version lacks.
         assert refused.kind in ("UnsupportedVersionException", "NullPointerException"), refused
         expected = "refused"
     try:
@@ -41,7 +41,7 @@ def check_same_in_other_version(oracle: Oracle, version: int, other: int, messag
 
 
 def holds_unknown_tags(value: object) -> bool:
-    """Return whether there is an unknown tag anywhere in a message: JSON has no place for it."""
+    """Return whether a message has an unknown tag anywhere: JSON cannot hold these."""
     if isinstance(value, list):
         return any(holds_unknown_tags(item) for item in value)
     if isinstance(value, Message):

@@ -1,4 +1,4 @@
-"""One oracle process for all tests of the wire, and every test of a codec with both engines."""
+"""One oracle process for all wire tests, and both engines for every test of a codec."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture(scope="module", params=["c", "python"])
 def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Which engine does the work: its functions replace the other's wherever these were imported."""
+    """The engine under test: its functions replace the other's in every module that imported those."""
     name: str = request.param
     c = c_engine()
     if c is None and name == "c":
         pytest.skip("the C engine is not built")
-    wanted = c if name == "c" else python_codec
+    chosen = c if name == "c" else python_codec
     with pytest.MonkeyPatch.context() as patch:
         for module in list(sys.modules.values()):
             if module.__name__.startswith(("kraftd.wire.", "tests.wire.")) and module not in (
@@ -45,7 +45,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[str]:
                         getattr(python_codec, function),
                         getattr(c, function, None),
                     ):
-                        patch.setattr(module, function, getattr(wanted, function))
+                        patch.setattr(module, function, getattr(chosen, function))
         used = c if name == "c" else None
         patch.setattr(batch, "C_ENGINE", used)
         patch.setattr(record_frame, "C_ENGINE", used)

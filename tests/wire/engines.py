@@ -1,4 +1,4 @@
-"""The C engine as tests see it."""
+"""The C engine for tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def c_engine() -> Any:
-    """The module of the C engine, or None where it is not built."""
+    """The module of the C engine, or None if it is not built."""
     try:
         return import_module("kraftd.wire._engine")
     except ImportError:

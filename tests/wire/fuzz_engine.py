@@ -1,8 +1,8 @@
-"""The C engine under bytes and values that mean it harm, beside the Python engine: one outcome, no report.
+"""Gives hostile bytes and values to the C engine and to the Python engine: equal outcomes, no report.
 
 ``python -m tests.wire.fuzz_engine ENGINE SECONDS [SEED]``, where ENGINE is a build of the C engine, mostly
-one with sanitizers. ``tests/wire/sanitized.py`` makes it, and the environment that it needs.  Ends with exit
-code 0 and the number of rounds, or with the seed of the round that went wrong.
+one with sanitizers. ``tests/wire/sanitized.py`` makes it, and the environment that it needs. Ends with exit
+code 0 and the number of rounds, or with the seed of the failed round.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kraftd.wire.table import FieldRow, MessageTable, StructTable, class_of, tab
 
 try:
     import _testcapi
-except ImportError:  # not every Python is built with it
+except ImportError:  # some builds of Python lack it
     _testcapi = None
 
 NAMES = sorted(registry.MODULES)
@@ -42,7 +42,7 @@ ODD: tuple[Any, ...] = (
 
 
 def load(path: str) -> Any:
-    """A build of the engine; the one that is installed is not looked at."""
+    """Load a build of the engine, without regard to the installed one."""
     spec = spec_from_file_location("kraftd.wire._engine", path)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
@@ -53,18 +53,18 @@ def load(path: str) -> Any:
 def make(
     random: Random, cls: type[Message], table: MessageTable, struct: StructTable, version: int
 ) -> Message:
-    """A message or a struct of one that the version can carry."""
-    made = class_of(cls, struct.name)()
+    """A message, or one of its structs, that the version can encode."""
+    message = class_of(cls, struct.name)()
     for row in struct.fields:
         needed = row.default is None and not within(version, row.nullable)
         if within(version, row.versions) and (needed or random.random() < 0.8):
-            setattr(made, row.attribute, value(random, cls, table, row, version))
+            setattr(message, row.attribute, value(random, cls, table, row, version))
     if table.is_flexible(version) and random.random() < 0.1:
         tags = sorted(
             {random.choice((100, 127, 128, 20000, 2**31 - 2)) for _ in range(random.randrange(1, 4))}
         )
-        made.unknown_tags = tuple((tag, random.randbytes(random.choice((0, 3, 200)))) for tag in tags)  # type: ignore[attr-defined]
-    return made
+        message.unknown_tags = tuple((tag, random.randbytes(random.choice((0, 3, 200)))) for tag in tags)  # type: ignore[attr-defined]
+    return message
 
 
 def value(random: Random, cls: type[Message], table: MessageTable, row: FieldRow, version: int) -> Any:
@@ -96,7 +96,7 @@ def one(random: Random, cls: type[Message], table: MessageTable, row: FieldRow, 
 
 
 def damaged(random: Random, data: bytes) -> bytes:
-    """Some bytes changed, cut off, doubled or put in."""
+    """Change, cut off, duplicate or insert some bytes."""
     changed = bytearray(data)
     for _ in range(random.randrange(1, 4)):
         at = random.randrange(len(changed) + 1)
@@ -113,7 +113,7 @@ def damaged(random: Random, data: bytes) -> bytes:
 
 
 def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a call gives back, or what it raises."""
+    """The result of a call, or its exception."""
     try:
         return function(*arguments)
     except (ValueError, TypeError, AttributeError, BufferError) as error:
@@ -121,7 +121,7 @@ def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def plain(decoded: Any) -> Any:
-    """A value in which records of different buffers are equal."""
+    """A value in which records from different buffers compare equal."""
     if decoded is None:
         return None
     if isinstance(decoded, memoryview):
@@ -134,12 +134,12 @@ def plain(decoded: Any) -> Any:
 
 
 def exact(data: bytes) -> memoryview:
-    """The bytes in memory that ends where they end, from 17 on: behind a bytes object's there is a zero."""
+    """The bytes in memory that ends right behind them, from 17 bytes on; a bytes object ends with a zero."""
     return memoryview((ctypes.c_ubyte * len(data)).from_buffer_copy(data)).cast("B")
 
 
 def without_memory(random: Random, function: Callable[..., Any], *arguments: Any) -> None:
-    """The call with an allocation that fails: MemoryError, or what it raises otherwise."""
+    """Call with failing allocations: the result must be MemoryError or an ordinary refusal."""
     if _testcapi is None:
         return
     first = random.randrange(60)
@@ -153,7 +153,8 @@ def without_memory(random: Random, function: Callable[..., Any], *arguments: Any
     except (MemoryError, ValueError, TypeError, AttributeError, BufferError):
         pass
     except SystemError as error:
-        # CPython's own calls of Python functions may fail like this; the engine's are called built-in.
+        # CPython's own calls of Python functions may fail like this; calls of the engine's are named
+        # built-in.
         if "built-in" in str(error):
             raise
 
@@ -194,14 +195,14 @@ def fuzz_writing(random: Random, c: Any) -> None:
             setattr(target, random.choice(target.__struct_fields__), random.choice(ODD))
     expected = outcome(python_codec.encode_bytes, message, version)
     found = outcome(c.encode_bytes, message, version)
-    # What is odd in its type only may be taken by one engine: then it is written alike or refused.
+    # Only one engine may accept a value of a wrong type; if both accept it, their bytes are equal.
     if isinstance(found, bytes) and isinstance(expected, bytes):
         assert found == expected, (message, version)
     without_memory(random, c.encode_bytes, message, version)
 
 
 def some_at_a_time(c: Any, view: memoryview) -> list[Message] | None:
-    """All messages of a batch; None if it is not an ordinary one."""
+    """Decode all messages of a batch; None if the engine leaves the batch to Python."""
     messages: list[Message] = []
     at, count = 0, int.from_bytes(view[57:61], "big")
     if count == 0:
@@ -251,9 +252,9 @@ def fuzz_batches(random: Random, c: Any) -> None:
 
 
 def main(path: str, seconds: float, first_seed: int) -> int:
-    """Rounds for some time, each with a seed of its own."""
+    """Run rounds for that many seconds, each with its own seed."""
     c = load(path)
-    sys.unraisablehook = lambda _: None  # generators that were closed without memory
+    sys.unraisablehook = lambda _: None  # for generators that were closed without memory
     end = time.monotonic() + seconds
     seed = first_seed
     while time.monotonic() < end:

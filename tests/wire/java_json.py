@@ -10,7 +10,7 @@ from kraftd.wire.table import FieldRow, MessageTable, StructTable, table_of, wit
 
 
 def to_json(message: Message, version: int) -> Any:
-    """What Kafka's converter makes of a message in a version; ``records`` keep their bytes."""
+    """A message as the JSON of Kafka's converter in a version; ``records`` keep their bytes."""
     table = table_of(type(message))
     return struct_json(table, table.root, message, version)
 
@@ -48,7 +48,7 @@ def is_default(row: FieldRow, value: Any) -> bool:
 
 
 def without_records(table: MessageTable, struct: StructTable, value: Any) -> Any:
-    """JSON whose ``records`` are empty: Kafka's converter writes them so, whatever they hold."""
+    """JSON with empty ``records``: Kafka's converter always writes them so."""
     out = dict(value)
     for row in struct.fields:
         name = row.name[0].lower() + row.name[1:]

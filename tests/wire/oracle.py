@@ -1,6 +1,6 @@
-"""Kafka's own codecs, in one Java process that lives as long as the tests.
+"""Kafka's own codecs, in one Java process that lasts as long as the tests.
 
-``java/CodecOracle.java`` is asked over its standard input; it is compiled when first needed.
+Tests ask ``java/CodecOracle.java`` over its standard input; it is compiled at its first use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BLOCK = struct.Struct(">i")
 
 
 class Refused(Exception):
-    """What Kafka threw instead of an answer."""
+    """The exception that Kafka threw in place of an answer."""
 
     def __init__(self, kind: str, text: str) -> None:
         self.kind = kind
@@ -61,7 +61,7 @@ class Oracle:
         return self.ask("T", name, version, second, data)[0]
 
     def facts(self) -> dict[str, Any]:
-        """What Kafka's enums say: ``errors``, ``apis``, ``records``, ``controls``."""
+        """The values of Kafka's enums: ``errors``, ``apis``, ``records``, ``controls``."""
         facts: dict[str, Any] = json.loads(self.ask("F", "", 0, 0, b"")[0])
         return facts
 

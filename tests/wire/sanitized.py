@@ -1,4 +1,4 @@
-"""A build of the C engine that reports what it does wrong with memory and with arithmetic."""
+"""Builds the C engine with sanitizers, which report its faults of memory and arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined",
 
 
 def lacking() -> str | None:
-    """What this machine has not got for such a build; None if nothing."""
+    """What this machine lacks for such a build; None if nothing."""
     if shutil.which("gcc") is None:
         return "no gcc on the PATH"
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
@@ -26,23 +26,23 @@ def lacking() -> str | None:
 
 
 def libraries() -> list[str]:
-    """What must be in the process before all else."""
-    asked = [["gcc", f"-print-file-name={name}"] for name in ("libasan.so", "libubsan.so")]
-    return [subprocess.check_output(command, text=True).strip() for command in asked]
+    """Libraries that the process must load first."""
+    commands = [["gcc", f"-print-file-name={name}"] for name in ("libasan.so", "libubsan.so")]
+    return [subprocess.check_output(command, text=True).strip() for command in commands]
 
 
 def build(directory: Path, source: str | None = None) -> Path:
-    """The engine, or another text of it, built into a directory."""
-    text, made = directory / "_engine.c", directory / "_engine.so"
+    """Build the engine, or another source of it, into a directory."""
+    text, engine = directory / "_engine.c", directory / "_engine.so"
     text.write_text(SOURCE.read_text() if source is None else source)
     include = sysconfig.get_path("include")
-    command = ["gcc", *FLAGS, "-fPIC", "-shared", f"-I{include}", str(text), "-o", str(made)]
+    command = ["gcc", *FLAGS, "-fPIC", "-shared", f"-I{include}", str(text), "-o", str(engine)]
     subprocess.run(command, check=True)
-    return made
+    return engine
 
 
 def environment() -> dict[str, str]:
-    """What a process needs that loads the build; CPython's own leaks at exit are not looked for."""
+    """The environment of a process that loads the build; leaks at CPython's exit are ignored."""
     return os.environ | {
         "LD_PRELOAD": " ".join(libraries()),
         "PYTHONMALLOC": "malloc",

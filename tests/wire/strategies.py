@@ -1,4 +1,4 @@
-"""Hypothesis strategies of any message in any version, made from the field tables."""
+"""Hypothesis strategies of any message in any version, derived from the field tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kraftd.wire.table import FieldRow, MessageTable, StructTable, class_of, tab
 ALL_MESSAGES: list[str] = sorted(registry.MODULES)
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32}
-# The tags in use end at 8, so these are unknown to every version; Kafka cannot write 2**31 - 1.
+# The highest tag in use is 8, so these are unknown to every version; Kafka cannot write 2**31 - 1.
 UNKNOWN_TAGS = st.integers(100, 2**31 - 2) | st.sampled_from([100, 127, 128, 16383, 16384, 2**31 - 2])
 
 
@@ -40,7 +40,7 @@ def versions(name: str) -> range:
 
 @cache
 def messages(name: str, version: int, *, tags: bool = True) -> st.SearchStrategy[Message]:
-    """A message that the version can carry; with ``tags``, unknown ones may be in its structs."""
+    """Messages that the version can encode; with ``tags``, their structs may have unknown ones."""
     cls = message_class(name)
     table = table_of(cls)
     return structs(cls, table, table.root, version, tags and table.is_flexible(version))
@@ -49,7 +49,7 @@ def messages(name: str, version: int, *, tags: bool = True) -> st.SearchStrategy
 def structs(
     cls: type[Message], table: MessageTable, struct: StructTable, version: int, tags: bool
 ) -> st.SearchStrategy[Message]:
-    """A struct whose fields outside of the version have their defaults."""
+    """Structs whose fields outside of the version have their defaults."""
     fields: dict[str, st.SearchStrategy[Any]] = {
         row.attribute: values(cls, table, row, version, tags)
         for row in struct.fields
@@ -61,7 +61,7 @@ def structs(
 
 
 def unknown_tags() -> st.SearchStrategy[tuple[tuple[int, bytes], ...]]:
-    """Tags in order, as a decoder gives them."""
+    """Unknown tags, in a decoder's order."""
     return st.dictionaries(UNKNOWN_TAGS, st.binary(max_size=8), max_size=2).map(
         lambda d: tuple(sorted(d.items()))
     )
@@ -70,7 +70,7 @@ def unknown_tags() -> st.SearchStrategy[tuple[tuple[int, bytes], ...]]:
 def values(
     cls: type[Message], table: MessageTable, row: FieldRow, version: int, tags: bool
 ) -> st.SearchStrategy[Any]:
-    """A value of a field: its default now and then, null where the version allows it."""
+    """Values of a field, including its default, and null where the version allows it."""
     if row.is_primitive():
         one = primitives(row.type)
         many: st.SearchStrategy[Any] = st.lists(one, max_size=4).map(tuple)
@@ -85,7 +85,7 @@ def values(
 
 @cache
 def primitives(kind: str) -> st.SearchStrategy[Any]:
-    """A value of a primitive type, its bounds among them."""
+    """Values of a primitive type, including its bounds."""
     if kind in BITS:
         bits = BITS[kind]
         low, high = (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

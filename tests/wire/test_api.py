@@ -1,4 +1,4 @@
-"""What the registry says of APIs, records and error codes."""
+"""The registry's contents: APIs, records and error codes."""
 
 from __future__ import annotations
 

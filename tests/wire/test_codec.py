@@ -1,4 +1,4 @@
-"""Messages to bytes and back, without Kafka at hand."""
+"""Messages to bytes and back, without Kafka."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_tags_out_of_order_are_accepted_and_sorted() -> None:
 
 
 def test_fixed_elements_are_read_alike_with_and_without_tags() -> None:
-    """Partitions without tags are read in one go, with a tag in one of them one by one."""
+    """Partitions without tags are read in bulk; if one has a tag, they are read one by one."""
     partitions = [FetchPartition(number, 1, 2, 3, 4, 5) for number in range(300)]
     request = FetchRequest(topics=[FetchTopic(topic_id=bytes(16), partitions=partitions)])
     assert decode(FetchRequest, 16, encode_bytes(request, 16)) == request

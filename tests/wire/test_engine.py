@@ -1,4 +1,4 @@
-"""The C engine: that it is fast for the right reasons only, and leaves memory as it found it."""
+"""The C engine: why it is fast, and that it leaks no memory."""
 
 from __future__ import annotations
 
@@ -134,13 +134,13 @@ def test_reading_writing_and_failing_leak_no_memory() -> None:
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
-    # What exists once is not lost by memory but by its count of references.
+    # A lost reference to a shared object shows in its reference count, not in memory.
     shared: list[Any] = [None, True, False, (), 0, 1, -1, b"", "", ProtocolError, EncodeError]
     shared += [message_class(name) for name in ALL_MESSAGES] + list(C.CODECS.values())
     tracemalloc.start()
     try:
         all_jobs()
-        # What a call loses or gives back too often it does each time; what earlier tests leave goes once.
+        # A leak or a double release occurs in each call; what earlier tests left is freed once.
         for _ in range(4):
             counts = list(map(sys.getrefcount, shared))
             before = all_jobs()
@@ -151,7 +151,7 @@ def test_reading_writing_and_failing_leak_no_memory() -> None:
                 break
     finally:
         tracemalloc.stop()
-    assert after - before < 2000  # a byte lost a call would be thousands
+    assert after - before < 2000  # one leaked byte a call would add up to thousands
     odd = {repr(one): change for one, change in zip(shared, moved, strict=True) if abs(change) >= 5}
     assert all(abs(change) < 5 for change in moved[11:]), odd
     assert all(abs(change) < 200 for change in moved[:11]), odd
@@ -168,7 +168,7 @@ def test_equal_uuids_and_small_arrays_are_one_object() -> None:
 
 @needs_c
 def test_an_array_that_occurs_again_is_written_again() -> None:
-    """One list in many answers is copied as bytes; no other list is mistaken for it."""
+    """A list that several answers share is encoded once and copied; no other list is taken for it."""
     shared = [CreatableTopicConfigs(f"key{at}", "value") for at in range(33)]
     other = [CreatableTopicConfigs("x", None)]
     topics = [CreatableTopicResult(f"t{at}", configs=(shared, other, None, [])[at % 4]) for at in range(400)]
@@ -190,7 +190,7 @@ def test_a_shared_array_is_written_correctly_around_separate_parts() -> None:
 
 @needs_c
 def test_an_error_in_a_huge_frame_takes_no_longer_than_reading_it() -> None:
-    """No second, slow walk: the place of the error is known where it is met."""
+    """There is no second, slow walk: the engine knows where the error is."""
     partitions = [FetchPartition(at) for at in range(20000)]
     data = C.encode_bytes(FetchRequest(topics=[FetchTopic(topic_id=bytes(16), partitions=partitions)]), 17)
     walked: list[object] = []
@@ -255,14 +255,14 @@ def test_a_batch_is_decoded_into_the_messages_of_its_records() -> None:
     ]
 
 
-@pytest.mark.parametrize(("wanted", "name"), [("", ""), ("c", "c"), ("python", "python")])
-def test_the_environment_chooses_the_engine(wanted: str, name: str) -> None:
+@pytest.mark.parametrize(("choice", "name"), [("", ""), ("c", "c"), ("python", "python")])
+def test_the_environment_chooses_the_engine(choice: str, name: str) -> None:
     script = "from kraftd.wire.engine import engine_name; print(engine_name())"
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env=os.environ | {"KRAFTD_CODEC": wanted}, capture_output=True, text=True, check=False,
+        env=os.environ | {"KRAFTD_CODEC": choice}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if C is None and wanted == "c":
+    if C is None and choice == "c":
         assert "the C engine cannot be loaded" in done.stderr
     else:
         assert done.stdout.strip() == (name or ("python" if C is None else "c"))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("engine")
 
 
 def joined(parts: list[Buffer]) -> bytes:
-    """A frame without its length, which must be right."""
+    """A frame without its length, which is checked."""
     data = b"".join(parts)
     assert int.from_bytes(data[:4], "big") == len(data) - 4
     return data[4:]

@@ -1,7 +1,7 @@
-"""Frames taken from the connections of real Apache Kafka 4.3.1 controllers, brokers and admin clients.
+"""Frames recorded between real Apache Kafka 4.3.1 controllers, brokers and admin clients.
 
-``golden/<api>.json`` holds each frame without its length, and the JSON that Kafka's converter makes of its
-message (in which ``records`` are always empty).
+``golden/<api>.json`` holds each frame without its length, and its message in the JSON of Kafka's converter,
+in which ``records`` are always empty.
 """
 
 from __future__ import annotations

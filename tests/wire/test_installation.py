@@ -1,4 +1,4 @@
-"""The C engine is built where a compiler is; where none is, kraftd is installed all the same."""
+"""Installation builds the C engine if there is a compiler, and succeeds without one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def install(home: Path, **environment: str) -> Path:
-    """A copy of this checkout, built as an installation builds it; the folder that the package lies in."""
+    """Copy this checkout and build it as an installation does; return the folder with the package."""
     shutil.copy(ROOT / "setup.py", home)
     shutil.copytree(ROOT / "kraftd", home / "kraftd", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]

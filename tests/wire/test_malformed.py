@@ -1,4 +1,4 @@
-"""Bytes that are no message: one ProtocolError, and no more memory than the bytes are worth."""
+"""Bytes that are no message give one ProtocolError, and need no more memory than their size justifies."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ EDITS = st.lists(st.tuples(st.integers(0, 1 << 16), NASTY), min_size=1, max_size
 
 
 def read(cls: type[Message], version: int, data: bytes) -> ProtocolError | None:
-    """Decode; the error, if it is the one that may be raised, which must say where and why.
+    """Decode; return the only permitted error, which must name place and reason.
 
-    What the engine takes, the walk that explains errors takes too, and the reverse.
+    The walk that explains errors must accept what the engine accepts, and refuse the rest.
     """
     table = table_of(cls)
     try:

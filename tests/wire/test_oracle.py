@@ -1,4 +1,4 @@
-"""Our codecs beside Kafka's own generated ones, for every message in every valid version."""
+"""kraftd's codecs compared with Kafka's generated ones, for every message in every valid version."""
 
 from __future__ import annotations
 

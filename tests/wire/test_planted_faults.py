@@ -1,4 +1,4 @@
-"""The comparison with Kafka notices a table that is wrong in a single cell."""
+"""The comparison with Kafka notices a single wrong cell of a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("engine")]
 
 SEARCH = settings(max_examples=200, phases=[Phase.generate], deadline=None, database=None)
 
-# (message, version, struct, field -> what is changed of its row)
+# (message, version, struct, field -> changed cells of its row)
 FAULTS: dict[str, tuple[str, int, str, dict[str, dict[str, Any]]]] = {
     "two tags are swapped": (
         "FetchRequest",
@@ -50,7 +50,7 @@ FAULTS: dict[str, tuple[str, int, str, dict[str, dict[str, Any]]]] = {
 
 
 def plant(table: MessageTable, struct: str, changes: dict[str, dict[str, Any]]) -> MessageTable:
-    """A table with cells of some rows of a struct changed."""
+    """A table with some changed cells in the rows of a struct."""
     rows: tuple[FieldRow, ...] = tuple(
         replace(row, **changes.get(row.attribute, {})) for row in table.structs[struct].fields
     )
@@ -58,7 +58,7 @@ def plant(table: MessageTable, struct: str, changes: dict[str, dict[str, Any]]) 
 
 
 def use_table(patch: pytest.MonkeyPatch, engine: str, cls: type[Message], table: MessageTable) -> None:
-    """Let an engine work by another table of a message than its own."""
+    """Make an engine use another table of a message."""
     if engine == "c":
         structs = tuple(
             (struct.name, tuple(map(astuple, struct.fields))) for struct in table.structs.values()
@@ -86,7 +86,7 @@ def test_a_planted_fault_of_a_table_is_detected(
         try:
             check_same_bytes_and_value(oracle, version, message)  # type: ignore[arg-type]
         except Exception:
-            # A wrong table may break the encoder in any way; a broken oracle would prove nothing.
+            # A wrong table may break the encoder in any way; a crashed oracle proves nothing.
             return oracle.process.poll() is None
         return False
 

@@ -39,10 +39,10 @@ WITH_LISTS = [name for name in ALL_MESSAGES if len(table_of(message_class(name))
 
 
 def in_slices(message: Message, version: int, structs: int) -> tuple[bytes, int]:
-    turns, count = encode_in_slices(deepcopy(message), version, structs), 1
+    slices, count = encode_in_slices(deepcopy(message), version, structs), 1
     while True:
         try:
-            next(turns)
+            next(slices)
         except StopIteration as end:
             return b"".join(end.value), count
         count += 1
@@ -67,10 +67,10 @@ def topics(count: int) -> CreateTopicsResponse:
 @pytest.mark.parametrize("version", range(2, 8))
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 126, 127, 128, 300])
 def test_sliced_topics_have_the_same_bytes_in_every_version(version: int, count: int) -> None:
-    data, turns = in_slices(topics(count), version, 40)
+    data, slice_count = in_slices(topics(count), version, 40)
     assert data == b"".join(encode(topics(count), version))
-    rows_per_turn = 10 if version >= 5 else 40  # older versions have no configs
-    assert turns == max(1, -(-count // rows_per_turn))
+    rows_per_slice = 10 if version >= 5 else 40  # older versions have no configs
+    assert slice_count == max(1, -(-count // rows_per_slice))
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -114,7 +114,7 @@ def metadata(*partitions: int) -> MetadataResponse:
 def test_no_slice_of_metadata_encodes_more_than_its_share(
     version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether many topics or one topic with many partitions; behind v13's topics is an error code."""
+    """It holds for many topics and for one with many partitions; from v13 on, a field follows the topics."""
     sizes: list[int] = []
 
     def measured(message: Message, version: int) -> list[bytes]:
@@ -127,9 +127,9 @@ def test_no_slice_of_metadata_encodes_more_than_its_share(
     of_100 = len(b"".join(encode(metadata(*[9] * 10), version)))
     monkeypatch.setattr(slices, "encode", measured)
     for answer, expected in zip(answers, whole, strict=True):
-        data, turns = in_slices(answer, version, 100)
+        data, slice_count = in_slices(answer, version, 100)
         assert data == expected
-        assert 30 <= turns <= 61
+        assert 30 <= slice_count <= 61
         assert max(sizes) <= 1.5 * of_100
 
 

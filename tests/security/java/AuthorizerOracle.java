@@ -103,11 +103,11 @@ public class AuthorizerOracle {
 
     private static AuthorizableRequestContext context(String principal, String host) {
         int colon = principal.indexOf(':');
-        KafkaPrincipal who = new KafkaPrincipal(principal.substring(0, colon), principal.substring(colon + 1));
+        KafkaPrincipal asker = new KafkaPrincipal(principal.substring(0, colon), principal.substring(colon + 1));
         return new AuthorizableRequestContext() {
             @Override public String listenerName() { return "CONTROLLER"; }
             @Override public SecurityProtocol securityProtocol() { return SecurityProtocol.PLAINTEXT; }
-            @Override public KafkaPrincipal principal() { return who; }
+            @Override public KafkaPrincipal principal() { return asker; }
             @Override public InetAddress clientAddress() {
                 try {
                     return InetAddress.getByName(host);

@@ -19,7 +19,7 @@ import org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 
 /**
- * What Kafka makes of texts; fields are base64, separated by spaces, one case a line; so are answers.
+ * Parses texts by Kafka's classes; fields are base64, separated by spaces, one case a line; so are answers.
  * "map" rules name: the principal's name; "jaas" text: module and options; "dn" DER of a name: RFC 2253.
  * "jwt" key set, token, audience or nothing: the subject of a token of the issuer "issuer". "!" is an error.
  */

@@ -34,7 +34,7 @@ import java.util.TreeMap;
  *   'E'  its JSON             -> bytes
  *   'T'  bytes in the version -> bytes in the second version
  *   'F'  nothing              -> JSON of the facts that are not in schemas: error codes, APIs, header versions
- * An answer: 0 and two blocks (length, bytes), or 1 and two blocks: class of the exception, what it says.
+ * An answer: 0 and two blocks (length, bytes), or 1 and two blocks: class and message of the exception.
  */
 public final class CodecOracle {
     private static final String[] PLACES = {
