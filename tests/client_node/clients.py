@@ -1,4 +1,4 @@
-"""A controller with a client listener, without a loop: real nodes, core, image and log, on a memory disk."""
+"""A controller with a client listener and no loop: real nodes, core, image and log on a memory disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLIENT = "CLIENT"
 
 
 class ClientHouse(House):
-    """`asked` are the requests to other nodes; connections from 1000 on are clients'."""
+    """`asked` are the requests to other nodes; connections from 1000 on belong to clients."""
 
     def __init__(self, tmp_path: Path, authorizer: Authorizer | None = None, **settings: Any) -> None:
         super().__init__(tmp_path, **settings)
@@ -44,7 +44,7 @@ class ClientHouse(House):
         )
         self.asked: list[effects.SendToNode] = []
         self.reads: list[effects.AnswerFetch] = []
-        self.turns_taken = 0
+        self.callbacks_run = 0
         self._marks = self.view.marks()
 
     def step(self, event: Any) -> None:
@@ -64,7 +64,7 @@ class ClientHouse(House):
                 case CloseConnection():
                     self.closed[effect.connection_id] = effect.reason
                 case effects.ScheduleClientSlice():
-                    self.turns_taken += 1
+                    self.callbacks_run += 1
                     self.client_step(SliceDue())
                 case effects.HandToController():
                     self.step(CallHandedOver(effect.call))
@@ -77,7 +77,7 @@ class ClientHouse(House):
                 case LogLine():
                     self.keep_line(effect)
                 case _:
-                    raise AssertionError(f"an effect that nobody performs: {effect!r}")
+                    raise AssertionError(f"an effect that is not performed here: {effect!r}")
 
     def _fill(self, effect: effects.AnswerFetch) -> None:
         data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)

@@ -1,4 +1,4 @@
-"""Which requests of admin clients a client listener answers from its metadata, and which it refuses."""
+"""Requests of admin clients that a client listener answers from its metadata, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -52,32 +52,22 @@ TELEMETRY = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 ANY_ACL = DescribeAclsRequest(1, None, 1, None, None, 1, 1)
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> ClientHouse:
-    """A leader with broker 1 and the topic t."""
-    made = ClientHouse(tmp_path)
-    made.start()
-    made.unfenced(1)
-    made.create("t")
-    return made
-
-
-def limit(house: ClientHouse, user: str | None, byte_rate: float) -> None:
+def limit(controller: ClientHouse, user: str | None, byte_rate: float) -> None:
     """Set a user's quota."""
     entry = EntryData([EntityData("user", user)], [OpData("producer_byte_rate", byte_rate)])
-    answer = house.client_ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
+    answer = controller.client_ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
     assert answer.entries[0].error_code == 0
 
 
-def quotas_of(house: ClientHouse, component: ComponentData) -> dict[str | None, float]:
+def quotas_of(controller: ClientHouse, component: ComponentData) -> dict[str | None, float]:
     """The described byte rates, by user."""
-    answer = house.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, DescribeClientQuotasRequest([component]))
+    answer = controller.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, DescribeClientQuotasRequest([component]))
     assert answer.error_code == 0
     return {one.entity[0].entity_name: one.values[0].value for one in answer.entries}
 
 
-def test_api_versions_lists_the_apis_of_a_broker_in_its_versions(house: ClientHouse) -> None:
-    answer = house.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+def test_api_versions_lists_the_apis_of_a_broker_in_its_versions(controller: ClientHouse) -> None:
+    answer = controller.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     versions = {
         key: (row[5], row[6] - row[9])  # the newest version may be unstable
         for key, row in APIS.items()
@@ -87,43 +77,45 @@ def test_api_versions_lists_the_apis_of_a_broker_in_its_versions(house: ClientHo
     assert {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys} == versions
 
 
-def test_client_quotas_are_described_by_any_node__kip546(house: ClientHouse) -> None:
-    limit(house, "alice", 100.0)
-    limit(house, None, 5.0)
-    assert quotas_of(house, ComponentData("user", 0, "alice")) == {"alice": 100.0}
-    assert quotas_of(house, ComponentData("user", 1, None)) == {None: 5.0}
-    assert quotas_of(house, ComponentData("user", 2, None)) == {"alice": 100.0, None: 5.0}
+def test_client_quotas_are_described_by_any_node__kip546(controller: ClientHouse) -> None:
+    limit(controller, "alice", 100.0)
+    limit(controller, None, 5.0)
+    assert quotas_of(controller, ComponentData("user", 0, "alice")) == {"alice": 100.0}
+    assert quotas_of(controller, ComponentData("user", 1, None)) == {None: 5.0}
+    assert quotas_of(controller, ComponentData("user", 2, None)) == {"alice": 100.0, None: 5.0}
 
 
-def test_described_quotas_have_no_error_text_and_a_refusal_no_entries(house: ClientHouse) -> None:
+def test_described_quotas_have_no_error_text_and_a_refusal_no_entries(controller: ClientHouse) -> None:
     for kind, error, text, entries in (("user", 0, "", []), ("planet", 35, None, None)):
         request = DescribeClientQuotasRequest([ComponentData(kind, 2, None)])
-        answer = house.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, request)
+        answer = controller.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, request)
         assert (answer.error_code, answer.entries) == (error, entries)
         assert text is None or answer.error_message == text
-    for asked in ([], None):
-        request = DescribeUserScramCredentialsRequest(asked)
-        answer = house.client_ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, request)
+    for users in ([], None):
+        request = DescribeUserScramCredentialsRequest(users)
+        answer = controller.client_ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, request)
         assert (answer.error_code, answer.error_message) == (0, "")
 
 
-def test_quotas_may_change_between_the_callbacks_that_describe_them(house: ClientHouse) -> None:
-    quotas = house.node.image.quotas
+def test_quotas_may_change_between_the_callbacks_that_describe_them(controller: ClientHouse) -> None:
+    quotas = controller.node.image.quotas
     quotas |= {(("user", f"u{number}"),): {"producer_byte_rate": 1.0} for number in range(2_000)}
     everything = DescribeClientQuotasRequest([ComponentData("user", 2, None)])
-    turns = describe_client_quotas.begin(house.view.context, everything, 1)
-    next(turns)
-    limit(house, "alice", 100.0)
-    assert len(at_once(turns).answer.entries) == 2_000
+    slices = describe_client_quotas.begin(controller.view.context, everything, 1)
+    next(slices)
+    limit(controller, "alice", 100.0)
+    assert len(at_once(slices).answer.entries) == 2_000
 
 
-def test_config_resources_are_listed_by_type(house: ClientHouse) -> None:
+def test_config_resources_are_listed_by_type(controller: ClientHouse) -> None:
     config = AlterableConfig("interval.ms", "1000")
     change = AlterConfigsRequest([AlterConfigsResource(CLIENT_METRICS_RESOURCE, "often", [config])])
-    assert house.client_ask(ApiKey.ALTER_CONFIGS, 2, change).responses[0].error_code == 0
+    assert controller.client_ask(ApiKey.ALTER_CONFIGS, 2, change).responses[0].error_code == 0
 
     def listed(version: int, *types: int) -> set[tuple[int, str]]:
-        answer = house.client_ask(ApiKey.LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(types))
+        answer = controller.client_ask(
+            ApiKey.LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(types)
+        )
         assert answer.error_code == 0
         return {(one.resource_type, one.resource_name) for one in answer.config_resources}
 
@@ -133,21 +125,21 @@ def test_config_resources_are_listed_by_type(house: ClientHouse) -> None:
     assert listed(1, TOPIC_RESOURCE) == topics
     assert listed(1, GROUP_RESOURCE) == set()
     assert listed(1) == {*topics, *brokers, *listed(0)}
-    unknown = house.client_ask(ApiKey.LIST_CONFIG_RESOURCES, 1, ListConfigResourcesRequest((77,)))
+    unknown = controller.client_ask(ApiKey.LIST_CONFIG_RESOURCES, 1, ListConfigResourcesRequest((77,)))
     assert unknown.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_users_acls_and_tokens_are_described_from_the_nodes_own_image(house: ClientHouse) -> None:
+def test_users_acls_and_tokens_are_described_from_the_nodes_own_image(controller: ClientHouse) -> None:
     upsertion = ScramCredentialUpsertion("alice", 2, 4096, b"salt", b"password")
     change = AlterUserScramCredentialsRequest([], [upsertion])
-    assert house.client_ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, change).results[0].error_code == 0
-    users = house.client_ask(
+    assert controller.client_ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, change).results[0].error_code == 0
+    users = controller.client_ask(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, DescribeUserScramCredentialsRequest(None)
     )
     assert [one.user for one in users.results] == ["alice"]
-    acls = house.client_ask(ApiKey.DESCRIBE_ACLS, 3, ANY_ACL)
+    acls = controller.client_ask(ApiKey.DESCRIBE_ACLS, 3, ANY_ACL)
     assert acls.error_code == ErrorCode.SECURITY_DISABLED
-    tokens = house.client_ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, DescribeDelegationTokenRequest(None))
+    tokens = controller.client_ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, DescribeDelegationTokenRequest(None))
     assert tokens.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
@@ -169,22 +161,22 @@ def test_descriptions_require_the_same_cluster_operation_as_at_a_broker(
     tmp_path: Path, key: ApiKey, version: int, request_: Any, operation: AclOperation
 ) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
-    house = ClientHouse(tmp_path, authorizer)
-    house.node.boundary._authorizer = authorizer
-    house.start()
+    controller = ClientHouse(tmp_path, authorizer)
+    controller.node.boundary._authorizer = authorizer
+    controller.start()
     grant(authorizer)
-    assert house.client_ask(key, version, request_).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert controller.client_ask(key, version, request_).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     grant(authorizer, allow(AclResourceType.CLUSTER, "kafka-cluster", operation))
-    assert house.client_ask(key, version, request_).error_code == 0
+    assert controller.client_ask(key, version, request_).error_code == 0
 
 
-def test_requests_that_only_a_broker_can_answer_are_refused(house: ClientHouse) -> None:
-    producers = house.client_ask(
+def test_requests_that_only_a_broker_can_answer_are_refused(controller: ClientHouse) -> None:
+    producers = controller.client_ask(
         ApiKey.DESCRIBE_PRODUCERS, 0, DescribeProducersRequest([TopicRequest("t", (0,))])
     )
     (partition,) = producers.topics[0].partitions
     assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    dirs = house.client_ask(ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None))
+    dirs = controller.client_ask(ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(None))
     assert dirs.error_code == ErrorCode.LOG_DIR_NOT_FOUND
 
 
@@ -193,22 +185,22 @@ def test_requests_that_only_a_broker_can_answer_are_refused(house: ClientHouse) 
     [(ApiKey.LIST_GROUPS, 5, ListGroupsRequest()), (ApiKey.LIST_TRANSACTIONS, 2, ListTransactionsRequest())],
 )
 def test_listings_of_groups_are_empty_with_brokers_and_refused_without(
-    house: ClientHouse, monkeypatch: pytest.MonkeyPatch, key: ApiKey, version: int, request_: Any
+    controller: ClientHouse, monkeypatch: pytest.MonkeyPatch, key: ApiKey, version: int, request_: Any
 ) -> None:
-    assert house.client_ask(key, version, request_).error_code == 0
-    monkeypatch.setattr(house.node.image, "brokers", {})
-    assert house.client_ask(key, version, request_).error_code == ErrorCode.NOT_COORDINATOR
+    assert controller.client_ask(key, version, request_).error_code == 0
+    monkeypatch.setattr(controller.node.image, "brokers", {})
+    assert controller.client_ask(key, version, request_).error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_configs_of_many_topics_are_described_in_several_callbacks(house: ClientHouse) -> None:
-    """Unknown topics are counted as work of a callback too."""
-    house.create(*[f"t-{number}" for number in range(1_000)])
+def test_configs_of_many_topics_are_described_in_several_callbacks(controller: ClientHouse) -> None:
+    """Unknown topics count as work of a callback, too."""
+    controller.create(*[f"t-{number}" for number in range(1_000)])
     for prefix in ("t", "none"):
-        asked = [
+        resources = [
             DescribeConfigsResource(TOPIC_RESOURCE, f"{prefix}-{number}", None) for number in range(1_000)
         ]
-        before = house.turns_taken
-        answer = house.client_ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(asked))
+        before = controller.callbacks_run
+        answer = controller.client_ask(ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources))
         expected = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if prefix == "none" else 0
         assert {one.error_code for one in answer.results} == {expected}
-        assert house.turns_taken - before >= 1_000 * RESOURCE_US // MAX_SLICE_WORK_US
+        assert controller.callbacks_run - before >= 1_000 * RESOURCE_US // MAX_SLICE_WORK_US

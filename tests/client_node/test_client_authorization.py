@@ -1,4 +1,4 @@
-"""Which requests of a client the ACLs of its principal allow, decided as by a broker."""
+"""Requests of a client that the ACLs of its principal allow; the decisions are a broker's."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def authorizer() -> StandardAuthorizer:
 @pytest.fixture
 def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
     """A leader with broker 1 and the topics a and b; the client has no permission yet."""
-    made = ClientHouse(tmp_path, authorizer)
-    made.start()
-    made.unfenced(1)
-    made.create("a", "b")
+    leader = ClientHouse(tmp_path, authorizer)
+    leader.start()
+    leader.unfenced(1)
+    leader.create("a", "b")
     grant(authorizer)
-    return made
+    return leader
 
 
 def fetch_errors(house: ClientHouse, session_id: int = 0, session_epoch: int = -1) -> list[int]:
@@ -110,15 +110,15 @@ def test_fetch_before_acls_are_loaded_is_neither_denied_nor_allowed(tmp_path: Pa
 def test_metadata_omits_topics_that_the_client_may_not_describe(
     house: ClientHouse, authorizer: StandardAuthorizer
 ) -> None:
-    def told(*names: str) -> dict[str | None, int]:
-        asked = [MetadataRequestTopic(name=name) for name in names] if names else None
-        answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(asked))
+    def errors(*names: str) -> dict[str | None, int]:
+        topics = [MetadataRequestTopic(name=name) for name in names] if names else None
+        answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(topics))
         return {topic.name: topic.error_code for topic in answer.topics}
 
-    assert told() == {}
-    assert told("a", "missing", METADATA_TOPIC) == dict.fromkeys(("a", "missing", METADATA_TOPIC), DENIED)
+    assert errors() == {}
+    assert errors("a", "missing", METADATA_TOPIC) == dict.fromkeys(("a", "missing", METADATA_TOPIC), DENIED)
     grant(authorizer, allow(TOPIC, "a", AclOperation.READ))
-    assert told() == {"a": 0} and told("a", "b") == {"a": 0, "b": DENIED}
+    assert errors() == {"a": 0} and errors("a", "b") == {"a": 0, "b": DENIED}
 
 
 def test_listing_offsets_requires_describe(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
@@ -150,8 +150,11 @@ def test_denials_precede_the_refusals_of_kip630(house: ClientHouse, authorizer: 
 def test_broker_is_asked_only_for_groups_that_the_client_may_describe(
     house: ClientHouse, authorizer: StandardAuthorizer
 ) -> None:
-    for version, asked in ((3, FindCoordinatorRequest("g")), (6, FindCoordinatorRequest("", 0, ("g", "h")))):
-        house.client_send(ApiKey.FIND_COORDINATOR, version, asked)
+    for version, request in (
+        (3, FindCoordinatorRequest("g")),
+        (6, FindCoordinatorRequest("", 0, ("g", "h"))),
+    ):
+        house.client_send(ApiKey.FIND_COORDINATOR, version, request)
     assert not house.asked
     grant(authorizer, allow(GROUP, "h", AclOperation.READ))
     place = house.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 0, ("g", "h")))
@@ -159,8 +162,8 @@ def test_broker_is_asked_only_for_groups_that_the_client_may_describe(
     assert (ask.message.coordinator_keys, ask.listener) == (("h",), "PLAINTEXT")
     found = FindCoordinatorResponse(coordinators=[Coordinator("h", 1, "127.0.0.1", 9093)])
     house.client_step(Answered(ask.request_id, found))
-    told = [(one.key, one.node_id, one.error_code) for one in house.answer(place).coordinators]
-    assert told == [("g", -1, ErrorCode.GROUP_AUTHORIZATION_FAILED), ("h", 1, 0)]
+    results = [(one.key, one.node_id, one.error_code) for one in house.answer(place).coordinators]
+    assert results == [("g", -1, ErrorCode.GROUP_AUTHORIZATION_FAILED), ("h", 1, 0)]
 
 
 def test_transactional_ids_and_share_groups_require_their_own_operations(house: ClientHouse) -> None:
@@ -202,11 +205,11 @@ def test_denied_topics_are_decided_in_several_callbacks_too(
 ) -> None:
     """Each topic costs a decision; the operations on a topic cost eight more."""
     house.create(*[f"hidden-{number}" for number in range(1_000)])
-    before = house.turns_taken
+    before = house.callbacks_run
     assert house.client_ask(ApiKey.METADATA, 12, MetadataRequest(None)).topics == []
-    assert house.turns_taken - before >= 1_000 * DECISION_US // MAX_SLICE_WORK_US
+    assert house.callbacks_run - before >= 1_000 * DECISION_US // MAX_SLICE_WORK_US
     grant(authorizer, allow(TOPIC, "*", AclOperation.ALL))
-    before = house.turns_taken
+    before = house.callbacks_run
     request = MetadataRequest(None, include_topic_authorized_operations=True)
     assert len(house.client_ask(ApiKey.METADATA, 12, request).topics) > 1_000
-    assert house.turns_taken - before >= 9 * 1_000 * DECISION_US // MAX_SLICE_WORK_US
+    assert house.callbacks_run - before >= 9 * 1_000 * DECISION_US // MAX_SLICE_WORK_US

@@ -1,4 +1,4 @@
-"""What a client listener answers: metadata, the metadata log as a topic, and requests that it passes on."""
+"""A client listener's answers: metadata, the metadata log as a topic, and requests that it forwards."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ from tests.client_node.clients import ClientHouse, consuming
 @pytest.fixture
 def house(tmp_path: Path) -> ClientHouse:
     """A leader with broker 1 and the topic t of two partitions."""
-    made = ClientHouse(tmp_path)
-    made.start()
-    made.unfenced(1)
-    made.create("t", partitions=2)
-    return made
+    leader = ClientHouse(tmp_path)
+    leader.start()
+    leader.unfenced(1)
+    leader.create("t", partitions=2)
+    return leader
 
 
 def metadata(house: ClientHouse, *names: str, version: int = 13) -> MetadataResponse:
@@ -118,8 +118,8 @@ def test_metadata_topic_is_marked_internal_only_in_listings_of_all_topics(house:
 
 
 def test_reader_of_only_the_metadata_log_gets_no_broker(house: ClientHouse) -> None:
-    asked = [MetadataRequestTopic(METADATA_TOPIC_ID, None)]
-    for topics in ([MetadataRequestTopic(bytes(16), METADATA_TOPIC)], asked):
+    by_id = [MetadataRequestTopic(METADATA_TOPIC_ID, None)]
+    for topics in ([MetadataRequestTopic(bytes(16), METADATA_TOPIC)], by_id):
         answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(topics))
         assert [(one.node_id, one.port) for one in answer.brokers] == [(100, 9092)]
         assert answer.controller_id == 100
@@ -132,8 +132,8 @@ def test_unknown_topics_are_refused_and_not_created(house: ClientHouse) -> None:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     ]
-    asked = MetadataRequest([MetadataRequestTopic(bytes(15) + b"\x09", None)])
-    (topic,) = house.client_ask(ApiKey.METADATA, 13, asked).topics
+    request = MetadataRequest([MetadataRequestTopic(bytes(15) + b"\x09", None)])
+    (topic,) = house.client_ask(ApiKey.METADATA, 13, request).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert "new" not in house.node.image.topic_names()
 
@@ -141,17 +141,17 @@ def test_unknown_topics_are_refused_and_not_created(house: ClientHouse) -> None:
 def test_metadata_of_many_topics_is_made_in_several_callbacks(house: ClientHouse) -> None:
     for first in range(0, 3000, 1000):
         house.create(*[f"many-{n}" for n in range(first, first + 1000)], partitions=2)
-    before = house.turns_taken
+    before = house.callbacks_run
     assert len(all_metadata(house).topics) == 3002
-    assert house.turns_taken - before >= 4
+    assert house.callbacks_run - before >= 4
 
 
 def test_metadata_of_a_topic_of_many_partitions_is_made_in_several_callbacks(house: ClientHouse) -> None:
     house.create("wide", partitions=9_000)
-    before = house.turns_taken
+    before = house.callbacks_run
     (topic,) = metadata(house, "wide").topics
     assert [one.partition_index for one in topic.partitions] == list(range(9_000))
-    assert house.turns_taken - before >= 8  # four to describe them, four to encode them
+    assert house.callbacks_run - before >= 8  # four callbacks describe them, four encode them
 
 
 def test_an_epoch_that_is_not_on_disk_is_not_visible_to_clients(
@@ -237,15 +237,15 @@ def refused_fetch(house: ClientHouse, topic_id: bytes, epoch: int, version: int)
 
 @pytest.mark.parametrize("version", [13, 15, 16, 18])
 def test_refused_fetch_names_the_leader_and_its_endpoint__kip951(house: ClientHouse, version: int) -> None:
-    def told(topic_id: bytes, epoch: int = -1) -> tuple[object, ...]:
+    def refusal(topic_id: bytes, epoch: int = -1) -> tuple[object, ...]:
         answer = refused_fetch(house, topic_id, epoch, version)
         leader, nodes = only(answer).current_leader, answer.node_endpoints
         where = [(one.node_id, one.host, one.port) for one in nodes]
         return only(answer).error_code, leader.leader_id, leader.leader_epoch, where
 
     of_t, epoch = house.node.image.topic_names()["t"], house.node.core.epoch
-    refused, fenced = told(of_t), told(METADATA_TOPIC_ID, 0)
-    unknown = told(METADATA_TOPIC_ID, 99)
+    refused, fenced = refusal(of_t), refusal(METADATA_TOPIC_ID, 0)
+    unknown = refusal(METADATA_TOPIC_ID, 99)
     assert unknown == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1, [])
     if version < 16:
         assert refused == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1, [])
@@ -258,7 +258,7 @@ def test_refused_fetch_names_the_leader_and_its_endpoint__kip951(house: ClientHo
 def test_observer_of_kafkas_controllers_names_itself_as_the_leader__kip951(
     house: ClientHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(NodeView, "leader_id", 3000)  # of a controller without a listener for clients
+    monkeypatch.setattr(NodeView, "leader_id", 3000)  # a controller without a listener for clients
     answer = refused_fetch(house, METADATA_TOPIC_ID, 0, 17)
     assert only(answer).current_leader.leader_id == 100
     assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(100, 9092)]
@@ -367,8 +367,8 @@ def test_a_partition_that_a_request_names_repeatedly_is_refused_once(house: Clie
 
 @pytest.mark.parametrize("version", range(10, 13))
 def test_metadata_request_with_neither_name_nor_id_is_refused(house: ClientHouse, version: int) -> None:
-    asked = MetadataRequest([MetadataRequestTopic(METADATA_TOPIC_ID if version < 12 else bytes(16), None)])
-    (topic,) = house.client_ask(ApiKey.METADATA, version, asked).topics
+    request = MetadataRequest([MetadataRequestTopic(METADATA_TOPIC_ID if version < 12 else bytes(16), None)])
+    (topic,) = house.client_ask(ApiKey.METADATA, version, request).topics
     assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, "")
     assert not house.closed
 
@@ -519,7 +519,7 @@ def ask_for_a_coordinator(house: ClientHouse) -> tuple[int, int]:
 
 
 def coordinator(house: ClientHouse, ask: int, node_id: int) -> None:
-    """Answer the Ask at a place among all, as a broker."""
+    """Answer the Ask at that place among all, as a broker."""
     found = FindCoordinatorResponse(coordinators=[Coordinator("g", node_id, "127.0.0.1", 9094)])
     house.client_step(Answered(house.asked[ask].request_id, found))
 
@@ -550,10 +550,10 @@ def test_slow_brokers_answer_counts_when_no_other_broker_has_one(house: ClientHo
 
 
 def test_late_answer_of_a_broker_is_ignored(house: ClientHouse) -> None:
-    gone = ask_for_a_coordinator(house)
+    disconnected = ask_for_a_coordinator(house)
     house.client_closed()
     coordinator(house, 0, 1)
-    assert gone not in house.answers
+    assert disconnected not in house.answers
     given_up = ask_for_a_coordinator(house)
     house.client_advance(house.clients.settings.request_timeout_ms)
     assert house.answer(given_up).coordinators[0].error_code == ErrorCode.REQUEST_TIMED_OUT

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (KIP-966): pages, their cursors, and what is refused, as a broker does it."""
+"""DescribeTopicPartitions (KIP-966): pages, cursors and refusals, as a broker has them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def authorizer() -> StandardAuthorizer:
 @pytest.fixture
 def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
     """A leader with broker 1 and the topics a, b and c of two partitions each."""
-    made = ClientHouse(tmp_path, authorizer)
-    made.start()
-    made.unfenced(1)
-    made.create("a", "b", "c", partitions=2)
-    return made
+    leader = ClientHouse(tmp_path, authorizer)
+    leader.start()
+    leader.unfenced(1)
+    leader.create("a", "b", "c", partitions=2)
+    return leader
 
 
 def ask(
@@ -52,7 +52,7 @@ def ask(
     return answer
 
 
-def told(answer: DescribeTopicPartitionsResponse) -> list[tuple[str | None, int, list[int]]]:
+def described(answer: DescribeTopicPartitionsResponse) -> list[tuple[str | None, int, list[int]]]:
     return [(one.name, one.error_code, [p.partition_index for p in one.partitions]) for one in answer.topics]
 
 
@@ -63,19 +63,19 @@ def next_cursor(answer: DescribeTopicPartitionsResponse) -> tuple[str, int] | No
 
 def test_cursor_must_be_at_a_topic_that_the_request_names(house: ClientHouse) -> None:
     refused = ErrorCode.INVALID_REQUEST
-    assert told(ask(house, "a", "c", cursor=("b", 0))) == [("a", refused, []), ("c", refused, [])]
-    assert told(ask(house, "a", "c", cursor=("c", -1))) == [("a", refused, []), ("c", refused, [])]
-    assert told(ask(house, "a", "c", cursor=("c", 1))) == [("c", 0, [1])]
-    assert told(ask(house, cursor=("bb", 1))) == [("c", 0, [0, 1])]
+    assert described(ask(house, "a", "c", cursor=("b", 0))) == [("a", refused, []), ("c", refused, [])]
+    assert described(ask(house, "a", "c", cursor=("c", -1))) == [("a", refused, []), ("c", refused, [])]
+    assert described(ask(house, "a", "c", cursor=("c", 1))) == [("c", 0, [1])]
+    assert described(ask(house, cursor=("bb", 1))) == [("c", 0, [0, 1])]
 
 
 def test_page_ends_within_a_topic_or_before_one(house: ClientHouse) -> None:
     within = ask(house, limit=3)
-    assert told(within) == [("a", 0, [0, 1]), ("b", 0, [0])] and next_cursor(within) == ("b", 1)
+    assert described(within) == [("a", 0, [0, 1]), ("b", 0, [0])] and next_cursor(within) == ("b", 1)
     before = ask(house, "c", "b", "a", "d", limit=6)
-    assert told(before) == [(name, 0, [0, 1]) for name in "abc"] and next_cursor(before) == ("d", 0)
+    assert described(before) == [(name, 0, [0, 1]) for name in "abc"] and next_cursor(before) == ("d", 0)
     last = ask(house, "c", "b", "a", "d", cursor=next_cursor(before))
-    assert told(last) == [("d", UNKNOWN, [])] and next_cursor(last) is None
+    assert described(last) == [("d", UNKNOWN, [])] and next_cursor(last) is None
 
 
 def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
@@ -83,9 +83,9 @@ def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
 ) -> None:
     grant(authorizer, allow(TOPIC, "b", AclOperation.DESCRIBE), allow(TOPIC, "x", AclOperation.DESCRIBE))
     answer = ask(house, "a", "b", "c", "x", limit=1)
-    assert told(answer) == [("b", 0, [0]), ("a", DENIED, []), ("c", DENIED, [])]
+    assert described(answer) == [("b", 0, [0]), ("a", DENIED, []), ("c", DENIED, [])]
     assert next_cursor(answer) == ("b", 1)
-    assert told(ask(house)) == [("b", 0, [0, 1])]
+    assert described(ask(house)) == [("b", 0, [0, 1])]
 
 
 def test_unknown_topics_have_authorized_operations_too__kip430(house: ClientHouse) -> None:
@@ -100,12 +100,12 @@ def test_very_many_topics_are_described_in_several_callbacks(
     monkeypatch.setattr(slices, "MAX_SLICE_WORK_US", 750)
     names = [f"n{number:02}" for number in range(50)]
     house.create(*names)
-    before = house.turns_taken
-    assert [name for name, _, _ in told(ask(house))] == ["a", "b", "c", *names]
-    assert house.turns_taken - before == 5 + 8  # nine decisions and a partition take 136 µs
+    before = house.callbacks_run
+    assert [name for name, _, _ in described(ask(house))] == ["a", "b", "c", *names]
+    assert house.callbacks_run - before == 5 + 8  # nine decisions and a partition take 136 µs
 
 
 def test_topic_that_is_requested_twice_is_answered_once(house: ClientHouse) -> None:
-    asked = [MetadataRequestTopic(name=name) for name in ("a", "b", "a", "nope", "nope")]
-    answer = house.client_ask(ApiKey.METADATA, 12, MetadataRequest(asked))
+    topics = [MetadataRequestTopic(name=name) for name in ("a", "b", "a", "nope", "nope")]
+    answer = house.client_ask(ApiKey.METADATA, 12, MetadataRequest(topics))
     assert [one.name for one in answer.topics] == ["a", "b", "nope"]

@@ -27,7 +27,7 @@ TOPICS = [
 
 
 def hostile_fetch(dice: Random, version: int, sessions: list[FetchSession], end_offset: int) -> FetchRequest:
-    """An invalid fetch; half of these wait long at the end of the log."""
+    """An invalid fetch; half of them wait long at the end of the log."""
     is_sane = dice.random() < 0.5
 
     def place() -> tuple[str, bytes, int]:
@@ -35,7 +35,7 @@ def hostile_fetch(dice: Random, version: int, sessions: list[FetchSession], end_
         index = 0 if is_sane else dice.choice((0, 0, 1, -1, dice.randrange(50)))
         return ("", one, index) if version >= 13 else (name, bytes(16), index)
 
-    def asked(index: int) -> FetchPartition:
+    def partition(index: int) -> FetchPartition:
         if is_sane:
             return FetchPartition(index, fetch_offset=end_offset, partition_max_bytes=1 << 20)
         epoch, offset, last_epoch, max_bytes = (dice.choice(INTEGERS) for _ in range(4))
@@ -49,7 +49,7 @@ def hostile_fetch(dice: Random, version: int, sessions: list[FetchSession], end_
         max_wait_ms=2**31 - 1 if is_sane else dice.choice(INTEGERS),
         min_bytes=1 << 20 if is_sane else dice.choice(INTEGERS),
         max_bytes=1 << 20 if is_sane else dice.choice(INTEGERS),
-        topics=[FetchTopic(name, one, [asked(index)]) for name, one, index in places],
+        topics=[FetchTopic(name, one, [partition(index)]) for name, one, index in places],
     )
     if version >= 7:
         request.session_id = dice.choice(INTEGERS)
@@ -76,7 +76,7 @@ def test_hostile_fetches_leave_no_more_behind_than_the_bounds_allow(
     node, dice = house.clients, Random(1)
     cache, fetches = node.fetches.sessions.cache, node.fetches
     cache.limits = LIMITS
-    kept = parked = 0
+    most_sessions = most_parked = 0
     for number in range(2_000):
         version = dice.choice(VERSIONS)
         request = hostile_fetch(dice, version, list(cache), house.view.high_watermark)
@@ -97,7 +97,7 @@ def test_hostile_fetches_leave_no_more_behind_than_the_bounds_allow(
         assert watched <= LIMITS.partitions + PARKED_SLOTS
         assert len(fetches) == sum(map(len, node._fetch_calls.values())) <= LIMITS.slots + PARKED_SLOTS
         assert not node.source._noted
-        kept, parked = max(kept, len(cache)), max(parked, len(fetches))
+        most_sessions, most_parked = max(most_sessions, len(cache)), max(most_parked, len(fetches))
         house.answers.clear()
-    assert kept == LIMITS.slots and parked > 10 and cache.evictions
+    assert most_sessions == LIMITS.slots and most_parked > 10 and cache.evictions
     assert not node.boundary.failures

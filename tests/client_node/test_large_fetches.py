@@ -1,4 +1,4 @@
-"""Fetches of very many partitions: the work is spread over event loop callbacks, and nothing is kept."""
+"""Fetches of very many partitions: work is spread over event loop callbacks, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ UNKNOWN = bytes(15) + b"x"
 
 
 class Counted(LogSource):
-    """The most partitions that were answered in one step."""
+    """Counts the most partitions that were answered in one step."""
 
     in_step = most = 0
 
-    def read(self, *asked: object) -> tuple[PartitionData, int]:  # type: ignore[override]
+    def read(self, *arguments: object) -> tuple[PartitionData, int]:  # type: ignore[override]
         self.in_step += 1
         self.most = max(self.most, self.in_step)
-        return super().read(*asked)  # type: ignore[arg-type]
+        return super().read(*arguments)  # type: ignore[arg-type]
 
 
 class Loop(ClientHouse):
@@ -70,7 +70,7 @@ def asking(*topics: FetchTopic, session_id: int = 0, epoch: int = 0, max_wait_ms
     )
 
 
-def told(answer: FetchResponse) -> list[tuple[str, bytes, int, int]]:
+def errors(answer: FetchResponse) -> list[tuple[str, bytes, int, int]]:
     return [
         (topic.topic, bytes(topic.topic_id), one.partition_index, one.error_code)
         for topic in answer.responses
@@ -93,15 +93,15 @@ def test_large_fetch_is_refused_in_several_callbacks_and_keeps_no_session(
         answer = house.fetch(asking(of_own, *unknown, epoch=epoch), version)
         code = ErrorCode.UNKNOWN_TOPIC_ID
         rest = [("", number.to_bytes(16), 0, code) for number in range(9, PARTITIONS)]
-        assert told(answer) == [("", own, one, error) for one, error in expected] + rest
+        assert errors(answer) == [("", own, one, error) for one, error in expected] + rest
     else:
         answer = house.fetch(
             asking(FetchTopic("t", partitions=[*map(at, range(PARTITIONS))]), epoch=epoch), version
         )
-        assert told(answer) == [("t", bytes(16), one, error) for one, error in expected]
+        assert errors(answer) == [("t", bytes(16), one, error) for one, error in expected]
     assert answer.session_id == 0 and not len(house.clients.fetches.sessions.cache)
     assert not house.clients.fetches.sessions.watchers._first
-    assert house.turns_taken > PARTITIONS // 200 and house.source.most <= 200
+    assert house.callbacks_run > PARTITIONS // 200 and house.source.most <= 200
 
 
 def test_large_fetch_has_the_high_watermark_of_the_log_and_no_records(house: Loop) -> None:
@@ -128,8 +128,8 @@ def test_large_fetch_closes_the_session_that_it_names_and_answers_its_parked_fet
 def test_session_that_would_become_large_is_closed(house: Loop, forgets: bool) -> None:
     full = FetchTopic(topic_id=UNKNOWN, partitions=[*map(at, range(MAX_PARTITIONS))])
     first = house.fetch(asking(full))
-    assert first.session_id and len(told(first)) == MAX_PARTITIONS
-    assert len(told(house.fetch(asking(session_id=first.session_id, epoch=1)))) == MAX_PARTITIONS
+    assert first.session_id and len(errors(first)) == MAX_PARTITIONS
+    assert len(errors(house.fetch(asking(session_id=first.session_id, epoch=1)))) == MAX_PARTITIONS
     more = asking(session_id=first.session_id, epoch=2)
     if forgets:
         more.forgotten_topics_data = [ForgottenTopic("", UNKNOWN, tuple(range(MAX_PARTITIONS + 1)))]

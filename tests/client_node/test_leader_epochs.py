@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (KIP-320): a replica that lags does not report a truncation to a consumer."""
+"""OffsetForLeaderEpoch (KIP-320): a lagging replica does not report a truncation to a consumer."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def house(tmp_path: Path) -> ClientHouse:
     former.start()
     former.unfenced(1)
     former.storage.close()
-    made = ClientHouse(tmp_path, disk=former.disk)
-    made.start()
-    assert made.view.high_watermark == made.view.log_end_offset
-    return made
+    restarted = ClientHouse(tmp_path, disk=former.disk)
+    restarted.start()
+    assert restarted.view.high_watermark == restarted.view.log_end_offset
+    return restarted
 
 
 def end_of(house: ClientHouse, epoch: int) -> EpochEndOffset:
@@ -78,7 +78,7 @@ def test_replica_that_lags_behind_an_election_reports_no_end(
     epoch = house.view.epoch
     monkeypatch.setattr(NodeView, "leader_id", OTHER)
     assert end_of(house, epoch + 1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
-    monkeypatch.setattr(NodeView, "epoch", epoch + 1)  # known by a vote; none of its records is here yet
+    monkeypatch.setattr(NodeView, "epoch", epoch + 1)  # known from a vote; none of its records is here yet
     assert end_of(house, epoch).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
 
 
