@@ -1,4 +1,4 @@
-"""Which requests share a kept answer, how many are kept, and how the boundary answers from them."""
+"""Requests that share a kept answer, the number of kept ones, and how the boundary answers from them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def call(place: Place | None, envelope: Call | None = None) -> Call:
     return Call(1, 0, LISTENER, "h", ApiKey.METADATA, 12, 7, "c", None, envelope=envelope, place=place)
 
 
-def kept(memo: AnswerMemo, *sizes: int) -> list[object]:
-    """The keys that remain after answers of these sizes under the keys 0, 1 and so on."""
+def kept_keys(memo: AnswerMemo, *sizes: int) -> list[object]:
+    """Keep answers of these sizes under the keys 0, 1 and so on; return the remaining keys."""
     for key, size_bytes in enumerate(sizes):
         memo.keep(call(Place(memo.answers, key)), [bytes(8), bytes(size_bytes - 8)])
     return list(memo.answers)
@@ -66,7 +66,7 @@ def test_requests_that_differ_only_in_client_and_correlation_id_share_a_key(clie
 
 
 @pytest.mark.parametrize(
-    ("sizes", "left"),
+    ("sizes", "remaining"),
     [
         ((100,), [0]),
         ((101,), []),
@@ -78,14 +78,14 @@ def test_requests_that_differ_only_in_client_and_correlation_id_share_a_key(clie
     ],
 )
 def test_kept_answers_are_bounded_by_bytes_and_number(
-    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], left: list[int]
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], remaining: list[int]
 ) -> None:
     monkeypatch.setattr(answer_memo, "MAX_BYTES", 100)
     monkeypatch.setattr(answer_memo, "MAX_ANSWERS", 4)
     memo = AnswerMemo([ApiKey.METADATA])
-    assert kept(memo, *sizes) == left
+    assert kept_keys(memo, *sizes) == remaining
     memo.forget()
-    assert kept(memo, *sizes) == left
+    assert kept_keys(memo, *sizes) == remaining
 
 
 def test_an_answer_in_pieces_is_kept_whole_without_its_correlation_id() -> None:
@@ -135,7 +135,7 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
         boundary.take_in(FramesReceived(connection_id, slot, views, LISTENER, "10.0.0.1", 5, principal))
         return outbox.take()  # type: ignore[return-value]
 
-    request = b"\0" + bytes(4) + b"\0"  # no tagged fields in the header, the broker id, none behind it
+    request = b"\0" + bytes(4) + b"\0"  # no tags in the header, the broker id, no tags in the body
     (first,) = send(1, 0, frame(b"one", request, 0, 7, key))
     again = send(
         9, 3, *[frame(name, request, 0, 8 + at, key) for at, name in enumerate((b"another", None, b"c"))]

@@ -1,4 +1,4 @@
-"""What ApiVersions lists for clients of each version, and the software that it refuses to serve."""
+"""The APIs that ApiVersions lists for clients of each version, and the client software that it refuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REGISTRY = Registry(ListenerKind.CONTROLLER, ROUTES)
 
 
 def answered(version: int, name: str = "java", software_version: str = "4.3.1") -> ApiVersionsResponse:
-    """The answer that goes to the boundary; `described` would be answered with epoch 5."""
+    """The answer to the boundary; `described` would be answered with epoch 5."""
     answers: list[ApiVersionsResponse] = []
     boundary: Any = SimpleNamespace(registry=REGISTRY, answer=lambda call, made: answers.append(made))
     request = ApiVersionsRequest(name, software_version)
@@ -64,9 +64,9 @@ def test_from_v3_on_invalid_software_names_are_refused__kip511(
 
 
 def test_an_unknown_version_is_answered_with_those_of_this_api__kip511() -> None:
-    made = answered(5)
-    assert made.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(one.api_key, one.min_version, one.max_version) for one in made.api_keys] == [(18, 0, 4)]
+    answer = answered(5)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(one.api_key, one.min_version, one.max_version) for one in answer.api_keys] == [(18, 0, 4)]
 
 
 def test_served_apis_are_listed_with_their_versions_and_produce_from_v0__kafka18659() -> None:
@@ -101,8 +101,8 @@ def test_unstable_levels_are_supported_if_they_are_enabled(unstable: bool) -> No
 
 def test_finalized_levels_are_listed_in_kafkas_order_without_zeros() -> None:
     levels = {"z": 1, "a": 2, "metadata.version": 30, "kraft.version": 1, "share.version": 0, "b": 0}
-    made = listed(3, levels)
-    assert made.finalized_features_epoch == 9
-    assert [(one.name, one.min_version_level, one.max_version_level) for one in made.finalized_features] == [
-        (name, levels[name], levels[name]) for name in ("kraft.version", "metadata.version", "a", "z")
-    ]
+    answer = listed(3, levels)
+    assert answer.finalized_features_epoch == 9
+    assert [
+        (one.name, one.min_version_level, one.max_version_level) for one in answer.finalized_features
+    ] == [(name, levels[name], levels[name]) for name in ("kraft.version", "metadata.version", "a", "z")]

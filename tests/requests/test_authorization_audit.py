@@ -18,8 +18,8 @@ from kraftd.wire.api import ApiKey
 class Judge:
     """Returns the question as its reason."""
 
-    def reason(self, *asked: Any) -> str:
-        return " ".join(map(str, asked))
+    def reason(self, *question: Any) -> str:
+        return " ".join(map(str, question))
 
 
 def note(audit: AuthorizationAudit, allowed: bool, key: int = ApiKey.CREATE_TOPICS) -> None:

@@ -1,4 +1,4 @@
-"""The boundary: every call is authorized, guarded and counted in any handler."""
+"""The boundary authorizes, guards and counts every call, in any handler."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Only:
 
     def __init__(self, allowed: Principal | None) -> None:
         self.allowed = allowed
-        self.asked: list[tuple[str, str, int, int, str]] = []
+        self.questions: list[tuple[str, str, int, int, str]] = []
 
     def allows(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
         if self.allowed is None:
             raise AuthorizerNotReady
-        self.asked.append((str(principal), host, operation, resource_type, name))
+        self.questions.append((str(principal), host, operation, resource_type, name))
         return principal == self.allowed
 
     def allows_on_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
@@ -130,10 +130,10 @@ def test_an_operation_on_the_cluster_is_authorized_before_its_handler_runs() -> 
     assert text_of(refused) == "Not authorized for the cluster."
     assert code_of(allowed) == ErrorCode.NONE
     assert len(door.calls) == 1
-    asked = (AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME)
-    assert authorizer.asked == [
-        ("User:ANONYMOUS", "10.0.0.1", *asked),
-        ("User:alice", "10.0.0.1", *asked),
+    questions = (AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER_NAME)
+    assert authorizer.questions == [
+        ("User:ANONYMOUS", "10.0.0.1", *questions),
+        ("User:alice", "10.0.0.1", *questions),
     ]
 
 
@@ -151,7 +151,7 @@ def test_a_handler_authorizes_the_resources_that_its_request_names() -> None:
     Door(handle, authorizer).send(ApiKey.CREATE_TOPICS, 7, request)
     assert seen == [False]
     topic = (AclResourceType.TOPIC, "orders")
-    assert authorizer.asked == [("User:ANONYMOUS", "10.0.0.1", AclOperation.CREATE, *topic)]
+    assert authorizer.questions == [("User:ANONYMOUS", "10.0.0.1", AclOperation.CREATE, *topic)]
 
 
 def test_before_acls_are_loaded_calls_are_refused_and_not_logged() -> None:
@@ -161,13 +161,13 @@ def test_before_acls_are_loaded_calls_are_refused_and_not_logged() -> None:
 
 def test_a_fault_in_a_handler_fails_only_its_call_and_is_logged() -> None:
     door = Door(fault)
-    said, answer = door.unregister()
+    line, answer = door.unregister()
     assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert isinstance(said, LogLine) and said.level == "error" and said.text == "a request failed"
-    error = said.fields["exc_info"]
+    assert isinstance(line, LogLine) and line.level == "error" and line.text == "a request failed"
+    error = line.fields["exc_info"]
     assert isinstance(error, ZeroDivisionError) and error.__traceback__ is not None
-    assert "UNREGISTER_BROKER" in said.fields["call"]
-    assert said.fields["error"] == "ZeroDivisionError('planted')"
+    assert "UNREGISTER_BROKER" in line.fields["call"]
+    assert line.fields["error"] == "ZeroDivisionError('planted')"
     assert door.boundary.failures == 1
     _, again = door.unregister()
     assert code_of(again) == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -179,8 +179,8 @@ def test_requests_behind_one_that_failed_are_handled() -> None:
         (fault if call.slot == 0 else well)(door, call)
 
     requests = [UnregisterBrokerRequest(1)] * 2
-    made = Door(handle).send(ApiKey.UNREGISTER_BROKER, 0, *requests)
-    answers = [(one.slot, code_of(one)) for one in made if isinstance(one, Answer)]
+    effects = Door(handle).send(ApiKey.UNREGISTER_BROKER, 0, *requests)
+    answers = [(one.slot, code_of(one)) for one in effects if isinstance(one, Answer)]
     assert answers == [(0, ErrorCode.UNKNOWN_SERVER_ERROR), (1, ErrorCode.NONE)]
 
 
@@ -197,9 +197,9 @@ def test_a_fault_after_the_answer_is_logged_and_not_answered_again() -> None:
         well(door, call)
         fault(door, call)
 
-    made = Door(handle).unregister()
-    assert [type(one) for one in made] == [Answer, LogLine]
-    assert code_of(made[0]) == ErrorCode.NONE
+    effects = Door(handle).unregister()
+    assert [type(one) for one in effects] == [Answer, LogLine]
+    assert code_of(effects[0]) == ErrorCode.NONE
 
 
 def test_a_fault_that_leaves_the_node_half_changed_ends_the_process() -> None:
@@ -254,11 +254,11 @@ def test_a_fault_in_reading_a_request_closes_its_connection(monkeypatch: pytest.
 
     door = Door(well)
     monkeypatch.setattr(boundary_module, "read_call", read)
-    said, closed = door.unregister()
-    error = said.fields["exc_info"]
+    line, closed = door.unregister()
+    error = line.fields["exc_info"]
     assert isinstance(error, ZeroDivisionError)
     fields = {"call": "20 bytes", "error": repr(error), "exc_info": error}
-    assert said == LogLine("error", "a request could not be read", fields)
+    assert line == LogLine("error", "a request could not be read", fields)
     assert closed == CloseConnection(1, "a request could not be read")
     assert door.boundary.failures == 1
 
@@ -311,8 +311,8 @@ def test_a_permission_is_checked_for_the_calls_principal_and_address(ask: str, a
     door.boundary.authorizations.allowances = allowances
     named = () if ask == "allows_on_any" else ("any",)
     assert getattr(door.boundary, ask)(call, AclOperation.READ, AclResourceType.GROUP, *named)
-    asked = (AclOperation.READ, AclResourceType.GROUP, "any")
-    assert authorizer.asked[-1] == ("User:alice", "10.0.0.1", *asked)
+    questions = (AclOperation.READ, AclResourceType.GROUP, "any")
+    assert authorizer.questions[-1] == ("User:alice", "10.0.0.1", *questions)
     lines = [one.event for one in door.outbox.take() if isinstance(one, AuditLine)]
     assert lines == (["authorization allowed"] if allowances and ask == "allows" else [])
 
@@ -360,8 +360,8 @@ def test_an_answer_that_cannot_be_encoded_is_logged_as_that() -> None:
     def handle(door: Door, call: Call) -> None:
         door.boundary.answer(call, UnregisterBrokerResponse(error_message="x" * 40_000))
 
-    said, _ = Door(handle).unregister()
-    assert (said.level, said.text) == ("error", "an answer could not be written")
+    line, _ = Door(handle).unregister()
+    assert (line.level, line.text) == ("error", "an answer could not be written")
 
 
 def test_answers_are_kept_only_where_everything_is_allowed() -> None:

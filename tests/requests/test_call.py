@@ -54,10 +54,10 @@ def opened(whole: bytes) -> EnvelopeResponse:
     return message
 
 
-def last(turns: Generator[None, None, Any]) -> Any:
+def last(slices: Generator[None, None, Any]) -> Any:
     while True:
         try:
-            next(turns)
+            next(slices)
         except StopIteration as end:
             return end.value
 
@@ -70,11 +70,11 @@ def test_an_answer_in_an_envelope_equals_the_plain_one_but_for_its_size__kip590(
     expected = b"".join(encode_response(key, version, INNER_ID, answer))
     framed = []
     for carried in (False, True):
-        made = call(key, version, carried=carried)
+        pending = call(key, version, carried=carried)
         if in_slices:
-            framed.append(b"".join(last(made.frame_in_slices(deepcopy(answer)))))
+            framed.append(b"".join(last(pending.frame_in_slices(deepcopy(answer)))))
         else:
-            framed.append(b"".join(made.frame(answer)))
+            framed.append(b"".join(pending.frame(answer)))
     assert framed[0] == expected
     message = opened(framed[1])
     assert (message.error_code, bytes(message.response_data or b"")) == (0, expected[4:])
@@ -94,10 +94,10 @@ def test_an_envelope_at_the_wrong_controller_is_refused_as_a_whole__kip590(
     key: ApiKey, code: ErrorCode, wrong: bool, carried: bool
 ) -> None:
     answer = DescribeQuorumResponse() if key == ApiKey.DESCRIBE_QUORUM else CreateTopicsResponse()
-    made = call(key, 0 if key == ApiKey.DESCRIBE_QUORUM else 7, carried=carried)
-    whole = b"".join(made.frame_with(answer, [ErrorCode.INVALID_REQUEST, code]))
+    pending = call(key, 0 if key == ApiKey.DESCRIBE_QUORUM else 7, carried=carried)
+    whole = b"".join(pending.frame_with(answer, [ErrorCode.INVALID_REQUEST, code]))
     if not carried:
-        assert whole == b"".join(made.frame(answer))
+        assert whole == b"".join(pending.frame(answer))
         return
     message = opened(whole)
     if wrong:
@@ -107,17 +107,17 @@ def test_an_envelope_at_the_wrong_controller_is_refused_as_a_whole__kip590(
 
 
 def test_read_records_are_filled_into_the_answer() -> None:
-    made = call(ApiKey.FETCH, 12, carried=False)
-    effect = AnswerRecords(made, fetched(b""), 3, 9, 1 << 20)
-    assert b"".join(effect.fill(memoryview(RECORDS))) == b"".join(made.frame(fetched(RECORDS)))
+    pending = call(ApiKey.FETCH, 12, carried=False)
+    effect = AnswerRecords(pending, fetched(b""), 3, 9, 1 << 20)
+    assert b"".join(effect.fill(memoryview(RECORDS))) == b"".join(pending.frame(fetched(RECORDS)))
 
 
 @pytest.mark.parametrize("carried", [False, True])
 def test_a_shared_answer_is_framed_like_a_separate_one(carried: bool) -> None:
-    made, memo = call(ApiKey.UNREGISTER_BROKER, 0, carried=carried), FrameMemo()
+    pending, memo = call(ApiKey.UNREGISTER_BROKER, 0, carried=carried), FrameMemo()
     for code in (42, 42, 0):
         answer = UnregisterBrokerResponse(0, code, "no")
-        assert b"".join(made.frame_repeated(answer, memo)) == b"".join(made.frame(answer))
+        assert b"".join(pending.frame_repeated(answer, memo)) == b"".join(pending.frame(answer))
 
 
 def test_a_call_shows_its_api_its_client_and_the_envelope_around_it() -> None:
@@ -145,6 +145,6 @@ def test_an_answer_that_many_get_is_encoded_once_for_each_version(monkeypatch: p
 
 
 def test_an_envelope_around_an_answer_in_slices_has_no_error__kip590() -> None:
-    made = call(ApiKey.UNREGISTER_BROKER, 0, carried=True)
-    whole = b"".join(last(made.frame_in_slices(UnregisterBrokerResponse(0, 42, "no"))))
+    pending = call(ApiKey.UNREGISTER_BROKER, 0, carried=True)
+    whole = b"".join(last(pending.frame_in_slices(UnregisterBrokerResponse(0, 42, "no"))))
     assert opened(whole).error_code == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""Frames become calls, also those that a listener does not serve in their version."""
+"""Frames become calls, even those in a version that a listener does not serve."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_api_versions_in_an_unknown_version_is_a_call__kip511() -> None:
     frame = header(ApiKey.API_VERSIONS, 99) + bytes(1)
     call = read_call({}, 1, 2, "CONTROLLER", "10.0.0.1", frame)
     assert call.message == ApiVersionsRequest()
-    told = (call.connection_id, call.slot, call.listener, call.host, call.key, call.version)
-    assert told == (1, 2, "CONTROLLER", "10.0.0.1", ApiKey.API_VERSIONS, 99)
+    fields = (call.connection_id, call.slot, call.listener, call.host, call.key, call.version)
+    assert fields == (1, 2, "CONTROLLER", "10.0.0.1", ApiKey.API_VERSIONS, 99)
     assert (call.correlation_id, call.client_id) == (7, "c")
 
 

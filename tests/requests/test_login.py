@@ -38,7 +38,7 @@ class Exchange:
 
 
 class Connection:
-    """A connection with its own correlation ids; time does not pass unless it is set."""
+    """A connection with its own correlation ids; time passes only when the test sets it."""
 
     def __init__(self, max_reauth_ms: int = 0) -> None:
         begin = {MECHANISM: Exchange, ANOTHER: Exchange}
@@ -71,7 +71,7 @@ class Connection:
         return self.authenticate(b"done")
 
     def answer(self, outcome: Outcome, key: int, version: int) -> Any:
-        """The message in an answer, which bears the last request's correlation id and its size."""
+        """The message in an answer, whose correlation id and size must be those of the last request."""
         assert isinstance(outcome, Reply | Fail | Fault)
         whole = b"".join(outcome.parts)
         assert int.from_bytes(whole[:4], "big") == len(whole) - 4
@@ -95,7 +95,7 @@ def test_a_login_is_answered_step_by_step_and_then_requests_are_served() -> None
     assert isinstance(connection.metadata(), PassOn)
     assert isinstance(connection.versions(), PassOn)
     connection.now_ms = 1 << 40
-    assert isinstance(connection.metadata(), PassOn)  # a session without a lifetime does not end
+    assert isinstance(connection.metadata(), PassOn)  # a session without a lifetime never ends
 
 
 def test_a_session_with_a_lifetime_ends_with_the_first_request_after_it__kip368() -> None:
@@ -121,7 +121,7 @@ def test_a_connection_logs_in_again_at_most_once_a_second__kip368() -> None:
     assert isinstance(connection.handshake(), PassOn)  # too early: the boundary answers it
     connection.now_ms += 1
     assert isinstance(connection.handshake(), Reply)
-    assert isinstance(connection.metadata(), End)  # no other request until that login is done
+    assert isinstance(connection.metadata(), End)  # no other request until that login is complete
     lasting = Connection()
     lasting.log_in()
     assert isinstance(lasting.handshake(), PassOn)

@@ -1,4 +1,4 @@
-"""Which refusals are logged, of which node, with which remedy, and how often."""
+"""Refusals that are logged: of which node, with which remedy, and how often."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ def test_refused_registrations_strangers_and_own_ids_are_noted(
 def test_each_refusal_of_a_registration_has_a_remedy_that_fits(code: ErrorCode, remedy: str) -> None:
     log = RefusalLog(outbox := Outbox())
     log.note(call(BROKER, BrokerRegistrationRequest(7)), (code,))
-    said, audited = outbox.take()
-    assert remedy in said.fields["remedy"] and audited.fields["remedy"] == said.fields["remedy"]
-    assert log.lines(0)[0].endswith(said.fields["remedy"])
+    line, audited = outbox.take()
+    assert remedy in line.fields["remedy"] and audited.fields["remedy"] == line.fields["remedy"]
+    assert log.lines(0)[0].endswith(line.fields["remedy"])
 
 
 @pytest.mark.parametrize(("leads", "directory", "noted"), [(0, b"d", 0), (1, b"d", 1), (0, b"e", 1)])
@@ -133,7 +133,7 @@ def test_before_the_own_id_is_known_no_fetch_counts_as_its_own(node_id: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("message", "why", "told", "remedy"),
+    ("message", "why", "reason", "remedy"),
     [
         (fetch(7), "Another cluster.", "Another cluster", "format that node with this cluster's id, or cor"),
         (
@@ -146,18 +146,18 @@ def test_before_the_own_id_is_known_no_fetch_counts_as_its_own(node_id: int) -> 
     ],
 )
 def test_a_refusal_is_logged_and_audited_with_its_remedy(
-    message: FetchRequest, why: str | None, told: str, remedy: str
+    message: FetchRequest, why: str | None, reason: str, remedy: str
 ) -> None:
     log = RefusalLog(outbox := Outbox())
     log.own_id = OWN_ID
     log.note(call(ApiKey.FETCH, message), (NO_CLUSTER,), why)
-    said, audited = outbox.take()
-    assert isinstance(said, LogLine) and isinstance(audited, AuditLine)
+    warning, audited = outbox.take()
+    assert isinstance(warning, LogLine) and isinstance(audited, AuditLine)
     node_id = message.replica_state.replica_id
-    assert said == LogLine("warning", "a node is refused", said.fields)
-    assert audited == AuditLine("node refused", -1, said.fields)
-    assert said.fields["remedy"].startswith(remedy) and said.fields["why"].rstrip(".") == told
-    others = {key: value for key, value in said.fields.items() if key not in ("remedy", "why")}
+    assert warning == LogLine("warning", "a node is refused", warning.fields)
+    assert audited == AuditLine("node refused", -1, warning.fields)
+    assert warning.fields["remedy"].startswith(remedy) and warning.fields["why"].rstrip(".") == reason
+    others = {key: value for key, value in warning.fields.items() if key not in ("remedy", "why")}
     assert others == {
         "api": "FETCH",
         "from_node": node_id,
@@ -169,7 +169,7 @@ def test_a_refusal_is_logged_and_audited_with_its_remedy(
     }
     (line,) = log.lines(0)
     assert line.startswith(
-        f"node {node_id} at 10.0.0.7 is refused: INCONSISTENT_CLUSTER_ID: {told}; {remedy}"
+        f"node {node_id} at 10.0.0.7 is refused: INCONSISTENT_CLUSTER_ID: {reason}; {remedy}"
     )
 
 

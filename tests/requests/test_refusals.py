@@ -60,8 +60,8 @@ def test_refused_metadata_names_each_requested_topic(version: int) -> None:
 
 
 def test_refused_listing_of_reassignments_names_the_requested_partitions() -> None:
-    asked = ListPartitionReassignmentsRequest(1, [ListPartitionReassignmentsTopics("a", (2, 0))])
-    answer: Any = refuse(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, asked, DENIED, "no")
+    request = ListPartitionReassignmentsRequest(1, [ListPartitionReassignmentsTopics("a", (2, 0))])
+    answer: Any = refuse(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, request, DENIED, "no")
     assert (answer.error_code, answer.error_message) == (DENIED, "no")
     assert [(one.name, [each.partition_index for each in one.partitions]) for one in answer.topics] == [
         ("a", [2, 0])

@@ -1,4 +1,4 @@
-"""Registries: one API key has another handler on another kind of listener."""
+"""Registries: an API key may have another handler on another kind of listener."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_boundary_authorizes_operations_on_the_cluster_alone() -> None:
         CLUSTER_NAME,
     )
     assert registry.routes[ApiKey.CREATE_TOPICS].door is None  # each topic is authorized
-    assert registry.routes[ApiKey.API_VERSIONS].door is None  # nothing needs to be
+    assert registry.routes[ApiKey.API_VERSIONS].door is None  # it needs no authorization
 
 
 def test_every_api_of_a_controller_is_one_of_kafkas_controller_apis() -> None:
@@ -96,7 +96,7 @@ def test_every_api_of_a_controller_is_one_of_kafkas_controller_apis() -> None:
         ApiKey.RENEW_DELEGATION_TOKEN,
         ApiKey.EXPIRE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
-        ApiKey.DESCRIBE_CLUSTER,  # its handler authorizes, behind a refusal that all callers get
+        ApiKey.DESCRIBE_CLUSTER,  # the handler authorizes, and refuses all callers alike
     }
     assert all((row[1] is None) == (row[2] is None) for row in ROWS)
 

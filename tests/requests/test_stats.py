@@ -19,9 +19,9 @@ from kraftd.wire.message import Message
 def call(
     key: int, version: int = 0, *, arrived_ns: int = 0, size_bytes: int = 100, envelope: Call | None = None
 ) -> Call:
-    made = Call(1, 0, "CONTROLLER", "127.0.0.1", key, version, 1, "c", None, envelope=envelope)
-    made.arrived_ns, made.size_bytes = arrived_ns, size_bytes
-    return made
+    pending = Call(1, 0, "CONTROLLER", "127.0.0.1", key, version, 1, "c", None, envelope=envelope)
+    pending.arrived_ns, pending.size_bytes = arrived_ns, size_bytes
+    return pending
 
 
 def test_errors_are_found_at_any_depth_of_a_response() -> None:
@@ -124,11 +124,11 @@ def test_errors_counted_in_several_callbacks_equal_those_counted_at_once(
     at_once, in_slices = RequestStats(), RequestStats()
     for _ in range(2):
         assert at_once.count_errors(7, response) == codes
-        turns = in_slices.count_errors_in_slices(7, response)
+        steps = in_slices.count_errors_in_slices(7, response)
         paused = 0
         try:
             while True:
-                next(turns)
+                next(steps)
                 paused += 1
         except StopIteration as end:
             assert end.value == codes

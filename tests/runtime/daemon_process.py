@@ -59,7 +59,7 @@ class Client:
 
 
 class DaemonProcess:
-    """`kraftd` in a directory of its own; formatted on the first start."""
+    """`kraftd` in a separate directory; formatted on the first start."""
 
     def __init__(self, home: Path, port: int | None = None, **settings: Any) -> None:
         self.home = home
@@ -88,14 +88,14 @@ class DaemonProcess:
         return subprocess.run(command, check=check, capture_output=True, text=True, timeout=WAIT_S)
 
     def start(self) -> DaemonProcess:
-        """Start it and wait until it leads and knows its metadata."""
+        """Start it and wait until it leads and has loaded its metadata."""
         self.begin()
         assert self.process is not None and self.process.stdout is not None
         if b"listening" not in self.process.stdout.readline():
             raise AssertionError(f"it ended with {self.process.wait()}:\n{self.log.read_text()}")
         client = self.client()
         deadline_s = time.monotonic() + WAIT_S
-        # Answered once the metadata is loaded; the controller's own registration follows a little later.
+        # answered once the metadata is loaded; the controller's own registration follows a little later
         while (
             client.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2)).controller_id < 0
         ):
@@ -124,7 +124,7 @@ class DaemonProcess:
         return Client(self.port)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Signal it and wait for its exit code."""
+        """Signal it, wait for its end, and return its exit code."""
         assert self.process is not None and self.process.stdout is not None
         if self.process.poll() is None:
             self.process.send_signal(number)

@@ -106,7 +106,7 @@ def test_a_stream_that_cannot_be_written_is_logged_once_until_it_can_be(tmp_path
     assert [error["to"] for error in log.errors] == [str(path)]
     before = os.read(reader, 1 << 20)
     stream.write(REFUSED, NOW_MS)
-    last = (before + os.read(reader, 1 << 16)).splitlines()[-1]  # behind a torn line it begins another
+    last = (before + os.read(reader, 1 << 16)).splitlines()[-1]  # after a torn line it begins another
     assert json.loads(last)["event"] == "node refused" and len(log.errors) == 1
     os.close(reader)
     for _ in range(2):
@@ -116,7 +116,7 @@ def test_a_stream_that_cannot_be_written_is_logged_once_until_it_can_be(tmp_path
 
 
 class FullDisk(io.BytesIO):
-    """Writes the first half of one line, and all later lines."""
+    """Writes the first half of one line, and then whole lines."""
 
     def write(self, data: Any) -> int:
         half = len(data) // 2 if not self.getvalue() else len(data)

@@ -44,7 +44,7 @@ def test_a_port_in_use_is_not_shared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "host", "port", "said"),
+    ("error", "host", "port", "hint"),
     [
         (socket.gaierror(-2, "unknown"), "nohost", 9093, "No address is known for nohost"),
         (OSError(errno.EADDRNOTAVAIL, ""), "10.9.8.7", 9093, "This machine has no address 10.9.8.7"),
@@ -57,8 +57,8 @@ def test_a_port_in_use_is_not_shared() -> None:
         (OSError(errno.EINVAL, ""), "10.0.0.1", 9093, "Correct the address in listeners"),
     ],
 )
-def test_each_cause_of_a_failed_bind_has_a_hint(error: OSError, host: str, port: int, said: str) -> None:
-    assert remedy(error, "listeners", host, port).startswith(said)
+def test_each_cause_of_a_failed_bind_has_a_hint(error: OSError, host: str, port: int, hint: str) -> None:
+    assert remedy(error, "listeners", host, port).startswith(hint)
 
 
 def test_a_daemon_without_a_host_serves_both_families(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_daemon_without_a_host_serves_both_families(tmp_path: Path) -> None:
     with started(config):
         assert reaches("::1", metrics) and reaches("127.0.0.1", metrics)
         assert run("quorum", "describe", "--bootstrap", f"[::1]:{port}").code == 0
-        # The limit of an IPv4 address holds for it although the socket is IPv6's.
+        # The limit of an IPv4 address applies although the socket is IPv6's.
         assert run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--timeout", "1").code == 5
 
 

@@ -70,7 +70,7 @@ def test_a_signal_at_any_moment_of_its_start_ends_it_with_0(
     daemon: DaemonProcess, number: signal.Signals
 ) -> None:
     moments: list[Callable[[], bool]] = [
-        lambda: daemon.catches(signal.SIGTERM),  # the last of the two that it takes care of
+        lambda: daemon.catches(signal.SIGTERM),  # the last of the two that it handles
         lambda: listens(daemon.port),
         lambda: "active controller" in daemon.log.read_text(),
     ]
@@ -150,7 +150,7 @@ def test_requests_in_flight_are_answered_before_it_ends(daemon: DaemonProcess) -
         pass
     stopper.join()
     assert ended == [0]
-    assert received == list(range(len(received)))  # a prefix, in order, none half answered
+    assert received == list(range(len(received)))  # a prefix, in order, without a partial answer
 
 
 def test_ten_thousand_hostile_frames_close_their_own_connection_with_one_line_each(
@@ -181,10 +181,10 @@ def hostile_frame(dice: random.Random) -> bytes:
     kind = dice.randrange(4)
     if kind == 0:
         body = dice.randbytes(dice.randrange(1, 200))
-    elif kind == 1:  # a good header, a bad body
+    elif kind == 1:  # a valid header, an invalid body
         key = dice.choice(list(ApiKey))
         body = struct.pack(">hhih", key, dice.randrange(20), 1, -1) + dice.randbytes(dice.randrange(60))
-    elif kind == 2:  # a size that cannot be
+    elif kind == 2:  # an impossible size
         return struct.pack(">i", dice.choice([0, -1, -(2**31), 2**31 - 1])) + dice.randbytes(20)
     else:
         body = struct.pack(
@@ -241,15 +241,13 @@ def test_an_unformatted_directory_is_refused_with_the_command_to_run(tmp_path: P
 def test_a_write_that_fails_ends_the_process_and_loses_nothing_acknowledged(daemon: DaemonProcess) -> None:
     daemon.stop()
     with daemon.properties.open("a") as properties:
-        properties.write("kraftd.log.level=warning\n")  # the limit is on every file, the log of lines too
+        properties.write("kraftd.log.level=warning\n")  # limits apply to the log of lines, too
     client = daemon.start().client()
     epoch = register(client)
     beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
     assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
     assert daemon.process is not None
-    resource.prlimit(
-        daemon.process.pid, resource.RLIMIT_FSIZE, (16_384, 16_384)
-    )  # the disk's end, as it were
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (16_384, 16_384))  # in place of a disk's end
     acknowledged = []
     with pytest.raises((ConnectionError, OSError)):
         for number in range(1_000):

@@ -25,7 +25,7 @@ SEGMENT = "data/__cluster_metadata-0/00000000000000000000.log"
 
 
 def fetch_from(first: BatchHeader, epoch: int) -> FetchRequest:
-    """Everything behind the first batch of the log."""
+    """Fetch everything behind the first batch of the log."""
     partition = FetchPartition(0, epoch, first.next_offset, first.leader_epoch)
     topic = FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])
     return FetchRequest(replica_state=ReplicaState(-1), max_bytes=1 << 20, topics=[topic])
@@ -38,12 +38,12 @@ def test_a_fetch_of_damaged_batches_closes_the_connection_and_is_logged(
     try:
         daemon.kraftd("snapshot", str(daemon.properties))
         assert daemon.stop() == 0
-        daemon.start()  # records before the snapshot are read from the file from now on
+        daemon.start()  # from now on, records before the snapshot are read from the file
         data = bytearray((tmp_path / SEGMENT).read_bytes())
         first = parse_header(data)
         client = daemon.client()
-        told = client.ask(ApiKey.FETCH, 17, fetch_from(first, 0)).responses[0].partitions[0]
-        epoch = told.current_leader.leader_epoch
+        partition = client.ask(ApiKey.FETCH, 17, fetch_from(first, 0)).responses[0].partitions[0]
+        epoch = partition.current_leader.leader_epoch
         answer = client.ask(ApiKey.FETCH, 17, fetch_from(first, epoch)).responses[0].partitions[0]
         assert not answer.error_code and answer.records
         data[first.size_bytes + 80] ^= 4
@@ -51,8 +51,8 @@ def test_a_fetch_of_damaged_batches_closes_the_connection_and_is_logged(
         with pytest.raises(ConnectionError):
             client.ask(ApiKey.FETCH, 17, fetch_from(first, epoch))
         assert daemon.client().api_versions().finalized_features_epoch >= 0
-        said = [line for line in daemon.lines() if "the log could not be read" in str(line)]
-        assert said and f"{SEGMENT}, byte {first.size_bytes}" in str(said[0])
+        lines = [line for line in daemon.lines() if "the log could not be read" in str(line)]
+        assert lines and f"{SEGMENT}, byte {first.size_bytes}" in str(lines[0])
     finally:
         daemon.stop(signal.SIGKILL)
 
@@ -79,8 +79,8 @@ def test_a_time_looked_up_in_damaged_batches_is_refused_and_the_process_lives(tm
         (answer,) = client.ask(ApiKey.LIST_OFFSETS, 7, request).topics[0].partitions
         assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert client.api_versions().error_code == 0
-        (said,) = [line for line in daemon.lines() if line["event"] == "a request failed"]
-        assert "CorruptStorage" in said["exception"] and "LIST_OFFSETS" in said["call"]
+        (logged,) = [line for line in daemon.lines() if line["event"] == "a request failed"]
+        assert "CorruptStorage" in logged["exception"] and "LIST_OFFSETS" in logged["call"]
         assert daemon.stop() == 0
     finally:
         daemon.stop(signal.SIGKILL)
@@ -95,9 +95,9 @@ def test_a_directory_whose_id_is_not_the_voters_is_reported(tmp_path: Path) -> N
         [own] = [line for line in lines if line.startswith("directory.id=")]
         path.write_text("\n".join(f"directory.id={OTHER_ID}" if line == own else line for line in lines))
         daemon.begin()
-        wait_until(lambda: any("does not vote" in line["event"] for line in daemon.lines()), "it says so")
-        [said] = [line for line in daemon.lines() if "does not vote" in line["event"]]
-        assert (said["directory_id"], f"directory.id={said['voter_directory_id']}") == (OTHER_ID, own)
+        wait_until(lambda: any("does not vote" in line["event"] for line in daemon.lines()), "it is logged")
+        [logged] = [line for line in daemon.lines() if "does not vote" in line["event"]]
+        assert (logged["directory_id"], f"directory.id={logged['voter_directory_id']}") == (OTHER_ID, own)
         assert daemon.stop() == 0
     finally:
         daemon.stop(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Randomness of the daemon: no uuid twice, and numbers below their bound."""
+"""Randomness of the daemon: no uuid occurs twice, and numbers stay below their bound."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_a_full_disk_blocks_writes_until_there_is_space(tmp_path: Path) -> None:
             "kraftd__metrics__listener": f"127.0.0.1:{metrics_port}",
         }
         daemon = DaemonProcess(small, None, **settings).format()
-        daemon.log = tmp_path / "kraftd.log"  # not there
+        daemon.log = tmp_path / "kraftd.log"  # outside of the full file system
         daemon.start()
         try:
             client = daemon.client()
@@ -46,7 +46,7 @@ def test_a_full_disk_blocks_writes_until_there_is_space(tmp_path: Path) -> None:
             assert create(other, "meanwhile") == ErrorCode.NOT_CONTROLLER
             assert other.api_versions().finalized_features_epoch >= 0
             filler.unlink()
-            wait_until(lambda: "the disk has room again" in daemon.log.read_text(), "it goes on")
+            wait_until(lambda: "the disk has room again" in daemon.log.read_text(), "it continues")
             assert create(other, "after") == ErrorCode.NONE
             assert ready(metrics_port)[0] == 200
             assert Scrape(metrics_port).value("kraftd_disk_full") == 0
@@ -75,7 +75,7 @@ def test_a_snapshot_that_finds_no_space_is_made_later(tmp_path: Path) -> None:
                 large.topics[0].num_partitions = 100
                 assert client.ask(ApiKey.CREATE_TOPICS, 7, large).topics[0].error_code == ErrorCode.NONE
             filler = fill(small)
-            with filler.open("r+b") as file:  # room for the log, not for 200 KiB
+            with filler.open("r+b") as file:  # space for the log, not for 200 KiB
                 file.truncate(filler.stat().st_size - (64 << 10))
             refused = daemon.kraftd("snapshot", str(daemon.properties), check=False)
             assert refused.returncode != 0
@@ -83,8 +83,8 @@ def test_a_snapshot_that_finds_no_space_is_made_later(tmp_path: Path) -> None:
             wait_until(lambda: not list(small.rglob("*.part")), "nothing is left of it")
             assert create(client, "meanwhile") == ErrorCode.NONE
             filler.unlink()
-            made = daemon.kraftd("snapshot", str(daemon.properties))
-            assert ".checkpoint" in made.stdout
+            done = daemon.kraftd("snapshot", str(daemon.properties))
+            assert ".checkpoint" in done.stdout
             assert daemon.stop() == 0
         finally:
             daemon.stop(signal.SIGKILL)

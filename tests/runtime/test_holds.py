@@ -1,4 +1,4 @@
-"""How long steps held the loop: counted, and logged if too long."""
+"""The time for which steps held the loop: counted, and logged if too long."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MS = 1_000_000
 
 class Lines:
     def __init__(self) -> None:
-        self.said: list[tuple[str, dict[str, Any]]] = []
+        self.logged: list[tuple[str, dict[str, Any]]] = []
 
     def debug(self, text: str, **fields: Any) -> None:
-        self.said.append((text, fields))
+        self.logged.append((text, fields))
 
 
 def test_every_step_is_in_one_count_whose_bound_is_inclusive() -> None:
@@ -35,10 +35,10 @@ def test_step_over_ten_milliseconds_is_logged_with_its_cause() -> None:
     holds = LoopHolds(lines)
     frames = [memoryview(b"\x00\x13rest"), memoryview(b"\x00\x01rest"), memoryview(b"\x00\x13")]
     holds.note(FramesReceived(1, 0, frames, "CONTROLLER", "127.0.0.1"), 10 * MS)
-    assert lines.said == []
+    assert lines.logged == []
     holds.note(FramesReceived(1, 0, frames, "CONTROLLER", "127.0.0.1"), 25 * MS)
     holds.note(DeadlineReached(), 12 * MS)
-    assert [(fields["by"], fields["took_ms"]) for _, fields in lines.said] == [
+    assert [(fields["by"], fields["took_ms"]) for _, fields in lines.logged] == [
         ("CREATE_TOPICS, FETCH", 25.0),
         ("DeadlineReached", 12.0),
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-# Of TLS, OAUTHBEARER, policies and authorizers from entry points, and fetched keys.
+# For TLS, OAUTHBEARER, policies and authorizers from entry points, and fetched keys.
 OF_SECURITY = {"cryptography", "jwt", "importlib.metadata", "urllib.request"}
-# Of listeners for ordinary clients, and of tables and colours on a terminal.
+# For listeners of ordinary clients, and for tables and colours on a terminal.
 OF_OTHERS = {"kraftd.client_node", "kraftd.client_node.node", "rich.console", "pygments"}
 LATE = OF_SECURITY | OF_OTHERS
 

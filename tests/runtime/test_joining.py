@@ -21,7 +21,7 @@ ANOTHER_CLUSTER = "aW4gYW5vdGhlciBjbHVzdA"
 
 
 class Joining(DaemonProcess):
-    """A controller that is to join a quorum at some address."""
+    """A controller that is about to join a quorum at that address."""
 
     def __init__(self, home: Path, servers: str, node_id: int = 101, **settings: Any) -> None:
         home.mkdir()
@@ -42,7 +42,7 @@ class Joining(DaemonProcess):
         return [line["why"] for line in self.lines() if line["event"] == NO_LEADER]
 
     def wait_for_reason(self, text: str) -> None:
-        wait_until(lambda: any(text in why for why in self.reasons()), f"says {text!r}", 20)
+        wait_until(lambda: any(text in why for why in self.reasons()), f"logs {text!r}", 20)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
 
 @pytest.fixture
 def joining(tmp_path: Path) -> Iterator[list[Joining]]:
-    """Every process that the test appends is ended."""
+    """Ends every process that the test appends."""
     started: list[Joining] = []
     yield started
     for one in started:
@@ -76,8 +76,8 @@ def test_a_controller_of_another_cluster_exits_with_a_remedy(
     assert one.process is not None
     assert one.process.wait(20) == 3
     (line,) = [line for line in one.lines() if line["event"].startswith("fatal")]
-    for told in (f"127.0.0.1:{leader.port}", "another cluster", ANOTHER_CLUSTER, "format this node"):
-        assert told in line["error"]
+    for part in (f"127.0.0.1:{leader.port}", "another cluster", ANOTHER_CLUSTER, "format this node"):
+        assert part in line["error"]
 
 
 def test_a_controller_with_the_leaders_id_exits_with_the_reason(
@@ -106,7 +106,7 @@ def test_a_brokers_listener_in_a_controllers_place_is_reported(
     joining.append(one)
     one.begin()
     one.wait_for_reason("a broker answers there")
-    described = leader.kraftd("quorum", "describe", "--bootstrap", clients)  # it passes the question on
+    described = leader.kraftd("quorum", "describe", "--bootstrap", clients)  # it forwards the request
     assert "LeaderId:               100" in described.stdout
 
 
@@ -120,13 +120,13 @@ def test_peers_that_do_not_answer_are_reported_with_the_reason(
     one.begin()
     one.wait_for_reason("nothing listens there")
     one.wait_for_reason("does not resolve")
-    status, told = ready(one.metrics_port)
+    status, readiness = ready(one.metrics_port)
     assert status == 503
-    assert any(f"127.0.0.1:{dead}: the connection is refused" in line for line in told["troubles"])
-    asked = ("--bootstrap", f"127.0.0.1:{one.port}", "--timeout", "0.5")
-    described = one.kraftd("quorum", "describe", *asked, check=False)
+    assert any(f"127.0.0.1:{dead}: the connection is refused" in line for line in readiness["troubles"])
+    options = ("--bootstrap", f"127.0.0.1:{one.port}", "--timeout", "0.5")
+    described = one.kraftd("quorum", "describe", *options, check=False)
     assert described.returncode == 1
-    assert all(line in described.stderr for line in told["troubles"])
+    assert all(line in described.stderr for line in readiness["troubles"])
     assert len(one.reasons()) == 2  # once a minute
 
 
@@ -159,8 +159,8 @@ def test_another_server_in_a_controllers_place_is_reported(
         one.begin()
         one.wait_for_reason(why)
         at = f"127.0.0.1:{server.getsockname()[1]}"
-        asked = one.kraftd("quorum", "describe", "--bootstrap", at, check=False)
-        assert (asked.returncode, command in asked.stderr) == (5, True)
+        described = one.kraftd("quorum", "describe", "--bootstrap", at, check=False)
+        assert (described.returncode, command in described.stderr) == (5, True)
         server.shutdown(socket.SHUT_RDWR)
 
 
@@ -174,8 +174,8 @@ def test_a_client_of_another_protocol_is_logged(
     with socket.create_connection(("127.0.0.1", leader.port), 10) as client:
         client.sendall(greeting)
         assert client.recv(1) == b""
-    told = [line for line in leader.lines() if line["event"] == "connection closed"]
-    assert f"speaks {protocol} on a plaintext connection" in told[-1]["reason"]
+    closings = [line for line in leader.lines() if line["event"] == "connection closed"]
+    assert f"speaks {protocol} on a plaintext connection" in closings[-1]["reason"]
 
 
 def test_an_advertised_address_of_another_node_is_reported(
@@ -186,8 +186,8 @@ def test_an_advertised_address_of_another_node_is_reported(
     one = Joining(tmp_path / "one", f"localhost:{leader.port}", **advertised).format_to_join()
     joining.append(one)
     one.begin()
-    told = "an advertised address does not lead to its node"
-    wait_until(lambda: any(line["event"] == told for line in one.lines()), "it says so", 20)
+    event = "an advertised address does not lead to its node"
+    wait_until(lambda: any(line["event"] == event for line in one.lines()), "it is logged", 20)
     (line,) = ready(one.metrics_port)[1]["addresses"]
     assert line.startswith(f"node 101 (this node) advertises {where}, and another node answers there; ")
-    assert told not in {line["event"] for line in leader.lines()}
+    assert event not in {line["event"] for line in leader.lines()}

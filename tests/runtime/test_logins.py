@@ -1,4 +1,4 @@
-"""A fault of this node in a login: its peer is answered, the traceback is logged, the node goes on."""
+"""A fault of this node in a login: its peer gets an answer, the log the traceback, and the node continues."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Lines:
 
 
 class Door:
-    """Real connections of one SASL listener, without sockets."""
+    """Connections of one SASL listener, without sockets."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.log = Lines()
@@ -129,10 +129,10 @@ def test_a_fault_outside_of_any_request_is_logged_and_the_loop_goes_on(
         assert b"listening" in daemon.process.stdout.readline()
         daemon.client().close()
         wait_until(lambda: any("exception" in line for line in daemon.lines()), "the fault is logged")
-        (said,) = [line for line in daemon.lines() if "exception" in line]
+        (error_line,) = [line for line in daemon.lines() if "exception" in line]
         assert (
-            said["event"] == "an unexpected error in the event loop"
-            and "ZeroDivisionError" in said["exception"]
+            error_line["event"] == "an unexpected error in the event loop"
+            and "ZeroDivisionError" in error_line["exception"]
         )
         assert daemon.client().api_versions().error_code == 0
         assert daemon.stop() == 0

@@ -75,8 +75,8 @@ def test_it_exposes_metrics_of_snapshots_made_and_loaded(tmp_path: Path) -> None
     try:
         client = daemon.client()
         register(client)
-        path, _, said = daemon.kraftd("snapshot", str(daemon.properties)).stdout.partition(" ")
-        size, end = int(said.strip("() bytes\n")), int(Path(path).name[:20])
+        path, _, printed_size = daemon.kraftd("snapshot", str(daemon.properties)).stdout.partition(" ")
+        size, end = int(printed_size.strip("() bytes\n")), int(Path(path).name[:20])
         assert size == Path(path).stat().st_size
         scrape = Scrape(daemon.metrics_port)
         assert scrape.value(f"{controller}SnapshotSizeBytes") == size
@@ -84,7 +84,7 @@ def test_it_exposes_metrics_of_snapshots_made_and_loaded(tmp_path: Path) -> None
         assert 0 <= scrape.value(f"{emitter}LatestSnapshotGeneratedAgeMs") < 60_000
         assert scrape.value(f"{controller}GenSnapshotLatencyMs_count") == 1
         assert scrape.value(f"{controller}SnapshotLag") == 0
-        register(client)  # again: records behind it
+        register(client)  # register again: records follow the snapshot
         scrape = Scrape(daemon.metrics_port)
         lag = scrape.value("kafka_server_raft_metrics_high_watermark") - end
         assert scrape.value(f"{controller}SnapshotLag") == lag > 0

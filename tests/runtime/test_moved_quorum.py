@@ -1,4 +1,4 @@
-"""A quorum whose addresses all changed at once finds itself by the bootstrap servers (KIP-1347)."""
+"""Voters whose addresses all changed at once find each other by bootstrap servers (KIP-1347)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIRECTORIES = {1: "H87xU_NlTZWpT2_jxtrGPA", 2: "V9C6TGroS8S8loXWvvEYiw", 3: "y7y
 
 
 class Voter(DaemonProcess):
-    """One of three voters; its file can get the new addresses of all of them."""
+    """One of three voters, which can get the new addresses of all of them in its file."""
 
     def __init__(self, home: Path, node_id: int) -> None:
         home.mkdir()
@@ -27,7 +27,7 @@ class Voter(DaemonProcess):
         self._template = self.properties.read_text().replace("node.id=100", f"node.id={node_id}")
 
     def place(self, ports: Sequence[int]) -> None:
-        """Listen on the port of this voter, with all of them as bootstrap servers."""
+        """Listen on this voter's port, with all voters as bootstrap servers."""
         text, servers = self._template, ",".join(f"127.0.0.1:{port}" for port in ports)
         text = text.replace(
             f"CONTROLLER://127.0.0.1:{self._first_port}", f"CONTROLLER://127.0.0.1:{ports[self.node_id - 1]}"
@@ -44,16 +44,16 @@ class Voter(DaemonProcess):
 
 @pytest.fixture
 def voters(tmp_path: Path) -> Iterator[list[Voter]]:
-    made = [Voter(tmp_path / f"{node_id}", node_id) for node_id in DIRECTORIES]
-    yield made
-    for voter in made:
+    started = [Voter(tmp_path / f"{node_id}", node_id) for node_id in DIRECTORIES]
+    yield started
+    for voter in started:
         if voter.process is not None:
             voter.stop(signal.SIGKILL)
 
 
 def described(port: int) -> dict[str, Any]:
-    said = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json", "--timeout", "5")
-    return dict(json.loads(said.out)) if said.code == 0 else {}
+    done = run("quorum", "describe", "--bootstrap", f"127.0.0.1:{port}", "--json", "--timeout", "5")
+    return dict(json.loads(done.out)) if done.code == 0 else {}
 
 
 def test_three_voters_that_all_moved_elect_a_leader_and_update_their_addresses(voters: list[Voter]) -> None:

@@ -10,7 +10,7 @@ from kraftd.runtime.paced_reads import CALLBACK_BYTES, PacedReads
 
 
 class Loop:
-    """Callbacks are run by hand. `read` are connection and number of each read, by callback."""
+    """Runs callbacks on request. `read` are connection and number of each read, by callback."""
 
     def __init__(self, read_bytes: int) -> None:
         self.read: list[list[tuple[int, int]]] = [[]]
@@ -43,7 +43,7 @@ def test_callback_reads_within_its_budget_round_robin_by_connection() -> None:
         loop.next_callback()
     assert loop.read == [[(1, 0), (1, 1)], [(1, 2), (2, 0)], [(1, 3)], []]
     loop.begin(3, 0)
-    assert loop.read[-1] == [(3, 0)]  # nothing waits: at once
+    assert loop.read[-1] == [(3, 0)]  # nothing else waits: it is read at once
 
 
 def test_small_reads_are_made_at_once() -> None:

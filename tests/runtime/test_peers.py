@@ -1,4 +1,4 @@
-"""The outcome of a node's own requests, as the consensus core is notified of it."""
+"""The notifications of the consensus core about the outcome of a node's own requests."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ class Wiring:
 
 
 def quorum_peers() -> tuple[QuorumPeers, Wiring, list[Any]]:
-    wiring, told = Wiring(), []
+    wiring, events = Wiring(), []
     log: Any = structlog.get_logger()
-    peers = QuorumPeers(1, wiring, Times(), told.append, told.append, log, PeerTroubles(1, "c"))  # type: ignore[arg-type]
-    return peers, wiring, told
+    peers = QuorumPeers(1, wiring, Times(), events.append, events.append, log, PeerTroubles(1, "c"))  # type: ignore[arg-type]
+    return peers, wiring, events
 
 
 def test_the_core_is_notified_of_a_refused_connection_before_its_request() -> None:
-    peers, wiring, told = quorum_peers()
+    peers, wiring, events = quorum_peers()
     peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
     wiring.links[Address(2, "127.0.0.1", 9094)].not_opened("refused")
-    assert told == [ConnectionLost(2), SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]
+    assert events == [ConnectionLost(2), SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]
 
 
 def test_the_end_of_a_connection_to_a_former_address_does_not_count_as_a_nodes_loss() -> None:
-    peers, wiring, told = quorum_peers()
+    peers, wiring, events = quorum_peers()
     peers.send(Send(5, Destination(2, "127.0.0.1", 9094), VoteRequest()))
     old = wiring.links[Address(2, "127.0.0.1", 9094)]
     old.connection_made(MemoryTransport())
     peers.send(Send(6, Destination(2, "127.0.0.1", 9999), VoteRequest()))
     old.connection_lost(None)
-    assert told == [SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]
+    assert events == [SendFailed(5, ErrorCode.BROKER_NOT_AVAILABLE)]

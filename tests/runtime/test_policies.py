@@ -1,4 +1,4 @@
-"""Policies are found by their entry points, made with the file's properties, and their faults are logged."""
+"""Policies are found by their entry points, get the file's properties, and their faults are logged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Log:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package with two entry points, on the path as an installed one is."""
+    """A package with two entry points, on the path like an installed one."""
     (tmp_path / "policies_of_a_test.py").write_text(CODE)
     info = tmp_path / "policies_of_a_test-1.dist-info"
     info.mkdir()

@@ -1,4 +1,4 @@
-"""A log that begins late and whose checkpoint is gone: the leader's snapshot, or a refusal that says why."""
+"""A log that begins late and has lost its checkpoint: the leader's snapshot, or a refusal with the reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PREFIX = "listener.name.controller."
 
 @pytest.fixture(scope="module")
 def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    """A daemon whose log begins behind offset 0 and that makes no snapshot any more."""
+    """A daemon whose log begins after offset 0 and that makes no more snapshots."""
     daemon = DaemonProcess(tmp_path_factory.mktemp("leader"), metadata__max__idle__interval__ms=0, **OFTEN)
     daemon.format().start()
     create(daemon.client(), range(60))
@@ -73,14 +73,14 @@ def test_a_controller_of_another_cluster_provides_no_snapshot(leader: DaemonProc
 def test_every_controller_that_provides_no_snapshot_is_named(leader: DaemonProcess, tmp_path: Path) -> None:
     (tmp_path / "young").mkdir()
     young = DaemonProcess(tmp_path / "young").format().start()
-    nobody = free_port()
+    unused_port = free_port()
     try:
-        servers = [("127.0.0.1", nobody), ("127.0.0.1", young.port)]
+        servers = [("127.0.0.1", unused_port), ("127.0.0.1", young.port)]
         with pytest.raises(
-            DirectoryProblem, match=rf":{nobody}: .*; .*:{young.port}: .*begins with offset 0"
+            DirectoryProblem, match=rf":{unused_port}: .*; .*:{young.port}: .*begins with offset 0"
         ):
             restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, patience_s=0)
-        # A node with a snapshot is found behind them.
+        # A node that has a snapshot is found after them.
         found = restore(
             RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, [*servers, ("127.0.0.1", leader.port)], 0
         )
@@ -147,7 +147,7 @@ def test_a_secured_leader_is_asked_by_the_quorums_tls_and_login(tmp_path: Path) 
 
 
 def acls_created(dial: Dial, port: int) -> bool:
-    """Return whether a few hundred ACLs are created, which make the leader's log begin late."""
+    """Return whether a few hundred ACLs were created; they make the leader's log begin late."""
     try:
         with dial("127.0.0.1", port) as client:
             answers = []

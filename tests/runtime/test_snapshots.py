@@ -49,7 +49,7 @@ OFTEN = {
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., DaemonProcess]]:
-    """Starts a daemon with settings; it is killed in the end."""
+    """Starts a daemon with settings, and kills it at the end."""
     started: list[DaemonProcess] = []
 
     def starter(**settings: Any) -> DaemonProcess:
@@ -90,7 +90,7 @@ def create(client: Client, names: range) -> None:
 
 
 def fetch(client: Client, offset: int, epoch: int) -> Any:
-    """The answer to a replica whose log ends there."""
+    """The answer to a replica whose log ends at that offset."""
     partition = FetchPartition(0, 1, offset, epoch, -1, 0)
     request = FetchRequest(
         cluster_id=CLUSTER_ID,
@@ -101,8 +101,8 @@ def fetch(client: Client, offset: int, epoch: int) -> Any:
 
 
 def piece(client: Client, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> Any:
-    asked = PartitionSnapshot(0, 1, SnapshotId(snapshot_id.offset, snapshot_id.epoch), position)
-    request = FetchSnapshotRequest(CLUSTER_ID, 7, max_bytes, [TopicSnapshot(METADATA_TOPIC, [asked])])
+    partition = PartitionSnapshot(0, 1, SnapshotId(snapshot_id.offset, snapshot_id.epoch), position)
+    request = FetchSnapshotRequest(CLUSTER_ID, 7, max_bytes, [TopicSnapshot(METADATA_TOPIC, [partition])])
     return client.ask(ApiKey.FETCH_SNAPSHOT, 1, request).topics[0].partitions[0]
 
 
@@ -113,10 +113,10 @@ def test_bytes_make_snapshots_due_and_retention_deletes_the_log(
     client = daemon.client()
     create(client, range(100))
     first = directory(daemon) / "00000000000000000000.log"
-    wait_until(lambda: not first.exists(), "the first segment goes")
+    wait_until(lambda: not first.exists(), "the first segment is deleted")
     assert snapshots(daemon)
-    told = fetch(client, 0, 0)
-    assert told.snapshot_id.end_offset > 0 and told.snapshot_id.epoch == 1
+    partition = fetch(client, 0, 0)
+    assert partition.snapshot_id.end_offset > 0 and partition.snapshot_id.epoch == 1
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
     again = daemon.start().client()
 
@@ -137,7 +137,7 @@ def test_retention_deletes_though_a_snapshot_is_always_due(start: Callable[..., 
         internal__metadata__delete__delay__millis=0,
     )
     first = directory(daemon) / "00000000000000000000.log"
-    wait_until(lambda: not first.exists(), "the first segment goes")
+    wait_until(lambda: not first.exists(), "the first segment is deleted")
 
 
 def test_a_snapshot_is_read_in_unaligned_pieces(start: Callable[..., DaemonProcess]) -> None:
@@ -166,14 +166,14 @@ def test_a_snapshot_that_is_being_read_is_not_deleted(start: Callable[..., Daemo
     client = daemon.client()
     create(client, range(40))
     wait_until(lambda: snapshots(daemon), "a first snapshot")
-    held = snapshots(daemon)[0]
+    snapshot = snapshots(daemon)[0]
     # The file has its name a moment before the daemon is notified.
-    wait_until(lambda: piece(client, held, 0, 10).error_code == ErrorCode.NONE, "it is served")
+    wait_until(lambda: piece(client, snapshot, 0, 10).error_code == ErrorCode.NONE, "it is served")
     for round_ in range(1, 4):
         newest = snapshots(daemon)[-1]
         create(client, range(40 * round_, 40 * round_ + 40))
         wait_for_another(daemon, newest)
-    assert piece(client, held, 10, 10).error_code == ErrorCode.NONE
+    assert piece(client, snapshot, 10, 10).error_code == ErrorCode.NONE
 
 
 def test_time_makes_a_snapshot_due(start: Callable[..., DaemonProcess]) -> None:
@@ -191,7 +191,7 @@ def test_retention_by_age_never_deletes_the_last_snapshot(start: Callable[..., D
         internal__metadata__delete__delay__millis=0,
     )
     first = directory(daemon) / "00000000000000000000.log"
-    wait_until(lambda: not first.exists(), "the first segment goes")
+    wait_until(lambda: not first.exists(), "the first segment is deleted")
     assert daemon.stop() == 0
     oldest, *_ = snapshots(daemon)
     begins = min(int(path.name[:20]) for path in directory(daemon).glob("*.log"))
@@ -251,14 +251,14 @@ def test_requests_that_come_together_are_all_answered(start: Callable[..., Daemo
 
 def test_a_snapshot_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__max__idle__interval__ms=0)
-    said = daemon.kraftd("snapshot", str(daemon.properties)).stdout
+    output = daemon.kraftd("snapshot", str(daemon.properties)).stdout
     [newest] = snapshots(daemon)
     path = directory(daemon) / checkpoint_name(newest)
-    assert said == f"{path} ({path.stat().st_size} bytes)\n"
+    assert output == f"{path} ({path.stat().st_size} bytes)\n"
     again = daemon.kraftd("snapshot", str(daemon.properties)).stdout
-    assert again == said, "nothing was committed since"
+    assert again == output, "nothing was committed since"
     assert daemon.stop() == 0
-    assert all(line["node"] == 100 for line in daemon.lines()), "whichever thread brought it about"
+    assert all(line["node"] == 100 for line in daemon.lines()), "whichever thread logged them"
     refused = daemon.kraftd("snapshot", str(daemon.properties), check=False)
     assert refused.returncode == 5
     assert "no controller runs" in refused.stderr
@@ -267,10 +267,10 @@ def test_a_snapshot_is_made_on_demand(start: Callable[..., DaemonProcess]) -> No
 def test_a_request_that_cannot_be_answered_is_logged(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__max__idle__interval__ms=0)
     directory = daemon.home / "data"
-    (directory / "snapshot.answer.mine.tmp").mkdir()  # in the way of it
+    (directory / "snapshot.answer.mine.tmp").mkdir()  # a directory in place of the answer's file
     (directory / "snapshot.request.mine").touch()
-    wait_until(lambda: any("cannot be answered" in line["event"] for line in daemon.lines()), "it is told of")
-    assert snapshots(daemon), "made it was"
+    wait_until(lambda: any("cannot be answered" in line["event"] for line in daemon.lines()), "it is logged")
+    assert snapshots(daemon), "it was made"
     assert daemon.stop() == 0
     assert "Traceback" not in daemon.log.read_text()
 
@@ -290,22 +290,22 @@ def test_the_writer_ends_with_the_daemon() -> None:
 
 
 def hanging_writer(daemon: DaemonProcess) -> tuple[int, CheckpointOrder]:
-    """The process that makes a snapshot for a daemon, stopped as soon as it exists, and its order."""
+    """The process that writes a snapshot for a daemon, stopped at once, and its order."""
     assert daemon.process is not None
     found: list[tuple[int, CheckpointOrder]] = []
 
-    def look() -> bool:
+    def has_writer() -> bool:
         for path in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):  # type: ignore[union-attr]
             for pid in map(int, path.read_text().split()):
                 os.kill(pid, signal.SIGSTOP)
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
                 if "kraftd.runtime.snapshot_writer" in words:
                     found.append((pid, msgspec.json.decode(words[-2], type=CheckpointOrder)))
-                else:  # it has not yet executed its program
+                else:  # it has not executed its program yet
                     os.kill(pid, signal.SIGCONT)
         return bool(found)
 
-    wait_until(look, "a writer")
+    wait_until(has_writer, "a writer")
     return found[0]
 
 
@@ -319,10 +319,10 @@ def test_a_writer_that_hangs_is_killed_and_its_file_deleted(start: Callable[...,
     pid, order = hanging_writer(daemon)
     part = Path(order.directory) / part_name(order.snapshot_id, download=False)
     part.write_bytes(b"half")
-    _, said = asking.communicate(timeout=WAIT_S)
-    assert asking.returncode != 0 and "not finished after 3000 ms" in said
+    _, stderr = asking.communicate(timeout=WAIT_S)
+    assert asking.returncode != 0 and "not finished after 3000 ms" in stderr
     assert not Path(f"/proc/{pid}").exists()
-    wait_until(lambda: not part.exists(), "its file goes")
+    wait_until(lambda: not part.exists(), "its file is deleted")
     assert any(
         line["event"] == "the process that makes a snapshot hangs: it is killed" for line in daemon.lines()
     )
@@ -344,10 +344,10 @@ def test_only_one_snapshot_is_made_at_a_time(start: Callable[..., DaemonProcess]
 def test_leftovers_of_a_killed_writer_are_removed(start: Callable[..., DaemonProcess]) -> None:
     daemon = start()
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
-    left = directory(daemon) / "00000000000000000005-0000000001-made.checkpoint.part"
-    left.write_bytes(b"half")
+    leftover = directory(daemon) / "00000000000000000005-0000000001-made.checkpoint.part"
+    leftover.write_bytes(b"half")
     daemon.start()
-    assert not left.exists()
+    assert not leftover.exists()
     assert daemon.stop() == 0
 
 
@@ -402,15 +402,15 @@ def test_the_scrub_finds_damage_and_sets_a_damaged_checkpoint_aside(
 def test_the_writer_syncs_file_and_directory_around_the_rename(
     start: Callable[..., DaemonProcess], tmp_path: Path
 ) -> None:
-    """These calls make the real disk keep the guarantees of the disk in memory."""
+    """These calls give the real disk the guarantees of the disk in memory."""
     daemon = start(metadata__max__idle__interval__ms=0)
     create(daemon.client(), range(10))
     daemon.kraftd("snapshot", str(daemon.properties))
-    [made] = snapshots(daemon)
+    [newest] = snapshots(daemon)
     assert daemon.stop() == 0
-    path = directory(daemon) / checkpoint_name(made)
+    path = directory(daemon) / checkpoint_name(newest)
     path.unlink()
-    order = CheckpointOrder(directory=str(directory(daemon)), end_offset=made.offset, epoch=made.epoch)
+    order = CheckpointOrder(directory=str(directory(daemon)), end_offset=newest.offset, epoch=newest.epoch)
     trace = tmp_path / "trace.txt"
     calls = "pwrite64,write,fsync,fdatasync,rename,renameat,renameat2"
     writer = [sys.executable, "-m", "kraftd.runtime.snapshot_writer", msgspec.json.encode(order).decode()]
@@ -422,7 +422,7 @@ def test_the_writer_syncs_file_and_directory_around_the_rename(
         assert child.stdout is not None and child.stdin is not None
         assert b'"outcome":"made"' in child.stdout.read()
         child.stdin.close()
-    part = str(path.with_name(part_name(made, download=False)))
+    part = str(path.with_name(part_name(newest, download=False)))
     done = []
     for line in trace.read_text().splitlines():
         call = line.split(None, 1)[1].partition("(")[0]

@@ -44,7 +44,7 @@ def test_one_of_two_voters_stops_although_the_other_is_down(tmp_path: Path) -> N
         first.kill()
         first.communicate(timeout=30)
         second.send_signal(signal.SIGTERM)
-        second.communicate(timeout=60)  # far below what the shutdown timeout allows
+        second.communicate(timeout=60)  # far less than the shutdown timeout allows
         assert second.returncode == 0
     finally:
         for process in processes:

@@ -1,7 +1,7 @@
-"""Every invalid request is answered, keeps the leader, causes no fault, and changes nothing in part.
+"""Every invalid request gets an answer, leaves the leader, causes no fault, and changes nothing in part.
 
-A real daemon is asked every API of its listener in every version, with bodies drawn from the field tables.
-KRAFTD_WILD_SEED and KRAFTD_WILD_ROUNDS draw others, and more of them.
+A real daemon gets requests of every API of its listener in every version, with bodies drawn from the field
+tables. KRAFTD_WILD_SEED and KRAFTD_WILD_ROUNDS draw others, and more of them.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from tests.runtime.wild_requests import WildRequests
 SEED = int(os.environ.get("KRAFTD_WILD_SEED", "1"))
 ROUNDS = int(os.environ.get("KRAFTD_WILD_ROUNDS", "4"))
 BROKERS = (1, 2, 3)
-# Has an error of the whole request; the codes of partitions are raft's answers.
+# The field for an error of the whole request; the codes of partitions are raft's answers.
 _WHOLE = "error_code"
 _DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
-    """A daemon without records of its own, with brokers and topics."""
+    """A daemon that writes no records by itself, with brokers and topics."""
     quiet: dict[str, Any] = {
         "metadata__max__idle__interval__ms": 0,
         "broker__session__timeout__ms": 3_600_000,
         "auto__leader__rebalance__enable": "false",
     }
-    made = DaemonProcess(tmp_path, **quiet).format().start()
-    yield made
-    made.stop()
+    running = DaemonProcess(tmp_path, **quiet).format().start()
+    yield running
+    running.stop()
 
 
 def furnish(client: Client) -> tuple[bytes, ...]:
-    """Register brokers and create topics; the ids of the topics."""
+    """Register brokers and create topics; return the topics' ids."""
     features = [Feature(name, *span) for name, span in supported_features().items()]
     for broker_id in BROKERS:
         registration = BrokerRegistrationRequest(
@@ -102,20 +102,20 @@ def codes(answer: Any) -> Iterator[int]:
 
 
 def of_others(request: Any) -> Message:
-    """The request about another controller, because the asked one corrects its own registration."""
+    """Change the request to concern another controller: a controller corrects its own registration."""
     match request:
         case ControllerRegistrationRequest(controller_id=100):
             request.controller_id = 101
         case UpdateRaftVoterRequest(voter_id=100):
             request.voter_id = 101
-    made: Message = request
-    return made
+    changed: Message = request
+    return changed
 
 
 def ask_in_envelope(
     client: Client, key: ApiKey, version: int, request: Message, before: tuple[int, int, int]
 ) -> tuple[int, int, int]:
-    """Ask the same as a broker that forwards it; the leadership afterwards."""
+    """Send the same as a broker that forwards it; return the leadership afterwards."""
     principal = b"\0\0" + encode_bytes(DefaultPrincipalData("User", "alice", False), 0)
     frame = b"".join(encode_request(key, version, 7, "client", request))[4:]
     outer = client.ask(ApiKey.ENVELOPE, 0, EnvelopeRequest(frame, principal, bytes([127, 0, 0, 1])))
@@ -142,16 +142,16 @@ def test_wild_requests_are_answered_and_refused_ones_change_nothing(daemon: Daem
             first, last = valid_versions(key)
             for version in range(first, last + 1):
                 request = of_others(wild.request(key, version))
-                asked = f"seed {SEED}: {key.name} v{version} {request!r}"
+                sent = f"seed {SEED}: {key.name} v{version} {request!r}"
                 try:
                     answer = client.ask(key, version, request)
                 except ConnectionError:
-                    raise AssertionError(f"{asked} cost its connection") from None
+                    raise AssertionError(f"{sent} cost its connection") from None
                 after = leadership(client)
-                assert after[:2] == before[:2], f"{asked} moved the leadership to {after}: {answer!r}"
+                assert after[:2] == before[:2], f"{sent} moved the leadership to {after}: {answer!r}"
                 found = list(codes(answer))
                 if getattr(answer, _WHOLE, 0) or (found and all(found)):
-                    assert after == before, f"{asked} was refused and wrote: {answer!r}"
+                    assert after == before, f"{sent} was refused and wrote: {answer!r}"
                     refused += 1
                 changed += after != before
                 before = ask_in_envelope(client, key, version, request, after)

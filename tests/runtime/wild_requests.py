@@ -1,4 +1,4 @@
-"""Random bodies of any request, by the field tables: each field is valid, invalid or absurd."""
+"""Random bodies of any request, from the field tables: each field is valid, invalid or absurd."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _BYTES = (b"", b"\0", b"salt", bytes(16), bytes(64), b"\xff" * 40)
 
 
 class WildRequests:
-    """Makes them. `texts` and `ids` are of what there is, so that some requests get somewhere.
+    """Makes random requests. `texts` and `ids` name existing objects, so that some requests get further.
 
-    `most_epoch` is the highest epoch that a request names: a higher one may be believed in, and should be.
+    `most_epoch` is the highest epoch in a request: a controller accepts a higher one, and must.
     """
 
     def __init__(self, seed: int, texts: tuple[str, ...], ids: tuple[bytes, ...], most_epoch: int) -> None:
@@ -32,17 +32,17 @@ class WildRequests:
         return f"<WildRequests up to epoch {self.most_epoch}>"
 
     def request(self, key: int, version: int) -> Message:
-        """A request that the version can carry."""
+        """A request that can be encoded in that version."""
         cls = request_class(key)
         table = table_of(cls)
         return self._struct(cls, table, table.root, version)
 
     def _struct(self, cls: type[Message], table: MessageTable, struct: StructTable, version: int) -> Message:
-        made = class_of(cls, struct.name)()
+        message = class_of(cls, struct.name)()
         for row in struct.fields:
             if within(version, row.versions) and self.random.random() > 0.05:
-                setattr(made, row.attribute, self._value(cls, table, row, version))
-        return made
+                setattr(message, row.attribute, self._value(cls, table, row, version))
+        return message
 
     def _value(self, cls: type[Message], table: MessageTable, row: FieldRow, version: int) -> Any:
         random = self.random
