@@ -1,4 +1,4 @@
-"""The plots of the benchmarks show every figure, and only figures measured anew change."""
+"""The plots of the benchmarks show every figure, and a run changes only the figures that it measures."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_explanatory_and_one_sided_figures_have_no_bar(tmp_path: Path) -> None:
 def test_a_run_replaces_its_older_figures_and_keeps_the_others(tmp_path: Path) -> None:
     remember(REPORT, tmp_path)
     newer = {"kraftd": {"scale_partitions_per_s": 70.0}, "apache": {"scale_partitions_per_s": 61.0}}
-    kept = remember(newer, tmp_path)
-    assert kept["kraftd"] == {**REPORT["kraftd"], "scale_partitions_per_s": 70.0}
-    assert json.loads((tmp_path / "figures.json").read_text()) == kept
+    figures = remember(newer, tmp_path)
+    assert figures["kraftd"] == {**REPORT["kraftd"], "scale_partitions_per_s": 70.0}
+    assert json.loads((tmp_path / "figures.json").read_text()) == figures
 
 
 def test_less_time_and_more_work_are_better() -> None:

@@ -1,4 +1,4 @@
-"""A client's file with a byte order mark is not taken for one without security."""
+"""A client's file with a byte order mark is not mistaken for one without security."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's metadata never goes back, whatever stale, reordered or partial answers several brokers give."""
+"""A client's metadata never goes back, even if brokers give stale, reordered or partial answers."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def answer(topic_id: bytes, epochs: dict[int, int], name: str = "orders") -> Met
 def test_a_lower_leader_epoch_is_refused_and_the_leader_stays() -> None:
     cache = MetadataCache()
     cache.take(answer(OLD, {0: 5, 1: 3}), 1)
-    taken = cache.take(answer(OLD, {0: 4, 1: 9}), 2)
-    assert taken.accepted == ()
-    assert taken.refused[0].why == "partition 0 has leader epoch 4, 5 was told before"
+    result = cache.take(answer(OLD, {0: 4, 1: 9}), 2)
+    assert result.accepted == ()
+    assert result.refused[0].why == "partition 0 has leader epoch 4, 5 was told before"
     assert (cache.leader("orders", 0), cache.leader("orders", 1)) == (Leader(3, 5), Leader(1, 3))
 
 
@@ -78,8 +78,8 @@ def test_two_brokers_that_agree_on_a_former_id_are_believed() -> None:
 def test_a_deleted_topic_does_not_come_back_with_lower_epochs() -> None:
     cache = MetadataCache()
     cache.take(answer(OLD, {0: 5}), 1)
-    gone = MetadataResponse(topics=[MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "orders")])
-    cache.take(gone, 2)
+    deleted = MetadataResponse(topics=[MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "orders")])
+    cache.take(deleted, 2)
     assert cache.leader("orders", 0) is None
     assert cache.take(answer(OLD, {0: 4}), 1).refused
     assert cache.take(answer(OLD, {0: 5}), 1).accepted
@@ -104,7 +104,7 @@ class Brokers(RuleBasedStateMachine):
     """Metadata that changes, brokers that learn it late, and answers that arrive in any order.
 
     The cache's leader epochs never decrease, and every value in it was once true. Once all brokers agree and
-    are asked, the cache agrees with them.
+    have answered, the cache agrees with them.
     """
 
     def __init__(self) -> None:
@@ -124,8 +124,8 @@ class Brokers(RuleBasedStateMachine):
     def _answer(self, version: int, without: int | None = None) -> MetadataResponse:
         merged = MetadataResponse()
         for name, (topic_id, epochs) in self.history[version].items():
-            told = {index: epoch for index, epoch in epochs.items() if index != without}
-            one = answer(topic_id, told, name)
+            known = {index: epoch for index, epoch in epochs.items() if index != without}
+            one = answer(topic_id, known, name)
             merged.brokers = one.brokers
             merged.topics += one.topics
         return merged

@@ -1,4 +1,4 @@
-"""A position reads on only by metadata that is as new as itself, and a truncation is never skipped."""
+"""A position advances only by metadata as new as itself, and never skips a truncation."""
 
 from __future__ import annotations
 
@@ -83,15 +83,15 @@ def test_a_position_does_not_go_back() -> None:
 def test_reading_continues_only_if_the_log_still_has_the_records_read(
     history: list[tuple[int, int]], cut: int, stale: list[int]
 ) -> None:
-    """A log of epochs is read to a point; a later leader has it up to a cut, then records of a new epoch."""
+    """A log is read up to a point; a later leader has it up to a cut, then records of a new epoch."""
     ends, end = [], 0
     for epoch, (_, count) in enumerate(history):
         end += count
         ends.append((epoch, end))
     cut = min(cut, end)
-    kept = [(epoch, min(stop, cut)) for epoch, stop in ends if stop - history[epoch][1] < cut]
+    ends_kept = [(epoch, min(stop, cut)) for epoch, stop in ends if stop - history[epoch][1] < cut]
     new_epoch = len(history)
-    log = [*kept, (new_epoch, cut + 5)]
+    log = [*ends_kept, (new_epoch, cut + 5)]
     for epoch, stop in ends:
         position = at(stop, epoch)
         for one in stale:
@@ -100,9 +100,9 @@ def test_reading_continues_only_if_the_log_still_has_the_records_read(
         leader = Leader(2, new_epoch)
         assert position.metadata_changed(leader) is State.VALIDATING
         known = [entry for entry in log if entry[0] <= epoch]
-        told = known[-1] if known else (-1, -1)
+        last_entry = known[-1] if known else (-1, -1)
         if stop <= cut:
-            assert position.validated(leader, *told) is State.FETCHING
+            assert position.validated(leader, *last_entry) is State.FETCHING
         else:
             with pytest.raises(Truncated):
-                position.validated(leader, *told)
+                position.validated(leader, *last_entry)

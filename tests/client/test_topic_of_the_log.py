@@ -19,7 +19,7 @@ CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, int]]:
-    """A controller that runs; the ports of its controller and its client listener."""
+    """A running controller; the ports of its controller listener and its client listener."""
     folder = tmp_path_factory.mktemp("daemon")
     port, client_port = free_port(), free_port()
     config = write_config(

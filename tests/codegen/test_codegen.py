@@ -1,4 +1,4 @@
-"""The committed schemas and modules are those of Kafka's jars and of the generator."""
+"""The committed schemas and modules equal those from Kafka's jars and the generator."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_messages_without_a_valid_version_have_no_module(messages: dict[str, Mes
 
 
 def test_a_common_struct_has_the_versions_of_its_message(messages: dict[str, Message]) -> None:
-    """Messages that use it have different versions; it must not be clipped to those of the first."""
+    """Messages with different versions use it; it must not be clipped to the versions of the first."""
     response = messages["DescribeQuorumResponse"]
     replica_id = response.structs["ReplicaState"].fields[0]
     assert replica_id.versions == response.valid

@@ -30,8 +30,8 @@ def test_the_generated_module_agrees_with_the_schemas() -> None:
 def test_the_schemas_agree_with_kafkas_classes() -> None:
     if find_javac() is None:
         pytest.skip("no javac beside the java in use")
-    said = render(extract(kafka_libs()))
-    assert {name: (CONFIG_SCHEMAS / name).read_text() for name in said} == said
+    extracted = render(extract(kafka_libs()))
+    assert {name: (CONFIG_SCHEMAS / name).read_text() for name in extracted} == extracted
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=repr)

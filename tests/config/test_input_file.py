@@ -83,7 +83,7 @@ def test_a_read_only_pipe_is_no_file_of_a_directory(pipe: str) -> None:
 
 
 class Log:
-    """What a daemon logs."""
+    """Keeps what a daemon logs."""
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -107,7 +107,7 @@ def test_an_audit_pipe_without_a_reader_is_refused_and_a_full_one_blocks_nothing
     while len(os.read(reader, 1 << 16)) == 1 << 16:
         pass
     stream.write(line, 0)
-    told = os.read(reader, 1 << 16)
-    assert told.strip().startswith(b"{") and told.endswith(b"}\n")
+    received = os.read(reader, 1 << 16)
+    assert received.strip().startswith(b"{") and received.endswith(b"}\n")
     stream.close()
     os.close(reader)

@@ -165,7 +165,7 @@ def test_an_unknown_key_is_a_warning_and_a_listeners_own_key_is_not(load_lines: 
 
 
 @pytest.mark.parametrize(
-    ("line", "meant"),
+    ("line", "suggestion"),
     [
         ("metadata.log.dirs=/m", "metadata.log.dir"),
         ("controller.quorum.boostrap.servers=a:1", "controller.quorum.bootstrap.servers"),
@@ -174,15 +174,15 @@ def test_an_unknown_key_is_a_warning_and_a_listeners_own_key_is_not(load_lines: 
         ("kraftd.log.fromat=json", "kraftd.log.format"),
     ],
 )
-def test_a_misspelt_key_is_refused_with_a_suggestion(load_lines: Load, line: str, meant: str) -> None:
+def test_a_misspelt_key_is_refused_with_a_suggestion(load_lines: Load, line: str, suggestion: str) -> None:
     key = line.partition("=")[0]
     assert problems(load_lines, line) == [
-        f"{key}: there is no such key; did you mean {meant}? (controller.properties, line 6)"
+        f"{key}: there is no such key; did you mean {suggestion}? (controller.properties, line 6)"
     ]
 
 
 @pytest.mark.parametrize(
-    ("line", "wanted"),
+    ("line", "expected"),
     [
         ("num.partitions=three", "must be a whole number of 32 bits"),
         ("num.partitions=0", "must be at least 1"),
@@ -195,10 +195,10 @@ def test_a_misspelt_key_is_refused_with_a_suggestion(load_lines: Load, line: str
     ],
 )
 def test_an_ill_typed_value_is_refused_with_the_accepted_values(
-    load_lines: Load, line: str, wanted: str
+    load_lines: Load, line: str, expected: str
 ) -> None:
     [problem] = problems(load_lines, line)
-    assert problem.endswith(f"{wanted} (controller.properties, line 6)")
+    assert problem.endswith(f"{expected} (controller.properties, line 6)")
 
 
 def test_all_problems_are_reported_at_once(load_lines: Load) -> None:
@@ -219,12 +219,12 @@ def test_conflicting_values_are_reported_beside_unreadable_ones(load_lines: Load
         "log.cleaner.dedupe.buffer.size=5",
     ]
     together = problems(load_lines, *more)
-    assert len(together) == 11  # the voters and the heartbeats have two
+    assert len(together) == 11  # voters and heartbeats have two each
     assert problems(load_lines, *more, bad)[1:] == together
 
 
 def test_a_rule_that_depends_on_an_unreadable_value_is_not_checked(load_lines: Load) -> None:
-    """Its default is not checked either: misspelt bootstrap servers are not reported as missing too."""
+    """Its default is not checked either: misspelt bootstrap servers are not reported as missing, too."""
     for line in ("controller.quorum.boostrap.servers=a:1", "controller.quorum.bootstrap.servers=a"):
         (problem,) = problems(load_lines, line, without="controller.quorum.bootstrap.servers")
         assert problem.startswith(line.partition("=")[0])
@@ -251,7 +251,7 @@ def test_a_listener_without_a_protocol_is_refused_with_a_suggestion(load_lines: 
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         (["listeners=CONTROLLER://:9093,PLAINTEXT://:9092"], "PLAINTEXT is no controller listener"),
         (["kraftd.client.listener.names=CLIENT"], "there is no listener named CLIENT in"),
@@ -274,8 +274,8 @@ def test_a_listener_without_a_protocol_is_refused_with_a_suggestion(load_lines: 
         (["authorizer.class.name=a.B"], "kraftd runs no Java classes"),
     ],
 )
-def test_conflicting_or_invalid_values_are_refused(load_lines: Load, lines: list[str], says: str) -> None:
-    assert any(says in problem for problem in problems(load_lines, *lines))
+def test_conflicting_or_invalid_values_are_refused(load_lines: Load, lines: list[str], message: str) -> None:
+    assert any(message in problem for problem in problems(load_lines, *lines))
 
 
 def test_a_problem_found_twice_is_reported_once(load_lines: Load) -> None:
@@ -290,10 +290,10 @@ def test_a_problem_found_twice_is_reported_once(load_lines: Load) -> None:
 
 
 def test_a_secret_is_not_shown(load_lines: Load) -> None:
-    told = problems(
+    messages = problems(
         load_lines, "ssl.keystore.passwort=hunter2", "ssl.keystore.password=hunter2", "num.partitions=x"
     )
-    assert len(told) == 2 and "hunter2" not in repr(told)
+    assert len(messages) == 2 and "hunter2" not in repr(messages)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_two_swapped_letters_are_one_edit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"),
+    ("typed", "suggestion"),
     [
         ("log.retention.hrs", "log.retention.hours"),
         ("broker.session.timeout", "broker.session.timeout.ms"),
@@ -375,8 +375,8 @@ def test_two_swapped_letters_are_one_edit() -> None:
         ("broker.session", None),
     ],
 )
-def test_a_key_with_a_wrong_or_missing_unit_gets_a_suggestion(typed: str, meant: str | None) -> None:
-    assert probably_meant(typed, broker_def()) == meant
+def test_a_key_with_a_wrong_or_missing_unit_gets_a_suggestion(typed: str, suggestion: str | None) -> None:
+    assert probably_meant(typed, broker_def()) == suggestion
 
 
 @pytest.fixture(scope="module")
@@ -430,7 +430,7 @@ FILES = st.fixed_dictionaries(
         "max.connections.per.ip": st.sampled_from(["0", "5"]),
     },
 )
-# Kafka's configuration takes these. Its start refuses some; others kraftd refuses on purpose, or cannot yet.
+# Kafka's configuration accepts these. Its start refuses some; kraftd refuses others on purpose, or for now.
 OURS_ALONE = ("kraftd serves only", "is no port", "nobody can connect to node")
 
 
@@ -471,7 +471,7 @@ def test_each_key_accepts_the_texts_that_kafka_accepts(oracle: ConfigOracle, dat
     except ValueError as error:
         assert theirs, (key.name, text, error)
     else:
-        # Conflicts with other keys are tested elsewhere.
+        # Conflicts with other keys have their own tests.
         assert f"for configuration {key.name}" not in theirs, (key.name, text, theirs)
 
 

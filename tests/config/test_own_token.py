@@ -1,4 +1,4 @@
-"""The grant of the node's own token by client credentials, configured by Kafka's keys or options."""
+"""The client credentials grant of the node's own token, configured by Kafka's keys or options."""
 
 from __future__ import annotations
 
@@ -36,23 +36,27 @@ def loaded(home: Path, *lines: str) -> DaemonConfig:
 
 
 def grant(home: Path, *lines: str) -> TokenGrant:
-    made = loaded(home, *lines).security.client.grant
-    assert made is not None
-    return made
+    token_grant = loaded(home, *lines).security.client.grant
+    assert token_grant is not None
+    return token_grant
 
 
 def test_a_grant_is_made_of_kafkas_keys_and_their_defaults(tmp_path: Path) -> None:
-    made = grant(tmp_path, *BY_KEYS)
-    assert (made.url, made.client_id, made.client_secret, made.scope) == (
+    token_grant = grant(tmp_path, *BY_KEYS)
+    assert (token_grant.url, token_grant.client_id, token_grant.client_secret, token_grant.scope) == (
         "https://idp/token",
         "node",
         "hush",
         "",
     )
-    assert made.tls is not None and not made.tls.truststore.is_configured
-    assert (made.connect_timeout_ms, made.read_timeout_ms) == (10_000, 10_000)
-    assert (made.retry_backoff_ms, made.retry_backoff_max_ms) == (100, 10_000)
-    assert (made.url_encodes, made.subject_claim, made.refresh) == (False, "sub", RefreshRules())
+    assert token_grant.tls is not None and not token_grant.tls.truststore.is_configured
+    assert (token_grant.connect_timeout_ms, token_grant.read_timeout_ms) == (10_000, 10_000)
+    assert (token_grant.retry_backoff_ms, token_grant.retry_backoff_max_ms) == (100, 10_000)
+    assert (token_grant.url_encodes, token_grant.subject_claim, token_grant.refresh) == (
+        False,
+        "sub",
+        RefreshRules(),
+    )
     of_listener = grant(
         tmp_path,
         *BY_KEYS,
@@ -74,7 +78,7 @@ def test_a_grant_is_made_of_kafkas_keys_and_their_defaults(tmp_path: Path) -> No
         client_secret="hush",
         scope="kafka",
         url_encodes=True,
-        tls=made.tls,
+        tls=token_grant.tls,
         connect_timeout_ms=1,
         read_timeout_ms=2,
         retry_backoff_ms=3,
@@ -86,9 +90,9 @@ def test_a_grant_is_made_of_kafkas_keys_and_their_defaults(tmp_path: Path) -> No
 def test_options_of_the_login_module_are_used_if_no_key_is_set(tmp_path: Path) -> None:
     options = 'clientId="old" clientSecret="hush" scope="s" ssl.truststore.type="PEM"'
     options += ' ssl.truststore.location="/ca.pem"'
-    made = grant(tmp_path, f"{JAAS} {options};")
-    assert (made.client_id, made.client_secret, made.scope) == ("old", "hush", "s")
-    assert made.tls is not None and made.tls.truststore.location == "/ca.pem"
+    token_grant = grant(tmp_path, f"{JAAS} {options};")
+    assert (token_grant.client_id, token_grant.client_secret, token_grant.scope) == ("old", "hush", "s")
+    assert token_grant.tls is not None and token_grant.tls.truststore.location == "/ca.pem"
     config = loaded(tmp_path, f"{JAAS} {options};", f"{CREDENTIALS}.id=new")
     assert config.security.client.grant is not None
     assert config.security.client.grant.client_id == "new"
@@ -112,7 +116,7 @@ def test_plain_http_is_accepted_for_this_host_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         ([f"{JAAS};"], f"{CREDENTIALS}.id (not set): set it, or clientId in sasl.jaas.config"),
         ([f'{JAAS} clientId="a";'], "set it, or clientSecret in sasl.jaas.config"),
@@ -135,11 +139,11 @@ def test_plain_http_is_accepted_for_this_host_only(tmp_path: Path) -> None:
         ([*BY_KEYS[:2], f'{JAAS} ssl.engine.factory.class="a.B";'], "kraftd runs no Java classes"),
     ],
 )
-def test_an_invalid_grant_is_refused(tmp_path: Path, lines: list[str], says: str) -> None:
+def test_an_invalid_grant_is_refused(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         loaded(tmp_path, *lines)
     text = "\n".join(refused.value.problems)
-    assert says in text
+    assert message in text
     assert "hush" not in text
 
 
@@ -150,9 +154,9 @@ def test_a_clients_file_has_the_same_keys(tmp_path: Path) -> None:
         f"sasl.jaas.config={KAFKAS}.OAuthBearerLoginModule required;\n"
         f"{URL}=https://idp/token\n{CREDENTIALS}.id=a\n{CREDENTIALS}.secret=b\n"
     )
-    made = load_client_security(path).grant
-    assert made is not None
-    assert (made.client_id, made.client_secret) == ("a", "b")
+    token_grant = load_client_security(path).grant
+    assert token_grant is not None
+    assert (token_grant.client_id, token_grant.client_secret) == ("a", "b")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def entries(text: str) -> dict[str, str]:
 @example("a \\\n  b\\\n")
 @example("# comment \\\nkey=value")
 def test_a_file_is_read_as_the_javaproperties_package_reads_it(text: str) -> None:
-    # A line that holds a backslash alone is no beginning of an entry for Java, and one for the package.
+    # For Java, a line of only a backslash does not begin an entry; for the package it does.
     assume(not re.search(r"(?:^|[\r\n])[ \t\f]*\\[\r\n]", text))
     assert entries(text) == javaproperties.loads(text)
 
@@ -65,7 +65,7 @@ def oracle() -> Iterator[ConfigOracle]:
 @settings(max_examples=500, deadline=None)
 @given(text=FILES)
 def test_a_file_is_read_as_java_reads_it(oracle: ConfigOracle, text: str) -> None:
-    assume(not text.rstrip().endswith("\\"))  # Java may take a last backslash for an empty entry
+    assume(not text.rstrip().endswith("\\"))  # Java may treat a last backslash as an empty entry
     assert entries(text) == oracle.ask("properties", text=text)["entries"]
 
 

@@ -1,4 +1,4 @@
-"""Code reads every key that the docs list as used, and every setting made of such keys."""
+"""Code reads every key that the docs list as used, and every setting derived from such keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig
 
 PACKAGE = Path(kraftd.__file__).parent
-# Where keys are named without being used.
+# Here keys are named without being used.
 DEFINITIONS = (
     "config/daemon.py",
     "config/own_token_keys.py",
@@ -34,7 +34,7 @@ DEFINITIONS = (
     "config/keys.py",
     "configdef/facts.py",
 )
-# Settings that are passed on: each of their fields must be read, too.
+# Settings that are passed on whole: code must read each of their fields, too.
 HANDED_ON: tuple[type[Any], ...] = (
     ControllerSettings,
     RaftConfig,
@@ -52,7 +52,7 @@ HANDED_ON: tuple[type[Any], ...] = (
 
 @cache
 def uses() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """The names of attributes that code reads, those of configs among them, and its literal texts."""
+    """The names of attributes that code reads, including those of configs, and its string literals."""
     attributes, of_configs, literals = set(), set(), set()
     for path in PACKAGE.rglob("*.py"):
         where = path.relative_to(PACKAGE).as_posix()
@@ -71,7 +71,7 @@ def uses() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 
 def targets_read_by_daemon_config() -> set[str]:
-    """The targets that DaemonConfig's own properties put together."""
+    """The targets that DaemonConfig's own properties combine."""
     tree = ast.parse((PACKAGE / "config" / "daemon.py").read_text())
     found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "DaemonConfig")
     return {node.attr for node in ast.walk(found) if isinstance(node, ast.Attribute)}

@@ -80,7 +80,7 @@ def test_a_sasl_listener_has_mechanisms_users_and_limits(load_lines: Load) -> No
 
 
 @pytest.mark.parametrize(
-    ("protocol", "lines", "says"),
+    ("protocol", "lines", "message"),
     [
         ("SSL", [], "CONTROLLER is TLS and needs a key store"),
         ("SASL_PLAINTEXT", [], "kraftd does not offer GSSAPI (Kerberos)"),
@@ -118,12 +118,12 @@ def test_a_sasl_listener_has_mechanisms_users_and_limits(load_lines: Load) -> No
     ],
 )
 def test_invalid_security_settings_are_refused(
-    load_lines: Load, protocol: str, lines: list[str], says: str | None
+    load_lines: Load, protocol: str, lines: list[str], message: str | None
 ) -> None:
-    if says is None:
+    if message is None:
         load_lines(protocol, *lines)
     else:
-        assert says in problems(load_lines, protocol, *lines)
+        assert message in problems(load_lines, protocol, *lines)
 
 
 def test_no_problem_shows_a_secret(load_lines: Load) -> None:
@@ -162,7 +162,7 @@ def test_variables_are_replaced_by_the_values_of_their_providers(
 
 
 @pytest.mark.parametrize(
-    ("variable", "says"),
+    ("variable", "message"),
     [
         ("${file:/absent:key}", "/absent cannot be read"),
         ("${file:PATH/secrets.properties:absent}", "has no key absent"),
@@ -173,7 +173,7 @@ def test_variables_are_replaced_by_the_values_of_their_providers(
     ],
 )
 def test_a_variable_that_cannot_be_resolved_is_refused(
-    load_lines: Load, tmp_path: Path, variable: str, says: str
+    load_lines: Load, tmp_path: Path, variable: str, message: str
 ) -> None:
     (tmp_path / "secrets.properties").write_text("a=b\n")
     text = problems(
@@ -187,7 +187,7 @@ def test_a_variable_that_cannot_be_resolved_is_refused(
         "config.providers.env.param.allowlist.pattern=KRAFTD.*",
         "num.partitions=" + variable.replace("PATH", str(tmp_path)),
     )
-    assert says in text
+    assert message in text
 
 
 def test_a_provider_that_is_not_kafkas_is_refused(load_lines: Load) -> None:
@@ -219,11 +219,11 @@ def test_node_logs_in_at_the_brokers_listener_by_that_listeners_keys(load_lines:
 
 
 def test_brokers_listener_of_unknown_protocol_or_without_a_login_is_refused(load_lines: Load) -> None:
-    given = (*CLIENTS, "kraftd.client.broker.listener.name=OUTER")
-    said = problems(load_lines, "PLAINTEXT,CLIENT:PLAINTEXT", *given)
-    assert "it is not in listener.security.protocol.map; add OUTER:PLAINTEXT" in said
-    said = problems(load_lines, "PLAINTEXT,CLIENT:PLAINTEXT,OUTER:SASL_PLAINTEXT", *given)
-    assert "kraftd does not offer GSSAPI" in said
+    lines = (*CLIENTS, "kraftd.client.broker.listener.name=OUTER")
+    found = problems(load_lines, "PLAINTEXT,CLIENT:PLAINTEXT", *lines)
+    assert "it is not in listener.security.protocol.map; add OUTER:PLAINTEXT" in found
+    found = problems(load_lines, "PLAINTEXT,CLIENT:PLAINTEXT,OUTER:SASL_PLAINTEXT", *lines)
+    assert "kraftd does not offer GSSAPI" in found
 
 
 def test_client_listener_without_a_login_at_brokers_is_a_warning(load_lines: Load) -> None:

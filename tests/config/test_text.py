@@ -1,4 +1,4 @@
-"""Numbers and lists mean what they mean in Java."""
+"""Numbers and lists have the meaning that they have in Java."""
 
 from __future__ import annotations
 

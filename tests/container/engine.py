@@ -1,9 +1,10 @@
 """Builds and runs container images with Debian's buildah and podman: no daemon, no image registry.
 
-Everything lives in a private store; the system's own is never touched. The base image is a stand-in, made of
-Debian's packages with the layout of python:3.11-slim-bookworm (a Python in /usr/local/bin), and labelled so.
-What the choices below work around: crun refuses hybrid cgroups, so runc; podman's default limits need a
-capability that a sandbox may lack, so limits of our own; the OCI format drops HEALTHCHECK, so Docker's.
+Everything lives in a private store; the system's own store stays unchanged. The base image is a stand-in,
+made of Debian's packages with the layout of python:3.11-slim-bookworm (a Python in /usr/local/bin), and
+labelled so. Some choices are workarounds: crun refuses hybrid cgroups, so the engine uses runc; podman's
+default limits need a capability that a sandbox may lack, so it sets its own; the OCI format drops
+HEALTHCHECK, so it uses Docker's.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def run(*command: str, environment: Mapping[str, str] | None = None, cwd: Path |
 
 
 class Engine:
-    """buildah and podman on a store of their own."""
+    """buildah and podman on a private store."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -75,7 +76,7 @@ class Engine:
         ).returncode
 
     def import_base(self) -> None:
-        """Make the stand-in base image under the name of the real one."""
+        """Import the stand-in base image under the name of the real one."""
         container = self.buildah("from", "scratch")
         self.buildah("add", "--quiet", container, str(base_tar()), "/")
         path = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -93,7 +94,7 @@ class Engine:
         self.buildah("rm", container)
 
     def build(self, context: Path, dockerfile: str, tag: str) -> None:
-        """Build a Dockerfile unchanged; how pip reaches its index here goes in as secrets."""
+        """Build a Dockerfile unchanged; secrets tell pip how to reach its index here."""
         pip_conf = self.home / "pip.conf"
         pip_conf.touch(0o600)
         pip_conf.write_text(_pip_settings())
@@ -113,14 +114,14 @@ class Engine:
 
 
 def _pip_settings() -> str:
-    """A pip.conf with the index that this machine's pip uses; later lines of pip's list are the stronger."""
+    """A pip.conf with the index that this machine's pip uses; later lines of pip's list take precedence."""
     listed = run(sys.executable, "-m", "pip", "config", "list")
-    kept = {"cert": "/run/ca.pem"}
+    settings = {"cert": "/run/ca.pem"}
     for line in listed.splitlines():
         found = re.match(r"(?:global|:env:|install|user|site)\.([a-z-]+)='(.*)'$", line)
         if found and found[1] in _PIP_SETTINGS:
-            kept[found[1]] = found[2]
-    return "[global]\n" + "".join(f"{key} = {value}\n" for key, value in kept.items())
+            settings[found[1]] = found[2]
+    return "[global]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items())
 
 
 def base_tar() -> Path:

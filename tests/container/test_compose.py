@@ -1,7 +1,7 @@
 """docker/compose.yaml, unchanged: three controllers of the image and a stock broker form a cluster.
 
-No compose engine runs here: the test reads the file and starts each service with podman, on a host of its
-own (a network namespace), where names resolve to hosts. The same Kafka replaces the broker's image.
+No compose engine runs here: the test reads the file and starts each service with podman. Each runs on its own
+host (a network namespace), where names resolve to hosts. The same Kafka replaces the broker's image.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Services:
         return self.hosts.namespace(self.names.index(name) + 1)
 
     def environment(self, name: str) -> dict[str, str]:
-        """With the defaults that compose puts in for `${NAME:-default}`."""
+        """The variables of a service, with the defaults that compose inserts for `${NAME:-default}`."""
         variables = self.services[name]["environment"].items()
         return {key: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", str(value)) for key, value in variables}
 
@@ -69,13 +69,13 @@ class Services:
         return self.engine.podman("exec", name, *command)
 
     def start_broker(self) -> Process:
-        """Kafka itself with the service's variables, as its image turns them into keys."""
+        """Start Kafka itself with the service's variables, converted to keys as in its image."""
         environment = self.environment(BROKER)
         keys = [line.replace("/var/lib/kafka", str(self.home)) for line in keys_of(environment)]
         properties = self.home / "broker.properties"
         properties.write_text("\n".join(keys) + "\n")
         tools().run("storage", "format", "-t", environment["CLUSTER_ID"], "-c", properties).check()
-        # `ip netns exec` shows this file as /etc/hosts to what it runs.
+        # `ip netns exec` shows this file as /etc/hosts to its command.
         etc = Path("/etc/netns", self.namespace(BROKER))
         etc.mkdir(parents=True)
         self.etc.append(etc)
@@ -124,6 +124,6 @@ def test_three_controllers_form_a_quorum_that_a_stock_broker_joins(services: Ser
     services.start_broker().wait_for_log("Kafka Server started", 120)
     for name in controllers:
         assert re.search(r"CurrentVoters.*1.*2.*3", services.quorum(name), re.S)
-    # A second start finds everything in place.
+    # A second start finds all files in place.
     services.engine.podman("restart", "--time", "10", controllers[0])
     wait_until(lambda: services.healthy(controllers[0]), "healthy after a restart", 60, 0.2)

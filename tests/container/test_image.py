@@ -1,4 +1,4 @@
-"""The container image, built and run: the user it runs as, what it may write, how it ends."""
+"""The container image, built and run: its user, its writable paths, its end."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def test_a_stock_broker_registers_with_it_and_is_unfenced(container: Container, 
 
 
 def test_nothing_of_the_build_is_left_in_the_image(container: Container) -> None:
-    for left in ("/etc/pip.conf", "/run/ca.pem", "/src"):
-        assert container.engine.try_podman("exec", container.name, "test", "-s", left) != 0, left
+    for path in ("/etc/pip.conf", "/run/ca.pem", "/src"):
+        assert container.engine.try_podman("exec", container.name, "test", "-s", path) != 0, path
 
 
 def test_the_health_check_passes_while_it_serves_and_fails_while_it_is_frozen(container: Container) -> None:

@@ -146,8 +146,8 @@ def test_a_config_change_has_the_value_before(story: Story) -> None:
     change = events_of(story, ConfigRecord(2, "orders", "retention.ms", "900"))
     assert only(change) == ("config-changed", "config retention.ms of topic orders set to 900 (was 500)")
     assert change[0].row()["topic"] == "orders"
-    gone = events_of(story, ConfigRecord(2, "orders", "retention.ms", None))
-    assert only(gone) == ("config-removed", "config retention.ms of topic orders removed (was 900)")
+    removed = events_of(story, ConfigRecord(2, "orders", "retention.ms", None))
+    assert only(removed) == ("config-removed", "config retention.ms of topic orders removed (was 900)")
 
 
 @pytest.mark.parametrize("key", ["ssl.keystore.password", "listener.name.x.ssl.key.password", "no.such.key"])

@@ -1,4 +1,4 @@
-"""The state as a tree with metadata-shell's paths, and what differs between two states."""
+"""The state as a tree with metadata-shell's paths, and the differences of two states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which advertised addresses are reported, when they are asked again, and how often that is logged."""
+"""The advertised addresses that are reported, when they are checked again, and how often that is logged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_an_address_is_checked_at_once_then_rarely_and_soon_after_a_failure() ->
 
 
 @pytest.mark.parametrize(
-    ("code", "top", "told"),
+    ("code", "top", "finding"),
     [
         (ErrorCode.INVALID_VOTER_KEY, ErrorCode.NONE, "another node answers there"),
         (ErrorCode.NONE, ErrorCode.INCONSISTENT_CLUSTER_ID, "a node of another cluster answers there"),
@@ -38,7 +38,7 @@ def test_an_address_is_checked_at_once_then_rarely_and_soon_after_a_failure() ->
     ],
 )
 def test_an_address_of_another_node_is_reported_after_two_answers(
-    code: ErrorCode, top: ErrorCode, told: str
+    code: ErrorCode, top: ErrorCode, finding: str
 ) -> None:
     check = AddressCheck(1)
     check.due([OWN, OTHER], 0)
@@ -48,10 +48,10 @@ def test_an_address_of_another_node_is_reported_after_two_answers(
     for target in (OWN, OTHER):
         check.answered(target, answer(code, top), 0)
     expected = [
-        f"node 1 (this node) advertises 10.0.0.1:9093, and {told}; {CORRECT}",
-        f"node 2 advertises [fd00::2]:9093, and {told}; {CORRECT}",
+        f"node 1 (this node) advertises 10.0.0.1:9093, and {finding}; {CORRECT}",
+        f"node 2 advertises [fd00::2]:9093, and {finding}; {CORRECT}",
     ]
-    assert check.lines() == (expected if told else [])
+    assert check.lines() == (expected if finding else [])
 
 
 def test_a_wrong_address_is_logged_at_once_and_then_once_a_minute_until_it_is_right() -> None:
@@ -66,7 +66,7 @@ def test_a_wrong_address_is_logged_at_once_and_then_once_a_minute_until_it_is_ri
     assert [one.seen for one in check.report(REPEAT_MS)] == [1]
     check.answered(OWN, answer(ErrorCode.NONE), REPEAT_MS)
     for _ in range(3):
-        check.failed(OWN, "closed by the other side", REPEAT_MS)  # as a node with a full disk answers
+        check.failed(OWN, "closed by the other side", REPEAT_MS)  # the answer of a node with a full disk
     assert check.report(3 * REPEAT_MS) == check.lines() == []
 
 

@@ -24,7 +24,7 @@ from tests.runtime.daemon_process import WAIT_S
 
 
 class Loop:
-    """Runs the calls that the thread requests when the test takes them, as a loop's callbacks would."""
+    """Runs the calls that the thread requests, like a loop's callbacks, when the test asks for it."""
 
     def __init__(self) -> None:
         self.calls: SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = SimpleQueue()
@@ -34,14 +34,14 @@ class Loop:
     def call_soon(self, function: Callable[..., object], *arguments: Any) -> None:
         self.calls.put((function, arguments))
 
-    def turn(self) -> None:
+    def run_next(self) -> None:
         """Wait for the next call and run it."""
         function, arguments = self.calls.get(timeout=WAIT_S)
         function(*arguments)
 
     def until(self, condition: Callable[[], object]) -> None:
         while not condition():
-            self.turn()
+            self.run_next()
 
 
 class Download:
@@ -55,7 +55,7 @@ class Download:
             SnapshotDownload(self.disk, log), self.thread, self.loop.stepped.append, structlog.get_logger()
         )
 
-    def bring(self, data: bytes = WHOLE) -> None:
+    def deliver(self, data: bytes = WHOLE) -> None:
         self.downloads.begin(effects.BeginSnapshot(ID))
         for at in range(0, len(data), PIECE_BYTES):
             self.downloads.write(effects.WriteSnapshot(ID, at, data[at : at + PIECE_BYTES]))
@@ -76,7 +76,7 @@ def download() -> Iterator[Download]:
 def test_a_snapshot_is_written_and_named_off_the_loop(download: Download) -> None:
     threads: set[int] = set()
     download.disk.fault = lambda *_: threads.add(threading.get_ident())
-    download.bring()
+    download.deliver()
     download.loop.until(lambda: download.loop.stepped)
     [finished] = download.loop.stepped
     assert type(finished) is SnapshotFinished and finished.size_bytes == len(WHOLE)
@@ -85,7 +85,7 @@ def test_a_snapshot_is_written_and_named_off_the_loop(download: Download) -> Non
 
 
 def test_a_damaged_download_is_deleted_and_refused(download: Download) -> None:
-    download.bring(WHOLE[:-1])
+    download.deliver(WHOLE[:-1])
     download.loop.until(lambda: download.loop.stepped)
     assert download.loop.stepped == [SnapshotRefused(ID)]
     assert list_checkpoints(download.disk, DIRECTORY) == ([], [])
@@ -103,7 +103,7 @@ def faults(kind: type[Exception]) -> list[int]:
     """The numbers of the operations of a whole download."""
     download = Download()
     before = download.disk.operations
-    download.bring()
+    download.deliver()
     download.loop.until(lambda: download.loop.stepped)
     download.thread.stop()
     return list(range(1, download.disk.operations - before + 1))
@@ -112,16 +112,16 @@ def faults(kind: type[Exception]) -> list[int]:
 @pytest.mark.parametrize("at", faults(DiskFull))
 def test_a_full_disk_at_any_operation_delays_the_download(download: Download, at: int) -> None:
     """A failed sync never counts as a full disk, whatever the reason, as on the real disk."""
-    left = [at, 3]
+    remaining = [at, 3]
 
     def full(operation: str, path: str) -> None:
-        left[0] -= 1
-        if left[0] <= 0 and left[1] > 0 and operation != "sync":
-            left[1] -= 1
+        remaining[0] -= 1
+        if remaining[0] <= 0 and remaining[1] > 0 and operation != "sync":
+            remaining[1] -= 1
             raise DiskFull(f"no room to {operation} {path}")
 
     download.disk.fault = full
-    download.bring()
+    download.deliver()
     download.loop.until(lambda: download.loop.stepped)
     assert not download.loop.failures
     assert download.whole()
@@ -131,15 +131,15 @@ def test_a_full_disk_at_any_operation_delays_the_download(download: Download, at
 def test_a_failed_operation_ends_the_process_and_never_names_a_partial_file(
     download: Download, at: int
 ) -> None:
-    left = [at]
+    remaining = [at]
 
     def fail(operation: str, path: str) -> None:
-        left[0] -= 1
-        if left[0] == 0:
+        remaining[0] -= 1
+        if remaining[0] == 0:
             raise StorageFailure(f"cannot {operation} {path}")
 
     download.disk.fault = fail
-    download.bring()
+    download.deliver()
     download.loop.until(lambda: download.loop.failures)
     assert not download.loop.stepped
     names, _ = list_checkpoints(download.disk, DIRECTORY)

@@ -122,8 +122,8 @@ def test_old_leftovers_of_killed_commands_are_removed(
     assert disk.exists(f"{PATH}/snapshot.answer.killed")
     replica.ask("later")
     replica.run(10 * SECOND)
-    left = [name for name in disk.list_names(PATH) if name.startswith("snapshot.")]
-    assert left == ["snapshot.answer.later", "snapshot.answers"]
+    remaining = [name for name in disk.list_names(PATH) if name.startswith("snapshot.")]
+    assert remaining == ["snapshot.answer.later", "snapshot.answers"]
     assert take_answer(disk, PATH, "later")
 
 

@@ -1,4 +1,4 @@
-"""How a node reports peers that fail or refuse it: lines, their rate, and what is fatal."""
+"""A node's reports of peers that fail or refuse it: lines, their rate, and which of them are fatal."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def test_a_voter_exits_only_if_strangers_leave_no_possible_majority() -> None:
     assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None  # the third may be of this cluster
     troubles.answered(3, "c:9093", STRANGER, CONTROLLER)
     assert troubles.fatal(FATAL_AFTER_MS - 1, voters=3) is None
-    told = troubles.fatal(FATAL_AFTER_MS, voters=3)
-    assert told is not None
-    assert "node 2 at b:9093" in told
+    reason = troubles.fatal(FATAL_AFTER_MS, voters=3)
+    assert reason is not None
+    assert "node 2 at b:9093" in reason
 
 
 def test_an_observer_exits_unless_a_peer_is_of_its_cluster() -> None:

@@ -1,4 +1,4 @@
-"""When a keeper orders a snapshot, and of which share of changes; what it logs of an unreadable directory."""
+"""When a keeper orders a snapshot, for which share of changes, and its log lines for a bad directory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KEEP_ALL = RetentionRules()
 
 
 class Orders:
-    """Carries out the keeper's orders at once, and keeps them."""
+    """Executes the keeper's orders at once, and keeps them."""
 
     def __init__(self, house: House) -> None:
         self.house = house

@@ -29,7 +29,7 @@ class Files:
         return bytes(max_bytes)
 
 
-def serve(*asked: tuple[OffsetAndEpoch, int]) -> tuple[Files, list[int], list[Exception]]:
+def serve(*requests: tuple[OffsetAndEpoch, int]) -> tuple[Files, list[int], list[Exception]]:
     """Request all of these in one callback of a loop; return the received sizes and the errors."""
     files, sizes, errors = Files(), list[int](), list[Exception]()
 
@@ -38,7 +38,7 @@ def serve(*asked: tuple[OffsetAndEpoch, int]) -> tuple[Files, list[int], list[Ex
         over = loop.create_future()
 
         def ended(*_: Any) -> None:
-            if len(sizes) + len(errors) == len(asked):
+            if len(sizes) + len(errors) == len(requests):
                 over.set_result(None)
 
         def done(_: AnswerSnapshot, data: bytes) -> None:
@@ -50,7 +50,7 @@ def serve(*asked: tuple[OffsetAndEpoch, int]) -> tuple[Files, list[int], list[Ex
             ended()
 
         reads = SnapshotReads(files, LoopThreads(loop), lambda: 77, done, failed)  # type: ignore[arg-type]
-        for snapshot_id, max_bytes in asked:
+        for snapshot_id, max_bytes in requests:
             reads.begin(AnswerSnapshot(None, FetchSnapshotResponse(), snapshot_id, 0, max_bytes))  # type: ignore[arg-type]
         await over
         assert reads.reading_bytes == 0

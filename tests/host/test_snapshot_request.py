@@ -1,4 +1,4 @@
-"""The answer to `kraftd snapshot`, on a disk with room and on one without."""
+"""The answer to `kraftd snapshot`, on a disk with free space and on one without."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftd.log.errors import DiskFull
 
 
 class FullDisk(RealDisk):
-    """A disk with room for names, and for no bytes."""
+    """A disk that accepts names, but no bytes."""
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         file = super().open(path, create=create)
@@ -25,11 +25,11 @@ class FullDisk(RealDisk):
 
 
 def test_a_command_is_answered_on_a_full_disk_too(tmp_path: Path) -> None:
-    given = SnapshotAnswer(asked="mine", error="no space left on device")
+    written = SnapshotAnswer(asked="mine", error="no space left on device")
     assert take_answer(RealDisk(), str(tmp_path), "mine") is None
     with pytest.raises(DiskFull):
-        answer(FullDisk(), str(tmp_path), given)
-    told = take_answer(RealDisk(), str(tmp_path), "mine")
-    assert told is not None and told.error.startswith("the disk is full: make room on it")
-    answer(RealDisk(), str(tmp_path), given)
-    assert take_answer(RealDisk(), str(tmp_path), "mine") == given
+        answer(FullDisk(), str(tmp_path), written)
+    read = take_answer(RealDisk(), str(tmp_path), "mine")
+    assert read is not None and read.error.startswith("the disk is full: make room on it")
+    answer(RealDisk(), str(tmp_path), written)
+    assert take_answer(RealDisk(), str(tmp_path), "mine") == written

@@ -7,7 +7,7 @@ from kraftd.metadata.state import PartitionState
 
 
 def check(image: Image) -> None:
-    """Check that every index agrees with the partitions, and that names and ids are one to one."""
+    """Check that every index agrees with the partitions, and that names and ids correspond one to one."""
     everything = {
         (topic_id, index): partition
         for topic_id, topic in image.topics.items()

@@ -1,4 +1,4 @@
-"""Random histories: records of every kind, each valid at its position, made by one seeded Random."""
+"""Random histories: records of every kind, each valid at its position, from one seeded Random."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ LATEST = [
     FeatureLevelRecord("eligible.leader.replicas.version", 1),
 ]
 
-Maker = Callable[[Image, Random], Message | None]  # None: nothing of the kind would be valid here
+Maker = Callable[[Image, Random], Message | None]  # None: no record of this kind would be valid here
 
 
 def next_record(image: Image, random: Random) -> Message:
-    """A record that is valid after the image."""
+    """Return a record that is valid after the image."""
     while True:
         record = random.choices(list(MAKERS), weights=list(MAKERS.values()))[0](image, random)
         if record is not None:
@@ -58,7 +58,7 @@ def next_record(image: Image, random: Random) -> Message:
 
 
 def history(seed: int, count: int) -> list[Message]:
-    """This many records at metadata.version 30 with ELR; no transaction is left open."""
+    """Return this many records at metadata.version 30 with ELR, with no transaction open at the end."""
     random = Random(seed)
     image = Image()
     records: list[Message] = []

@@ -1,4 +1,4 @@
-"""Records applied many at a time have the same result as one by one."""
+"""Records applied in runs have the same result as records applied one by one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIRECTORIES = [bytes([broker_id]) * 16 for broker_id in range(7)]
 
 
 def creations(random: Random, topics: int) -> list[Message]:
-    """Topics with partitions, most of them plain, some changed again, some unusual; no contradictions."""
+    """Topics with partitions: most of them plain, some changed again, some unusual; no contradictions."""
     records: list[Message] = []
     for number in range(topics):
         topic_id = random.randbytes(16)
@@ -63,7 +63,7 @@ def creations(random: Random, topics: int) -> list[Message]:
                 record.isr = (
                     replicas[0],
                     6,
-                )  # as Kafka leaves a replica that was removed and elected at once
+                )  # Kafka leaves this after a replica was removed and elected at once
             records.append(record)
             there.append(index)
             if random.random() < 0.1:
@@ -123,13 +123,13 @@ def test_any_history_applied_in_runs_gives_the_same_image(seed: int) -> None:
 def test_runs_can_be_undone_record_by_record(seed: int) -> None:
     random = Random(seed)
     records = [*LATEST, *creations(random, 10)]
-    kept = random.randint(0, len(records))
+    first_count = random.randint(0, len(records))
     image = Image()
-    image.apply_all(records[:kept], 0, 1)
+    image.apply_all(records[:first_count], 0, 1)
     image.mark()
-    some_at_a_time(image, records[kept:], random, first=kept)
-    to = random.randint(kept, len(records)) - 1
-    committed = random.randint(kept - 1, to)
+    some_at_a_time(image, records[first_count:], random, first=first_count)
+    to = random.randint(first_count, len(records)) - 1
+    committed = random.randint(first_count - 1, to)
     image.commit(committed)
     image.undo_to(to)
     same(image, replayed(records[: to + 1]))
@@ -182,12 +182,12 @@ def test_a_contradiction_in_a_run_is_reported_like_that_of_one_record(wrong: Mes
     change = PartitionChangeRecord(1, b"t" * 16, isr=())
     records: list[Message] = [TopicRecord("t", b"t" * 16), *good, change, wrong]
     one_by_one, many = Image(), Image()
-    with pytest.raises(ReplayError) as told:
+    with pytest.raises(ReplayError) as single_error:
         for offset, record in enumerate(records):
             one_by_one.apply(record, offset, 1)
-    with pytest.raises(ReplayError) as also_told:
+    with pytest.raises(ReplayError) as run_error:
         many.apply_all(records, 0, 1)
-    assert str(told.value) == str(also_told.value)
+    assert str(single_error.value) == str(run_error.value)
     assert one_by_one == many
     assert many.partition_count == 3
     check(many)

@@ -1,4 +1,4 @@
-"""Which records of a snapshot count as changed: those modified or deleted since, each once (KIP-630)."""
+"""Records of a snapshot that count as changed: those modified or deleted since, each once (KIP-630)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def partition(topic_id: bytes, index: int) -> PartitionRecord:
 
 @pytest.fixture
 def image() -> Image:
-    """As a snapshot has it: a broker, a topic of two partitions, two configs, a quota, a block of ids."""
+    """The image of a snapshot: a broker, a topic of two partitions, two configs, a quota, a block of ids."""
     image = Image()
     apply(
         image,

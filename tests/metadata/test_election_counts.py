@@ -13,8 +13,8 @@ RECOVERING = 1
 
 def image() -> Image:
     """One leaderless partition of brokers 1 and 2; 2 is in its ELR."""
-    made = Image()
-    made.apply(TopicRecord("t", TOPIC), 0, 1)
+    leaderless = Image()
+    leaderless.apply(TopicRecord("t", TOPIC), 0, 1)
     partition = PartitionRecord(
         partition_id=0,
         topic_id=TOPIC,
@@ -24,8 +24,8 @@ def image() -> Image:
         leader_epoch=1,
         eligible_leader_replicas=(2,),
     )
-    made.apply(partition, 1, 1)
-    return made
+    leaderless.apply(partition, 1, 1)
+    return leaderless
 
 
 def change(**fields: object) -> PartitionChangeRecord:

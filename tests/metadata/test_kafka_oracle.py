@@ -1,4 +1,4 @@
-"""The image and the metadata versions against Kafka's own classes (java/ImageOracle.java)."""
+"""The image and the metadata versions, compared with Kafka's own classes (java/ImageOracle.java)."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_random_histories_give_the_same_image_as_in_kafka() -> None:
         image = replayed(history(seed, RECORDS))
         ours = [in_one_order(encode_record(record).hex()) for record in image.records()]
         theirs = [in_one_order(record) for record in answer.split(",")]
-        assert ours[0] == theirs[0]  # metadata.version says how to read the rest
+        assert ours[0] == theirs[0]  # metadata.version decides how to read the others
         assert sorted(ours) == sorted(theirs), f"history {seed}"
         assert kinds(ours) == kinds(theirs), f"order of history {seed}"
 
 
 def in_one_order(record: str) -> str:
-    """A record whose maps are sorted: Kafka writes them as they hash."""
+    """A record whose maps are sorted: Kafka writes them in the order of their hashes."""
     message, version = decode_record(bytes.fromhex(record))
     if isinstance(message, RegisterBrokerRecord | RegisterControllerRecord):
         message.end_points.sort(key=lambda endpoint: endpoint.name)
@@ -82,7 +82,7 @@ def in_one_order(record: str) -> str:
 
 
 def kinds(records: list[str]) -> list[str]:
-    """The record types in the order in which they first come; topics and partitions alternate."""
+    """The record types in order of their first occurrence; topics and partitions alternate."""
     return list(dict.fromkeys(record[2:4] for record in records))
 
 
@@ -100,7 +100,7 @@ def facts(level: mv.Level) -> str:
         return str(value).lower()
 
     changed = [str(other.level) for other in mv.LEVELS if mv.records_changed_between(number, other.level)]
-    told = [
+    words = [
         f"{number}={level.name}",
         f"register_broker={mv.register_broker_record_version(number)}",
         f"partition={mv.partition_record_version(number)}",
@@ -115,8 +115,8 @@ def facts(level: mv.Level) -> str:
         f"isr_shrink_bump={java(mv.bumps_leader_epoch_on_isr_shrink(number))}",
     ]
     if number <= mv.LATEST_PRODUCTION:
-        told.append(f"release={mv.parse_version(level.release, unstable=True)}")
+        words.append(f"release={mv.parse_version(level.release, unstable=True)}")
     order = ("kraft", "transaction", "group", "eligible.leader.replicas", "share", "streams")
-    told += [f"{name}.version={features.FEATURES[f'{name}.version'].default(number)}" for name in order]
-    told.append(f"changed={'+'.join(changed)}")
-    return " ".join(told)
+    words += [f"{name}.version={features.FEATURES[f'{name}.version'].default(number)}" for name in order]
+    words.append(f"changed={'+'.join(changed)}")
+    return " ".join(words)

@@ -120,8 +120,13 @@ def test_a_change_of_a_broker_sets_only_the_named_fields() -> None:
     ):
         apply(image, change)
         broker = image.brokers[1]
-        told = (broker.fenced, broker.in_controlled_shutdown, broker.directories, broker.cordoned_directories)
-        assert told == expected
+        flags = (
+            broker.fenced,
+            broker.in_controlled_shutdown,
+            broker.directories,
+            broker.cordoned_directories,
+        )
+        assert flags == expected
 
 
 def test_level_0_removes_a_feature_and_kraft_version_is_not_in_the_image() -> None:

@@ -1,4 +1,4 @@
-"""Random valid histories: undone, aborted, or written as a snapshot and read again, without a difference."""
+"""Random valid histories, undone, aborted, or written as a snapshot and read again: the images are equal."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_follower_keeps_no_journal_outside_of_transactions() -> None:
     assert image.uncommitted_change_count == 0
 
 
-# Faults planted in the image and in the replay: the checks above must detect each.
+# Faults planted in the image and in the replay: the checks above must detect each of them.
 
 
 def no_index_of_led(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ XERIAL_BLOCK_BYTES = 32 << 10
 
 
 def xerial(data: bytes) -> bytes:
-    """Snappy blocks of 32 KiB, each behind its length."""
+    """Snappy blocks of 32 KiB, each after its length."""
     framed = bytearray(XERIAL_HEADER)
     for start in range(0, len(data), XERIAL_BLOCK_BYTES):
         block = bytes(cramjam.snappy.compress_raw(data[start : start + XERIAL_BLOCK_BYTES]))
@@ -31,7 +31,7 @@ COMPRESSORS = {
 
 
 def with_body(batch: bytes, codec: int, body: bytes) -> bytes:
-    """That batch's header, with this codec, length and a right checksum, in front of other bytes."""
+    """The batch's header with this codec and the right length and checksum, and that body after it."""
     data = bytearray(batch[:HEADER_BYTES] + body)
     data[8:12] = (len(data) - 12).to_bytes(4, "big")
     data[22] = data[22] & ~7 | codec
@@ -45,7 +45,7 @@ def compressed(batch: bytes, name: str) -> bytes:
 
 
 def compress_file(disk: MemoryDisk, path: str, name: str) -> None:
-    """Replace every batch of a log or checkpoint by its compressed twin."""
+    """Replace every batch of a log or checkpoint by a compressed one."""
     raw = disk.read_bytes(path)
     batches = b"".join(compressed(bytes(batch.view), name) for batch in iter_batches(raw))
     file = disk.open(path)

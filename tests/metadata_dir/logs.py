@@ -17,7 +17,7 @@ SMALL_SEGMENTS = LogSettings(
 def batch(
     base_offset: int, count: int = 1, epoch: int = 1, timestamp_ms: int = 1_000, size: int = 20
 ) -> bytes:
-    """A batch of count records, each with its offset as value."""
+    """A batch of that many records, each with its offset as value."""
     values = [f"{base_offset + at}.{epoch}.".encode().ljust(size, b"x") for at in range(count)]
     return build_batch(values, base_offset, epoch, timestamp_ms)
 
@@ -31,7 +31,7 @@ def opened(
 
 
 def content(log: MetadataLog) -> list[bytes]:
-    """Every batch of a log from its start on, read as by a follower."""
+    """Every batch of a log from its start, read like a follower."""
     found: list[bytes] = []
     offset = log.log_start
     while offset < log.log_end:

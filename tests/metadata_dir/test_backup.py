@@ -1,4 +1,4 @@
-"""Backups on disk: whole or none, and checked when they are read."""
+"""Backups on disk: complete or absent, and verified when they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record batches and record frames: round trips; bad bytes raise CorruptBatch or ProtocolError, no other."""
+"""Record batches and record frames: round trips; bad bytes raise only CorruptBatch or ProtocolError."""
 
 from __future__ import annotations
 

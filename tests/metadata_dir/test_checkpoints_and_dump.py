@@ -1,4 +1,4 @@
-"""Checkpoints and what dump shows of them, of segments, and of damage."""
+"""Checkpoints, and the output of dump for them, for segments, and for damage."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_an_outdated_index_is_not_reported_as_damage_of_the_log() -> None:
     disk, log, _ = opened()
     for offset in range(7):
         log.append(topic(offset, "short"))
-    log.close()  # with the index of the segment that is still written to
+    log.close()  # with the index of the segment that is being written
     _, log, _ = opened(disk)
     log.truncate_to(2)
     for offset in range(2, 7):

@@ -1,4 +1,4 @@
-"""Compressed batches: records are read in every framing of Kafka; damage and bombs are clear errors."""
+"""Compressed batches: records are read in all of Kafka's framings; damage and bombs give clear errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged checkpoints: kraftd detects every damage; Kafka's own reader is compared."""
+"""Damaged checkpoints: kraftd detects every damage, and is compared with Kafka's own reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ID = OffsetAndEpoch(100, 3)
 
 
 def batches(directory: Path) -> list[bytes]:
-    """A sound checkpoint: its header, three batches of records, its footer."""
+    """A valid checkpoint: its header, three batches of records, its footer."""
     writer = CheckpointWriter(
         DISK,
         str(directory),
@@ -47,7 +47,7 @@ def flipped(batch: bytes, at: int = 70) -> bytes:
 
 
 def moved(batch: bytes, by: int = 1) -> bytes:
-    """With another base offset, which the checksum does not cover."""
+    """The batch with another base offset, which the checksum does not cover."""
     return (int.from_bytes(batch[:8], "big") + by).to_bytes(8, "big") + batch[8:]
 
 

@@ -48,7 +48,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_path_that_is_no_regular_file_is_refused_with_its_kind(sound: Path, name: str, kind: str) -> None:
     path = sound / name
     path.parent.mkdir(exist_ok=True)
-    kept = path.read_bytes() if path.exists() else None
+    content = path.read_bytes() if path.exists() else None
     path.unlink(missing_ok=True)
     KINDS[kind](path)
     try:
@@ -56,8 +56,8 @@ def test_a_path_that_is_no_regular_file_is_refused_with_its_kind(sound: Path, na
         assert refusal.reason.startswith(f"{path} is {kind}")
     finally:
         path.rmdir() if path.is_dir() else path.unlink()
-        if kept is not None:
-            path.write_bytes(kept)
+        if content is not None:
+            path.write_bytes(content)
 
 
 @pytest.mark.parametrize("action", ["open", "read_bytes", "remove"])
@@ -81,15 +81,15 @@ def test_a_start_ends_with_the_exit_code_of_a_bad_directory(
     config = write_config(tmp_path, free_port(), log__dirs=str(sound))
     path = sound / PARTITION / name
     path.parent.mkdir(exist_ok=True)
-    kept = path.read_bytes() if path.exists() else None
+    content = path.read_bytes() if path.exists() else None
     path.unlink(missing_ok=True)
     path.mkdir()
     try:
         ended = run_apart("start", config)
     finally:
         path.rmdir()
-        if kept is not None:
-            path.write_bytes(kept)
+        if content is not None:
+            path.write_bytes(content)
     assert ended.code == code
     assert f"{path} is a directory, and must be a file" in ended.err
     assert "listening" not in ended.err

@@ -157,7 +157,7 @@ def test_a_truncation_is_synced_before_anything_is_written_behind_it() -> None:
     log.truncate_to(3)
     log.append(batch(3, epoch=2))
     log.sync()
-    assert done == ["truncate", "sync", "write", "sync", "sync"]  # one before the epoch is written
+    assert done == ["truncate", "sync", "write", "sync", "sync"]  # one sync before the new epoch is written
 
 
 def test_a_full_truncation_to_a_snapshot_survives_a_restart() -> None:
@@ -218,7 +218,7 @@ def test_the_end_offset_of_an_epoch_is_the_same_as_in_kafka() -> None:
     log.append(batch(10, 5, epoch=6))
     answers = {epoch: log.epochs.end_offset_for(epoch, log.log_end) for epoch in (0, 1, 2, 3, 5, 6, 7)}
     assert answers == {
-        0: (0, 0),  # below all: the epoch itself, at the start of the lowest
+        0: (0, 0),  # below all: the same epoch, at the start of the lowest
         1: (5, 1),
         2: (5, 1),
         3: (10, 3),
@@ -397,7 +397,7 @@ def test_the_next_read_detects_a_flipped_bit_in_a_closed_segment() -> None:
     log.sync()
     whole = content(log)
     first = f"{DIRECTORY}/00000000000000000000.log"
-    write_snapshot(disk, 60, 1)  # so that no record of the log needs a replay
+    write_snapshot(disk, 60, 1)  # then no record of the log needs a replay
     size_bytes = len(whole[3])
     for at in (5, 9, 16, 18, 25, 57, 70, size_bytes - 1):  # offset, length, format, checksum, header, records
         disk.flip_bit(first, 3 * size_bytes + at, 2)
@@ -423,7 +423,7 @@ def test_a_flipped_bit_in_an_offset_refuses_a_truncation() -> None:
     log.close()
     _, log, _ = opened(disk, settings=LogSettings(replay_bytes=0, tail_bytes=0))
     log_file = f"{DIRECTORY}/00000000000000000000.log"
-    disk.flip_bit(log_file, 3 * size_bytes + 2, 2)  # of the base offset, which no checksum covers
+    disk.flip_bit(log_file, 3 * size_bytes + 2, 2)  # in the base offset, which no checksum covers
     with pytest.raises(CorruptStorage, match=r"00000000000000000000\.log") as raised:
         log.truncate_to(3)
     assert raised.value.position == 3 * size_bytes

@@ -1,4 +1,4 @@
-"""A directory whose log files are gone is refused if its other files show that records were lost."""
+"""A directory without its log files is refused if its other files prove that records were lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.metadata_dir.logs import DIRECTORY, batch, content, opened
 
 
 def written(end: int = 60, epoch: int = 2, *, close: bool = True) -> MemoryDisk:
-    """Records 0 to end - 1, the second half of them of that epoch, the first of epoch 1."""
+    """A log of records 0 to end - 1: the first half of epoch 1, the second half of that epoch."""
     disk, log, _ = opened()
     for offset in range(end):
         log.append(batch(offset, epoch=1 if offset < end // 2 else epoch, timestamp_ms=1000 + offset))
@@ -38,16 +38,16 @@ def delete(disk: MemoryDisk, *suffixes: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "witness"),
+    ("deleted", "witness"),
     [
         ((".log",), "leader-epoch-checkpoint knows of epoch 2 from offset 30 on"),
         ((".log", "leader-epoch-checkpoint"), r"0+\d+.index knows of offset \d+"),
         ((".log", "leader-epoch-checkpoint", "index"), "quorum-state knows of epoch 2"),
     ],
 )
-def test_a_deleted_log_is_refused(gone: tuple[str, ...], witness: str) -> None:
+def test_a_deleted_log_is_refused(deleted: tuple[str, ...], witness: str) -> None:
     disk = written()
-    delete(disk, *gone)
+    delete(disk, *deleted)
     names = disk.list_names(DIRECTORY)
     with pytest.raises(DirectoryProblem, match=f"has no log, but had one: {witness}.*format it anew"):
         opened(disk)
@@ -56,7 +56,7 @@ def test_a_deleted_log_is_refused(gone: tuple[str, ...], witness: str) -> None:
 
 @pytest.mark.parametrize("at", [OffsetAndEpoch(20, 1), OffsetAndEpoch(40, 2)])
 def test_records_lost_behind_the_newest_checkpoint_are_detected(at: OffsetAndEpoch) -> None:
-    """Of a later epoch than the checkpoint's, or in an index that a clean shutdown has left."""
+    """The proof is an epoch later than the checkpoint's, or an index that a clean shutdown has left."""
     disk = written()
     checkpoint(disk, *at)
     delete(disk, ".log")
@@ -65,7 +65,7 @@ def test_records_lost_behind_the_newest_checkpoint_are_detected(at: OffsetAndEpo
 
 
 def test_a_checkpoint_that_holds_all_records_is_used_with_a_note() -> None:
-    """This is the state after a crash between the old log and the one behind a leader's snapshot."""
+    """This is the state after a crash between the old log and the one that follows a leader's snapshot."""
     disk = written()
     snapshot_id = checkpoint(disk, 500, 3)
     delete(disk, ".log")

@@ -34,7 +34,7 @@ FIRST = f"{DIRECTORY}/00000000000000000000.log"
 
 
 def survivors(seeds: range = range(3)) -> list[Callable[[int], int]]:
-    """Ways in which unsynced changes survive a crash."""
+    """Ways in which unsynced changes may survive a crash."""
     return [
         nothing_unsynced_survives,
         everything_survives,
@@ -54,7 +54,7 @@ def overwrite(disk: MemoryDisk, path: str, position: int, data: bytes) -> None:
 
 
 class History:
-    """The states of a log; a crash may leave any since the last sync, or one on the way there."""
+    """The states of a log; a crash may leave any of them since the last sync, or one in between."""
 
     def __init__(self) -> None:
         self.states: list[list[bytes]] = [[]]
@@ -70,7 +70,7 @@ class History:
 
 
 def run_story(log: MetadataLog, history: History) -> None:
-    """Appends, rolls, truncations across segments, epochs, syncs."""
+    """Append, roll, truncate across segments, change epochs, and sync."""
     state: list[bytes] = []
 
     def append(count: int, epoch: int) -> None:
@@ -169,7 +169,7 @@ def test_a_tail_torn_at_any_byte_is_truncated_and_reported() -> None:
         file = disk.open(FIRST)
         file.truncate(cut)
         if cut % 2:
-            file.truncate(cut + 100)  # zeros, as a file system may leave them
+            file.truncate(cut + 100)  # zeros, which a file system may leave
         file.sync()
         _, log, report = opened(disk)
         assert content(log) == [batch(0, 3)]
@@ -213,7 +213,7 @@ def test_damage_in_an_older_segment_is_refused_when_it_is_read() -> None:
     log.close()
     overwrite(disk, FIRST, 30, b"\xff\xff")  # before the last index entry: a read detects it by the checksum
     with pytest.raises(CorruptStorage, match="checksum"):
-        opened(disk)  # which reads what is to be replayed
+        opened(disk)  # it reads what the start must replay
     write_snapshot(disk, OffsetAndEpoch(60, 1))
     _, log, _ = opened(disk)
     with pytest.raises(CorruptStorage, match="checksum"):
@@ -318,13 +318,13 @@ def test_leftovers_are_removed_and_other_files_are_kept() -> None:
         "00000000000000000002-0000000001.checkpoint.deleted",
         "quorum-state.tmp",
     ]
-    kept = ["00000000000000000001.snapshot", "clean-shutdown", "quorum-state"]
-    for name in leftovers + kept:
+    others = ["00000000000000000001.snapshot", "clean-shutdown", "quorum-state"]
+    for name in leftovers + others:
         disk.open(f"{DIRECTORY}/{name}", create=True)
     _, log, report = opened(disk)
     names = disk.list_names(DIRECTORY)
     assert not set(leftovers) & set(names)
-    assert set(kept) <= set(names)
+    assert set(others) <= set(names)
     assert len(report.notes) == len(leftovers)
     assert content(log) == [batch(0)]
 
@@ -427,7 +427,7 @@ def test_a_crash_during_snapshots_leaves_a_log_that_continues_a_snapshot() -> No
 
 
 def stopped_log(batches: int = 8) -> tuple[MemoryDisk, int]:
-    """A log that was stopped cleanly, and the size of its only segment."""
+    """A cleanly stopped log, and the size of its only segment."""
     disk, log, _ = opened(settings=LogSettings(index_interval_bytes=200))
     for at in range(batches):
         log.append(batch(3 * at, 3, timestamp_ms=1_000 + at))
@@ -441,28 +441,28 @@ def cut_segment(disk: MemoryDisk, size_bytes: int) -> None:
     file.sync()
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9], ids=["all", "half", "a tenth"])
-def test_a_log_without_records_that_its_index_proves_synced_is_refused(kept: float) -> None:
+@pytest.mark.parametrize("kept_share", [0.0, 0.5, 0.9], ids=["all", "half", "a tenth"])
+def test_a_log_without_records_that_its_index_proves_synced_is_refused(kept_share: float) -> None:
     disk, size_bytes = stopped_log()
-    cut_segment(disk, int(size_bytes * kept))
+    cut_segment(disk, int(size_bytes * kept_share))
     before = disk.open(FIRST).size_bytes()
     with pytest.raises(CorruptStorage, match="its index knows of offset 23"):
         open_log(disk, DIRECTORY)
     assert disk.open(FIRST).size_bytes() == before, "nothing was changed"
 
 
-@pytest.mark.parametrize("kept", [0, 1, 5], ids=["none", "one", "those before the last epoch"])
-def test_a_killed_nodes_log_without_the_start_of_an_epoch_is_refused(kept: int) -> None:
-    """Such a node has written no index; it writes epochs after a sync of their records."""
+@pytest.mark.parametrize("whole", [0, 1, 5], ids=["none", "one", "those before the last epoch"])
+def test_a_killed_nodes_log_without_the_start_of_an_epoch_is_refused(whole: int) -> None:
+    """A killed node has written no index; it writes epochs after a sync of their records."""
     disk, log, _ = opened()
     for offset in range(8):
         log.append(batch(offset, epoch=1 if offset < 5 else 3))
     log.sync()
     size_bytes = disk.open(FIRST).size_bytes() // 8
-    cut_segment(disk, kept * size_bytes)
-    with pytest.raises(CorruptStorage, match=f"{6 - kept} records or more that were synced are gone"):
+    cut_segment(disk, whole * size_bytes)
+    with pytest.raises(CorruptStorage, match=f"{6 - whole} records or more that were synced are gone"):
         open_log(disk, DIRECTORY)
-    cut_segment(disk, kept * size_bytes + 3 if kept < 5 else kept * size_bytes - 1)  # torn as well
+    cut_segment(disk, whole * size_bytes + 3 if whole < 5 else whole * size_bytes - 1)  # torn, too
     before = disk.open(FIRST).size_bytes()
     with pytest.raises(CorruptStorage, match="leader-epoch-checkpoint knows of epoch 3 from offset 5 on"):
         open_log(disk, DIRECTORY)
@@ -470,7 +470,7 @@ def test_a_killed_nodes_log_without_the_start_of_an_epoch_is_refused(kept: int) 
 
 
 def test_rebuilt_epochs_are_written_after_a_sync_of_the_log() -> None:
-    """A killed process may have left the records in the kernel's memory only."""
+    """A killed process may have left the records only in the kernel's memory."""
     disk, log, _ = opened()
     log.append(batch(0))
     log.sync()
@@ -514,7 +514,7 @@ def test_a_log_cut_below_a_checkpoint_continues_at_its_end() -> None:
 
 
 def test_a_crash_during_a_truncation_after_a_clean_stop_is_recovered_from() -> None:
-    """The indexes of the stop cover more than the log has then, and must not refuse the start."""
+    """The indexes of the stop cover more than the log then has, and must not prevent the start."""
     for crash_at in range(1, 30):
         for choose in survivors():
             disk, _ = stopped_log()
@@ -534,7 +534,7 @@ def test_a_crash_during_a_truncation_after_a_clean_stop_is_recovered_from() -> N
 
 @pytest.mark.parametrize("snapshot_id", [OffsetAndEpoch(15, 4), OffsetAndEpoch(30, 3)])
 def test_a_crash_while_a_snapshot_replaces_the_log_is_recovered_from(snapshot_id: OffsetAndEpoch) -> None:
-    """Also where the log is longer than the snapshot, of a later epoch, that replaces it."""
+    """This holds even if the log is longer than the snapshot of a later epoch that replaces it."""
     for crash_at in range(1, 40):
         for choose in survivors():
             disk, log, _ = opened()

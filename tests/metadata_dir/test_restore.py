@@ -1,4 +1,4 @@
-"""Restored directories on disk: a start is refused until they are whole."""
+"""Restored directories on disk: a start is refused until they are complete."""
 
 from __future__ import annotations
 

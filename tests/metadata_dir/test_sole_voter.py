@@ -1,4 +1,4 @@
-"""A survivor becomes the only voter: what it reports, and that a crash leaves the old state or the new."""
+"""A survivor becomes the only voter: its report, and a crash, which leaves the old state or the new."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_survivor_is_the_only_voter_in_a_much_higher_epoch_and_keeps_its_log
     assert content(log)[:-1] == whole
     records = control_records(next(iter_batches(content(log)[-1])))
     assert [one.type for one in records] == [ControlRecordType.LEADER_CHANGE, ControlRecordType.KRAFT_VOTERS]
-    assert [one.version for one in records] == [0, 0]  # Apache Kafka reads no other
+    assert [one.version for one in records] == [0, 0]  # Apache Kafka reads no other version
     state = QuorumStateFile(disk, DIRECTORY).read()
     assert state is not None
     assert (state.leader_epoch, state.leader_id, state.voted_id) == (EPOCH, -1, -1)
@@ -190,7 +190,7 @@ EPOCHS = st.lists(st.integers(1, 4), max_size=12).map(sorted)
 def test_two_logs_are_equal_before_the_offset_where_their_epochs_differ(
     one: list[int], two: list[int], shared: int
 ) -> None:
-    # As raft guarantees: equal offset and epoch only after an equal prefix.
+    # Raft guarantees this: equal offset and epoch only after an equal prefix.
     prefix = [1] * shared
     two = [epoch + 10 * (epoch in one) for epoch in two]
     mine, other = prefix + [each + 1 for each in one], prefix + sorted(each + 1 for each in two)

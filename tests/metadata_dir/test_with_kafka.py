@@ -1,4 +1,4 @@
-"""The files of this package with Apache Kafka's tools and controller: each reads what the other wrote."""
+"""The files of this package and Apache Kafka's tools and controller: each reads the other's."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def new_uuid() -> bytes:
 
 
 def records_of(path: str) -> list[Any]:
-    """The contents of a checkpoint without times: control and metadata records in order, its batches."""
+    """The contents of a checkpoint without times: control and metadata records in order, and its batches."""
     found: list[Any] = []
     for row in dump(DISK, path):
         row = {key: value for key, value in row.items() if key not in ("path", "timestamp_ms", "crc")}

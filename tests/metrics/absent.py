@@ -1,4 +1,4 @@
-"""Kafka's metrics of a controller that kraftd does not have, and why.
+"""Kafka's metrics of a controller that kraftd lacks, with reasons.
 
 A pattern is matched with the whole of `domain:type=TYPE,name=NAME`, or `domain:type=TYPE attribute`.
 """

@@ -30,7 +30,7 @@ def ready(port: int) -> tuple[int, dict[str, Any]]:
 
 
 class Scrape:
-    """All metrics of one moment."""
+    """All metrics at one moment."""
 
     def __init__(self, port: int) -> None:
         status, _, self.text = get(port, "/metrics")
@@ -43,7 +43,7 @@ class Scrape:
         }
 
     def value(self, name: str, **labels: str) -> float:
-        """Of one sample. Raises KeyError."""
+        """The value of one sample. Raises KeyError."""
         return self._values[name, frozenset(labels.items())]
 
     def find(self, name: str, labels: Labels) -> float | None:

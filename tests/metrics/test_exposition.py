@@ -138,9 +138,9 @@ def test_the_page_on_metrics_has_every_metric_and_every_absent_one() -> None:
     for family in FAMILIES:
         row = rf"^\| `{family.name}` \|"
         assert re.search(row, page, re.MULTILINE), f"{family.name} is not in {DOCS.name}"
-        assert family.meaning in page, f"{family.name}: {DOCS.name} does not say {family.meaning!r}"
+        assert family.meaning in page, f"{family.name}: {DOCS.name} lacks {family.meaning!r}"
     for _, why in ABSENT:
-        assert why in page, f"{DOCS.name} does not say: {why}"
+        assert why in page, f"{DOCS.name} lacks: {why}"
     named = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     known = {family.name for family in FAMILIES}
     assert {name for name in named if name.startswith(("kafka_", "kraftd_"))} <= known

@@ -1,4 +1,4 @@
-"""When a controller is ready, and what it reports until then."""
+"""When a controller is ready, and its reports until then."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_during_the_load_it_reports_the_progress_and_then_readiness(tmp_path: Pa
     assert not any(one.ready for one in loading)
     loaded = [one.records.loaded for one in found]
     assert loaded == sorted(loaded)
-    assert (loaded[0], loading[-1].records.total) == (0, end + 1)  # of which one begins the new epoch
+    assert (loaded[0], loading[-1].records.total) == (0, end + 1)  # one of them begins the new epoch
     for one in found:
         assert one.records.total is not None and one.bytes.total is not None
         assert 0 <= one.records.loaded <= one.records.total
@@ -67,18 +67,18 @@ def test_of_a_snapshot_it_reports_bytes_and_later_records(tmp_path: Path) -> Non
     order = CheckpointOrder(
         directory=log.directory, end_offset=end_offset, epoch=1, base=None, position=log.position_near(0)
     )
-    made = make_checkpoint(house.disk, order, START_MS)
-    assert made.outcome == MADE
+    checkpoint = make_checkpoint(house.disk, order, START_MS)
+    assert checkpoint.outcome == MADE
     house.create("later")
     house, found = started_again(tmp_path, left_by(house))
     loading = [one for one in found if one.state == "loading"]
     of_snapshot = [one for one in loading if one.records.total is None]
     assert len(of_snapshot) > 2
-    assert 0 < of_snapshot[-1].bytes.loaded < made.size_bytes
+    assert 0 < of_snapshot[-1].bytes.loaded < checkpoint.size_bytes
     assert of_snapshot[-1].records.loaded > 0
     assert found[-1].ready
     behind = house.storage.log.log_end - end_offset
-    assert found[-1].records == Progress(made.record_count + behind, made.record_count + behind)
+    assert found[-1].records == Progress(checkpoint.record_count + behind, checkpoint.record_count + behind)
     assert found[-1].bytes.loaded == found[-1].bytes.total
     assert house.node.following.loading.snapshots == 1
     assert OffsetAndEpoch(end_offset, 1) in house.storage.log.snapshots
@@ -129,6 +129,6 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
 
 
 def test_it_lists_troubles_without_a_leader_and_refused_nodes(tmp_path: Path) -> None:
-    told = {"troubles": ["b:9093: nothing listens there"], "refused": ["node 7 at b is refused"]}
-    found = msgspec.json.decode(msgspec.json.encode(health(readings(House(tmp_path), **told))))
-    assert {name: found[name] for name in told} == told
+    reported = {"troubles": ["b:9093: nothing listens there"], "refused": ["node 7 at b is refused"]}
+    found = msgspec.json.decode(msgspec.json.encode(health(readings(House(tmp_path), **reported))))
+    assert {name: found[name] for name in reported} == reported

@@ -120,14 +120,14 @@ async def test_connections_beyond_the_limit_are_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
-    kept = []
+    writers = []
     for _ in range(2):
         reader, writer = await served.open()
         writer.write(head())
         assert (await reader.readuntil(b"GET /x\n")).startswith(b"HTTP/1.1 200")
-        kept.append(writer)
+        writers.append(writer)
     assert (await served.ask(head())).startswith(b"HTTP/1.1 503")
-    kept.pop().close()
+    writers.pop().close()
     while len(served.connections.open) > 1:
         await asyncio.sleep(0)
     assert (await served.ask(head("/y", "GET", "Connection: close"))).startswith(b"HTTP/1.1 200")

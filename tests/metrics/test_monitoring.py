@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard name metrics that exist, and Prometheus takes the rules as they are."""
+"""The alert rules and the dashboard name existing metrics, and Prometheus accepts the rules unchanged."""
 
 from __future__ import annotations
 

@@ -61,8 +61,8 @@ def text(browser: webdriver.Chrome, element_id: str) -> str:
     return browser.find_element(By.ID, element_id).text
 
 
-def until(browser: webdriver.Chrome, element_id: str, wanted: str) -> None:
-    WebDriverWait(browser, WAIT_S).until(lambda _: wanted in text(browser, element_id))
+def until(browser: webdriver.Chrome, element_id: str, expected: str) -> None:
+    WebDriverWait(browser, WAIT_S).until(lambda _: expected in text(browser, element_id))
 
 
 def open_page(browser: webdriver.Chrome, daemon: Watched) -> None:
@@ -89,15 +89,15 @@ def test_the_page_contacts_no_other_host_and_logs_no_error(
 ) -> None:
     browser.get_log("performance")
     open_page(browser, daemon)
-    asked = {
+    urls = {
         line.split('"')[0]
         for entry in browser.get_log("performance")
         if "Network.requestWillBeSent" in entry["message"]
         for line in entry["message"].split('"url":"')[1:]
     }
     own = f"http://127.0.0.1:{daemon.metrics_port}/"
-    assert asked
-    assert all(url.startswith((own, "data:")) for url in asked), asked
+    assert urls
+    assert all(url.startswith((own, "data:")) for url in urls), urls
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 

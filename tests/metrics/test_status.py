@@ -106,7 +106,7 @@ def test_a_survey_runs_in_slices_and_names_a_limited_number_of_partitions(
     slices = survey(house.node.image)
     next(slices)
     removed = next(iter(house.node.image.topics))
-    house.node.image.topics = {  # as when a topic is deleted meanwhile
+    house.node.image.topics = {  # as if a topic were deleted meanwhile
         key: topic for key, topic in house.node.image.topics.items() if key != removed
     }
     found, count = whole(slices)
@@ -118,29 +118,29 @@ def test_a_survey_runs_in_slices_and_names_a_limited_number_of_partitions(
 def test_the_status_names_leader_replicas_brokers_and_faults(house: House) -> None:
     house.create("t", partitions=4)
     found, _ = whole(survey(house.node.image))
-    told: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(status(readings(house), found)))
-    assert (told["ready"], told["leader_id"], told["role"]) == (True, 100, "leader")
-    assert [one["id"] for one in told["replicas"] if one["is_leader"]] == [100]
-    assert told["replicas"][0]["lag"] == 0
-    assert [(one["id"], one["state"]) for one in told["brokers"]] == [(1, "active"), (2, "active")]
-    assert sum(one["replicas"] for one in told["brokers"]) == 4
-    assert told["features"]["metadata.version"] > 0
-    assert (told["topic_count"], told["partition_count"]) == (1, 4)
+    shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(status(readings(house), found)))
+    assert (shown["ready"], shown["leader_id"], shown["role"]) == (True, 100, "leader")
+    assert [one["id"] for one in shown["replicas"] if one["is_leader"]] == [100]
+    assert shown["replicas"][0]["lag"] == 0
+    assert [(one["id"], one["state"]) for one in shown["brokers"]] == [(1, "active"), (2, "active")]
+    assert sum(one["replicas"] for one in shown["brokers"]) == 4
+    assert shown["features"]["metadata.version"] > 0
+    assert (shown["topic_count"], shown["partition_count"]) == (1, 4)
 
 
 def test_inactive_brokers_come_first(house: House) -> None:
     house.register(3)
-    told = status(readings(house), None)
-    assert [(one.id, one.state) for one in told.brokers] == [(3, "fenced"), (1, "active"), (2, "active")]
-    assert told.brokers[0].replicas is None
+    shown = status(readings(house), None)
+    assert [(one.id, one.state) for one in shown.brokers] == [(3, "fenced"), (1, "active"), (2, "active")]
+    assert shown.brokers[0].replicas is None
 
 
 def test_a_replica_has_its_lag_and_last_contact(house: House) -> None:
     end = house.node.core.log_end_offset
     house.fetch(end - 3)
     house.clock.ms += 700
-    told = status(readings(house), None)
-    (one,) = [one for one in told.replicas if one.id == 1]
+    shown = status(readings(house), None)
+    (one,) = [one for one in shown.replicas if one.id == 1]
     assert (one.is_voter, one.is_leader, one.is_self) == (False, False, False)
     assert (one.end_offset, one.lag, one.fetched_ms_ago) == (end - 3, 3, 700)
 
@@ -149,14 +149,14 @@ def test_the_status_has_features_events_and_the_times_of_loop_and_disk(house: Ho
     steps, syncs = Histogram([1_000_000]), Histogram([5_000_000])
     steps.counts, syncs.counts = [3, 1], [7, 0]
     event = {"event": "topics created", "text": "topics created: count 1"}
-    told = status(readings(house, steps=steps, syncs=syncs, events=lambda: [event]), None)
-    assert (told.loop.counts, told.fsync.counts, told.events) == ([3, 1], [7, 0], [event])
-    assert (told.features["kraft.version"], told.features["metadata.version"]) == (1, 30)
+    shown = status(readings(house, steps=steps, syncs=syncs, events=lambda: [event]), None)
+    assert (shown.loop.counts, shown.fsync.counts, shown.events) == ([3, 1], [7, 0], [event])
+    assert (shown.features["kraft.version"], shown.features["metadata.version"]) == (1, 30)
 
 
 def test_a_broker_that_shuts_down_is_shown_as_such(house: House) -> None:
     house.create("t", partitions=4)
     epoch = house.node.image.brokers[1].epoch
     house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
-    told = status(readings(house), None)
-    assert [(one.id, one.state) for one in told.brokers] == [(1, "shutting down"), (2, "active")]
+    shown = status(readings(house), None)
+    assert [(one.id, one.state) for one in shown.brokers] == [(1, "shutting down"), (2, "active")]

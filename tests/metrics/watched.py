@@ -1,4 +1,4 @@
-"""Readings of a controller without a loop, as a daemon takes them."""
+"""Readings of a controller without a loop, like those of a daemon."""
 
 from __future__ import annotations
 

@@ -19,17 +19,17 @@ def framed(body: bytes) -> bytes:
 
 
 class Peer:
-    """A handler that keeps what it receives, and a loop whose callbacks the test runs."""
+    """A handler that keeps its input, and a loop whose callbacks the test runs."""
 
     def __init__(self, **limits: int) -> None:
         self.received: list[tuple[int, bytes]] = []
-        self.turns: list[int] = []
+        self.batches: list[int] = []
         self.lost: list[str | None] = []
         self.later: list[Callable[[], None]] = []
         self.connections = Connections(self, Limits(**limits), self.later.append)
 
     def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
-        self.turns.append(len(frames))
+        self.batches.append(len(frames))
         self.received += [(first_slot + i, bytes(frame)) for i, frame in enumerate(frames)]
 
     def connection_admitted(self, connection: Connection) -> None: ...
@@ -97,10 +97,10 @@ def test_many_frames_are_handed_over_in_several_callbacks() -> None:
     peer = Peer(frames_per_callback=4, frames_per_step=4)
     connection, transport = peer.connect()
     connection.data_received(framed(b"a") * 10)
-    assert (peer.turns, transport.reading) == ([4], False)
+    assert (peer.batches, transport.reading) == ([4], False)
     peer.run_later()
     peer.run_later()
-    assert (peer.turns, transport.reading) == ([4, 4, 2], True)
+    assert (peer.batches, transport.reading) == ([4, 4, 2], True)
     assert [slot for slot, _ in peer.received] == list(range(10))
 
 
@@ -123,7 +123,7 @@ def test_requests_of_a_peer_that_stops_reading_are_not_handled() -> None:
 
     def answered_by_much(of: Connection, first_slot: int, frames: list[memoryview]) -> None:
         hand_over(of, first_slot, frames)
-        of.pause_writing()  # as a transport with a full buffer does
+        of.pause_writing()  # like a transport with a full buffer
 
     peer.frames_received = answered_by_much  # type: ignore[method-assign]
     connection.data_received(framed(b"a") * 20)

@@ -1,6 +1,6 @@
 """Requests to other nodes: versions, pipelining, losses, times.
 
-Without a socket; the test runs each callback.
+There is no socket; the test runs each callback.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class World:
 
     def silent(self, address: Address) -> None: ...
 
-    # what the test does
+    # actions of the test
 
     def send(self, tag: Hashable, message: Message = PRE_VOTE) -> None:
         self.outbound.send(tag, PEER, message)
@@ -89,9 +89,9 @@ class World:
             self._timers = [one for one in self._timers if one.at_ms > self.ms]
             for one in due:
                 one.function()
-        self.turn()
+        self.run_callbacks()
 
-    def turn(self) -> None:
+    def run_callbacks(self) -> None:
         soon, self._soon = self._soon, []
         for function, arguments in soon:
             function(*arguments)
@@ -104,8 +104,8 @@ class World:
         self.transport = MemoryTransport()
         self.link.connection_made(self.transport)
 
-    def asked(self) -> list[tuple[int, int, int, str | None]]:
-        """Key, version, correlation id and client id of what has been sent."""
+    def sent(self) -> list[tuple[int, int, int, str | None]]:
+        """Key, version, correlation id and client id of each sent request."""
         found = []
         for frame in self._splitter.feed(self.transport.take()):
             header, key, version, _ = parse_request_header(bytes(frame))
@@ -117,14 +117,14 @@ class World:
 
     def offer(self, **versions: tuple[int, int]) -> None:
         """Answer the ApiVersions that was just sent."""
-        [(key, version, correlation_id, _)] = self.asked()
+        [(key, version, correlation_id, _)] = self.sent()
         assert key == ApiKey.API_VERSIONS
         offered = [ApiVersion(ApiKey[name], *both) for name, both in versions.items()]
         self.reply(key, version, correlation_id, ApiVersionsResponse(api_keys=offered))
 
 
 def ready(**versions: tuple[int, int]) -> World:
-    """Connected, with the versions of the other side known and one request under way."""
+    """Connect, learn the versions of the other side, and send one request."""
     world = World()
     world.send("first")
     world.connect()
@@ -138,7 +138,7 @@ def test_a_connection_opens_with_api_versions_then_asks_in_the_highest_common_on
     assert len(world.opened) == 1
     world.connect()
     world.offer(VOTE=(0, 7))
-    assert world.asked() == [(ApiKey.VOTE, 2, 2, "raft-client-1")]
+    assert world.sent() == [(ApiKey.VOTE, 2, 2, "raft-client-1")]
     world.reply(ApiKey.VOTE, 2, 2, VoteResponse())
     assert world.notified == [("answered", "vote", VoteResponse)]
 
@@ -147,14 +147,14 @@ def test_an_older_peer_is_asked_for_its_versions_again_in_a_known_version() -> N
     world = World()
     world.send("vote")
     world.connect()
-    [(key, version, correlation_id, _)] = world.asked()
+    [(key, version, correlation_id, _)] = world.sent()
     assert version == 4
     refused = ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION, [ApiVersion(ApiKey.API_VERSIONS, 0, 3)])
     world.reply(key, 0, correlation_id, refused)
-    [(key, version, correlation_id, _)] = world.asked()
+    [(key, version, correlation_id, _)] = world.sent()
     assert (key, version) == (ApiKey.API_VERSIONS, 3)
     world.reply(key, version, correlation_id, ApiVersionsResponse(api_keys=[ApiVersion(ApiKey.VOTE, 0, 2)]))
-    assert [one[:2] for one in world.asked()] == [(ApiKey.VOTE, 2)]
+    assert [one[:2] for one in world.sent()] == [(ApiKey.VOTE, 2)]
 
 
 def test_a_message_that_no_common_version_carries_fails_alone__kip996() -> None:
@@ -162,15 +162,15 @@ def test_a_message_that_no_common_version_carries_fails_alone__kip996() -> None:
     world.send("pre-vote")
     world.connect()
     world.offer(VOTE=(0, 1), BEGIN_QUORUM_EPOCH=(0, 1))
-    world.turn()
+    world.run_callbacks()
     assert world.notified == [("failed", "pre-vote", Failure.UNSUPPORTED)]
     world.send("begin", BeginQuorumEpochRequest())
-    assert [one[0] for one in world.asked()] == [ApiKey.BEGIN_QUORUM_EPOCH]
+    assert [one[0] for one in world.sent()] == [ApiKey.BEGIN_QUORUM_EPOCH]
 
 
 def test_a_request_that_the_peer_does_not_serve_fails_unsent() -> None:
     world = ready(FETCH=(4, 18))
-    world.turn()
+    world.run_callbacks()
     assert world.notified == [("failed", "first", Failure.UNSUPPORTED)]
 
 
@@ -178,7 +178,7 @@ def test_requests_share_the_connection_and_are_answered_in_their_order() -> None
     world = ready()
     world.send("second", BeginQuorumEpochRequest())
     assert len(world.opened) == 1
-    (_, _, vote, _), (_, _, begin, _) = world.asked()
+    (_, _, vote, _), (_, _, begin, _) = world.sent()
     world.reply(ApiKey.VOTE, 2, vote, VoteResponse())
     world.reply(ApiKey.BEGIN_QUORUM_EPOCH, 1, begin, BeginQuorumEpochResponse())
     assert [one[1] for one in world.notified] == ["first", "second"]
@@ -205,7 +205,7 @@ def test_a_lost_connection_is_notified_before_its_failed_requests() -> None:
 
 def test_a_lost_connection_is_notified_without_requests_too() -> None:
     world = ready()
-    [(_, _, correlation_id, _)] = world.asked()
+    [(_, _, correlation_id, _)] = world.sent()
     world.reply(ApiKey.VOTE, 2, correlation_id, VoteResponse())
     world.notified.clear()
     world.link.connection_lost(None)
@@ -226,7 +226,7 @@ def test_a_refused_connection_is_retried_after_an_increasing_bounded_backoff() -
     for _ in range(3000):
         attempts = len(world.opened)
         world.send("vote")
-        world.turn()
+        world.run_callbacks()
         if len(world.opened) > attempts:
             pauses_ms.append(world.ms - last_ms)
             last_ms = world.ms

@@ -1,4 +1,4 @@
-"""The stream cut into frames: any split of it gives the same frames, and nothing is held in advance."""
+"""The stream split into frames: any pieces give the same frames, and no memory is allocated in advance."""
 
 from __future__ import annotations
 

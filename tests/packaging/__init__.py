@@ -1,1 +1,1 @@
-"""What is installed, and how it is run: distributions and the systemd unit."""
+"""The installed files and how they run: distributions and the systemd unit."""

@@ -1,4 +1,4 @@
-"""A wheel and an sdist, built and installed into an environment of their own, work as the checkout does."""
+"""A wheel and an sdist, built and installed into a separate environment, work as the checkout does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(*words: object, cwd: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with both; the wheel is built from the sdist, as a package index would have it."""
+    """The folder with both; the wheel is built from the sdist, as for a package index."""
     folder = tmp_path_factory.mktemp("dist")
     source = tmp_path_factory.mktemp("source") / "kraftd"
     run("git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", source)

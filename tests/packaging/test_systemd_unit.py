@@ -28,7 +28,7 @@ def test_systemd_accepts_every_line_of_the_unit() -> None:
 
 
 def test_the_security_exposure_of_the_unit_is_low() -> None:
-    told = analyze("security", "--offline=true", UNIT)
-    found = re.search(r"Overall exposure level for kraftd.service: ([\d.]+)", told)
-    assert found is not None, told
+    output = analyze("security", "--offline=true", UNIT)
+    found = re.search(r"Overall exposure level for kraftd.service: ([\d.]+)", output)
+    assert found is not None, output
     assert float(found[1]) <= MAX_EXPOSURE

@@ -10,7 +10,7 @@ from tools.circles import circles, import_graph, main
 
 
 def package(root: Path, **files: str) -> Path:
-    """A package `p` of modules by name; `sub__name` is a module of the package `p.sub`."""
+    """Write a package `p` of modules by name; `sub__name` is a module of the package `p.sub`."""
     for name, text in {"__init__": "", **files}.items():
         path = root / "p" / f"{name.replace('__', '/') if name != '__init__' else name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The pages against the project: links, anchors, paths, names of invariants, and the diagram of imports."""
+"""The pages agree with the project: links, anchors, paths, names of invariants, the diagram of imports."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ PATTERNS = {
 }
 INVARIANT = re.compile(r"(?<![\w.:-])([SCDL]\d{1,2})(?![\w.:])")
 FOLDERS = ("kraftd", "tests", "testkit", "bench", "tools", "docs", "codegen")
-OF_ITS_OWN = ("kraftd/messages/",)  # generated: Kafka's words
+OF_ITS_OWN = ("kraftd/messages/",)  # generated, with Kafka's terms
 PROTOCOL_PACKAGES = {"messages", "types", "configdef", "acl", "histogram", "input_file"}  # drawn with `wire`
 
 
 @cache
 def tracked() -> tuple[str, ...]:
-    """The files of the project, those that are not yet committed included."""
+    """The files of the project, including those not yet committed."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     return tuple(
         subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
@@ -47,7 +47,7 @@ def pages() -> list[str]:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as they are made from their words."""
+    """The anchors of a page's headings, derived from their words."""
     found: set[str] = set()
     for heading in HEADING.findall(FENCED.sub("", page.read_text())):
         text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
@@ -76,8 +76,8 @@ def test_links_of_a_page_lead_to_files_and_headings_that_exist(name: str) -> Non
 
 @pytest.mark.parametrize("name", [name for name in pages() if name != "CHANGELOG.md"])
 def test_files_that_a_page_names_exist(name: str) -> None:
-    wanted = set(PATH.findall((ROOT / name).read_text())) - PATTERNS
-    assert not [path for path in sorted(wanted) for one in variants(path) if not is_there(one)]
+    named = set(PATH.findall((ROOT / name).read_text())) - PATTERNS
+    assert not [path for path in sorted(named) for one in variants(path) if not is_there(one)]
 
 
 def variants(path: str) -> Iterator[str]:
@@ -88,7 +88,7 @@ def variants(path: str) -> Iterator[str]:
 
 
 def is_there(path: str) -> bool:
-    """Return whether a file or folder has that name, at least at the end of its own."""
+    """Return whether a file or folder has that name, or a path that ends with it."""
     pattern = re.escape(path.strip("/")).replace(r"\*", "[^/]*").replace("NN", r"\d\d")
     return any(re.search(rf"(^|/){pattern}(/|$)", name) for name in tracked())
 
@@ -117,7 +117,7 @@ def test_the_diagram_of_imports_shows_every_import_between_packages() -> None:
 
 
 def reachable_in_the_diagram() -> dict[str, set[str]]:
-    """For each package of the diagram those that its arrows lead to, also through others."""
+    """For each package of the diagram, the packages that its arrows reach, directly or not."""
     diagram = (ROOT / "docs/ARCHITECTURE.md").read_text().partition("flowchart TD\n")[2].partition("```")[0]
     arrows: dict[str, set[str]] = {}
     for line in re.sub(r'\["[^"]*"\]', "", diagram).splitlines():
@@ -140,7 +140,7 @@ def drawn_as(package: str) -> str:
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
-    """File, its package and the package that it imports, of the product's own."""
+    """File, its package and the imported package, within the product."""
     for name in tracked():
         parts = name.removesuffix(".py").split("/")
         if parts[0] != "kraftd" or not name.endswith(".py") or len(parts) < 3 or not (ROOT / name).is_file():

@@ -1,4 +1,4 @@
-"""The check of prose finds what breaks the rules of CONTRIBUTING.md, and leaves out what is no prose."""
+"""The check of prose finds violations of the rules of CONTRIBUTING.md, and leaves out code."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def written(root: Path, name: str, text: str) -> Path:
     ],
 )
 def test_a_long_sentence_is_found_in_every_kind_of_prose(tmp_path: Path, name: str, text: str) -> None:
-    ((at, _line, said),) = findings(written(tmp_path, name, text))
+    ((at, _line, message),) = findings(written(tmp_path, name, text))
     assert at == name
-    assert said.startswith("a sentence of 26 words: word word")
+    assert message.startswith("a sentence of 26 words: word word")
     assert findings(written(tmp_path, name, text.replace(LONG, SHORT).replace(LONG[60:], SHORT[60:]))) == []
 
 
 @pytest.mark.parametrize("text", ["# Whoever asks.\n", '"""Somebody asks."""\n', "# Nobody asks.\n"])
 def test_a_subject_without_a_name_is_found(tmp_path: Path, text: str) -> None:
-    ((name, line, said),) = findings(written(tmp_path, "tests/test_a.py", text))
+    ((name, line, message),) = findings(written(tmp_path, "tests/test_a.py", text))
     assert (name, line) == ("tests/test_a.py", 1)
-    assert said.endswith("name the actor")
+    assert message.endswith("name the actor")
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_bad_names_of_tests_are_found(tmp_path: Path) -> None:
     written(tmp_path, "tests/test_a.py", f"def {fits}(): ...\n\n\nasync def {long}(): ...\n")
     assert findings(tmp_path) == [("tests/test_a.py", 4, f"81 characters: {long}")]
     written(tmp_path, "tests/test_a.py", "def test_that_somebody_asks(): ...\n")
-    ((_name, line, said),) = findings(tmp_path)
-    assert (line, said) == (1, "'somebody': name the actor: test_that_somebody_asks")
+    ((_name, line, message),) = findings(tmp_path)
+    assert (line, message) == (1, "'somebody': name the actor: test_that_somebody_asks")
     for term in ("is_told", "tells", "hears", "knows_of", "in_turns"):
         written(tmp_path, "tests/test_a.py", f"def test_a_node_{term}(): ...\n")
-        ((_name, line, said),) = findings(tmp_path)
-        assert said.startswith(f"{term!r}: is reported")
+        ((_name, line, message),) = findings(tmp_path)
+        assert message.startswith(f"{term!r}: is reported")
     assert not findings(written(tmp_path, "tests/test_a.py", "def test_a_saying_foretells_turns(): ...\n"))
 
 

@@ -39,10 +39,10 @@ WITH_LISTS = [name for name in ALL_MESSAGES if len(table_of(message_class(name))
 
 
 def in_slices(message: Message, version: int, structs: int) -> tuple[bytes, int]:
-    slices, count = encode_in_slices(deepcopy(message), version, structs), 1
+    pieces, count = encode_in_slices(deepcopy(message), version, structs), 1
     while True:
         try:
-            next(slices)
+            next(pieces)
         except StopIteration as end:
             return b"".join(end.value), count
         count += 1

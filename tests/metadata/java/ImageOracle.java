@@ -20,7 +20,7 @@ import java.util.List;
 
 /**
  * Answers lines of standard input. "image HEX,HEX,...": the snapshot records of the image that these records make,
- * as HEX,HEX,... . "versions": what each metadata.version is and means.
+ * as HEX,HEX,... . "versions": the facts of each metadata.version.
  */
 public class ImageOracle {
     private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();

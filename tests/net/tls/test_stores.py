@@ -1,4 +1,4 @@
-"""Key stores and trust stores of all forms, and the contexts made of them."""
+"""Key stores and trust stores of all formats, and the contexts made from them."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_an_unusable_new_certificate_is_not_loaded(tmp_path: Path, what: str) ->
     assert renewal.problem is not None
     assert str(path) in renewal.problem
     assert source.contexts is before
-    assert source.poll() is None  # reported once
+    assert source.poll() is None  # it is reported once
 
 
 def test_no_repr_shows_a_key_or_a_password(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_requested_certificate_may_be_missing_but_not_untrusted(tmp_path: Path
 def shaken(
     client: ssl.SSLContext, server: ssl.SSLContext, session: ssl.SSLSession | None = None
 ) -> ssl.SSLObject:
-    """The client's end of a connection after the handshake and one read byte, so with the session tickets."""
+    """The client's end of a connection after the handshake and one read byte, hence with session tickets."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     near = client.wrap_bio(to_client, to_server, server_hostname="127.0.0.1", session=session)
     far = server.wrap_bio(to_server, to_client, server_side=True)
