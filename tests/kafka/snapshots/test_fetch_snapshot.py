@@ -23,7 +23,7 @@ from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from testkit.client import Client
 from testkit.cluster import Cluster
-from testkit.node import Kind
+from testkit.node import Controller, Kind
 from testkit.process import HOST, wait_until
 from testkit.quorum import DESCRIBE
 from tests.cli.run import run
@@ -103,11 +103,8 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     home = tmp_path_factory.mktemp("files")
     with Cluster(home, "kraftd", controller_properties=MAKING) as maker, ExitStack() as stack:
         maker.start_controller()
-        directory = maker.controller.metadata_dir
-        wait_until(
-            lambda: first_segment(directory) > 0 and len(snapshots(directory)) > 1, "a log that begins late"
-        )
-        maker.controller.stop()
+        wait_until(lambda: froze_with_late_log(maker.controller), "a log that begins late")
+        maker.controller.kill()
         found = []
         kinds: tuple[Kind, Kind] = ("apache", "kraftd")
         for kind in kinds:
@@ -118,6 +115,19 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
             cluster.controller.wait_ready()
             found.append(side_of(stack, cluster, maker.cluster_id))
         yield found[0], found[1]
+
+
+def froze_with_late_log(controller: Controller) -> bool:
+    """Return whether the controller is frozen now, with a log that begins late and two snapshots.
+
+    While it runs, its retention may delete the older snapshot at any time.
+    """
+    controller.freeze()
+    directory = controller.metadata_dir
+    if first_segment(directory) > 0 and len(snapshots(directory)) > 1:
+        return True
+    controller.thaw()
+    return False
 
 
 def side_of(stack: ExitStack, cluster: Cluster, cluster_id: str) -> Side:
