@@ -61,7 +61,7 @@ def leaderless(replicas: tuple[int, ...], isr: tuple[int, ...] = (), **more: Any
 
 LEADERS: dict[str, tuple[PartitionState, dict[str, Any], dict[str, Any]]] = {
     "a leader that is alive and in sync stays": (partition((0, 1), leader=1), {}, NOTHING),
-    "else the first replica that is alive and in sync": (
+    "the first replica that is alive and in sync replaces a dead leader": (
         partition((0, 1, 2, 3), isr=(3, 0, 2), leader=0),
         {"alive": (1, 2, 3)},
         {"leader": 2},
@@ -77,37 +77,37 @@ LEADERS: dict[str, tuple[PartitionState, dict[str, Any], dict[str, Any]]] = {
         {"offline": (directory(0),)},
         {"leader": 1},
     ),
-    "nor can a member of the ISR that is no replica": (
+    "a member of the ISR that is no replica cannot lead": (
         partition((0, 1), isr=(0, 2)),
         {"alive": (2,), "elr": False},
         {"leader": NO_LEADER},
     ),
-    "none leads if no replica in sync is alive": (
+    "no replica leads if none in sync is alive": (
         partition((0, 1), isr=(0,)),
         {"alive": (1,), "elr": False},
         {"leader": NO_LEADER},
     ),
-    "a partition without a leader has its last one remembered": (
+    "the last leader of a partition without a leader is remembered": (
         partition((1, 0)),
         {"alive": ()},
         {"leader": NO_LEADER, "last_known_elr": (1,)},
     ),
-    "the leader remembered first is kept": (
+    "a later leader does not replace the remembered one": (
         partition((0, 1), last_known_elr=(1,)),
         {"alive": ()},
         {"leader": NO_LEADER},
     ),
-    "and forgotten once there is a leader": (
+    "the remembered leader is forgotten when a new one leads": (
         leaderless((1, 0), isr=(0,), last_known_elr=(1,)),
         {},
         {"leader": 0, "last_known_elr": ()},
     ),
-    "without ELR it is neither remembered nor forgotten": (
+    "without ELR the remembered leader is kept": (
         leaderless((1, 0), isr=(0,), last_known_elr=(1,)),
         {"elr": False},
         {"leader": 0},
     ),
-    "a partition that stays without leader changes nothing": (
+    "a partition that stays without a leader does not change": (
         leaderless((0, 1), isr=(0,), last_known_elr=(0,)),
         {"alive": (1,)},
         NOTHING,
@@ -121,9 +121,17 @@ PREFERRED_ELECTIONS = {
         {},
         NOTHING,
     ),
-    "or not alive": (partition((0, 1, 2), leader=2), {"alive": (1, 2)}, NOTHING),
-    "else any replica in sync": (partition((0, 1, 2), leader=1), {"alive": (2,)}, {"leader": 2}),
-    "never one out of sync": (
+    "the leader stays if the first replica is not alive": (
+        partition((0, 1, 2), leader=2),
+        {"alive": (1, 2)},
+        NOTHING,
+    ),
+    "another replica in sync leads if neither leader nor first replica is alive": (
+        partition((0, 1, 2), leader=1),
+        {"alive": (2,)},
+        {"leader": 2},
+    ),
+    "a replica out of sync does not lead": (
         leaderless((0, 1), isr=(1,), last_known_elr=(1,)),
         {"alive": (0,)},
         NOTHING,
@@ -137,17 +145,17 @@ PREFERRED_ELECTIONS = {
 
 UNCLEAN_ELECTIONS = {
     "a replica in sync comes first": (leaderless((0, 1, 2), isr=(2,)), {}, {"leader": 2}),
-    "then the first one alive, alone in the ISR and recovering": (
+    "the first live replica leads, alone in the ISR and recovering": (
         leaderless((0, 1, 2), isr=(2,)),
         {"alive": (0, 1)},
         {"leader": 0, "isr": (0,), "leader_recovery_state": RECOVERING},
     ),
-    "that it recovers is not said twice": (
+    "the state RECOVERING is not written twice": (
         leaderless((0, 1, 2), isr=(2,), leader_recovery_state=RECOVERING),
         {"alive": (1,)},
         {"leader": 1, "isr": (1,)},
     ),
-    "no replica is eligible after it": (
+    "an unclean election leaves no replica eligible": (
         leaderless((0, 1, 2, 3), isr=(), elr=(2, 3)),
         {"alive": (1,), "min_isr": 2},
         {
@@ -157,65 +165,69 @@ UNCLEAN_ELECTIONS = {
             "leader_recovery_state": RECOVERING,
         },
     ),
-    "none if no replica is alive": (leaderless((0, 1), last_known_elr=(0,)), {"alive": ()}, NOTHING),
+    "no replica leads if none is alive": (leaderless((0, 1), last_known_elr=(0,)), {"alive": ()}, NOTHING),
 }
 
 LAST_KNOWN_LEADERS = {
-    "it leads if no replica is in sync or eligible": (
+    "the last known leader leads if no replica is in sync or eligible": (
         leaderless((0, 1), last_known_elr=(1,)),
         {},
         {"leader": 1, "isr": (1,), "last_known_elr": (), "leader_recovery_state": RECOVERING},
     ),
-    "not without ELR": (leaderless((0, 1), last_known_elr=(1,)), {"elr": False}, NOTHING),
-    "not while it is not alive": (leaderless((0, 1), last_known_elr=(1,)), {"alive": (0,)}, NOTHING),
-    "not while a replica is in sync": (
+    "no election without ELR": (leaderless((0, 1), last_known_elr=(1,)), {"elr": False}, NOTHING),
+    "no election of a dead broker": (leaderless((0, 1), last_known_elr=(1,)), {"alive": (0,)}, NOTHING),
+    "no election while a replica is in sync": (
         leaderless((0, 1), isr=(0,), last_known_elr=(1,)),
         {"alive": (1,)},
         NOTHING,
     ),
-    "not while a replica is eligible": (
+    "no election while a replica is eligible": (
         leaderless((0, 1), elr=(0,), last_known_elr=(1,)),
         {"alive": (1,), "min_isr": 2},
         NOTHING,
     ),
-    "not if more than one is remembered": (leaderless((0, 1), last_known_elr=(1, 0)), {}, NOTHING),
-    "not if it is no replica any more": (leaderless((0, 1), last_known_elr=(2,)), {}, NOTHING),
-    "nor if none is remembered": (leaderless((0, 1)), {}, NOTHING),
+    "no election if several leaders are remembered": (leaderless((0, 1), last_known_elr=(1, 0)), {}, NOTHING),
+    "no election of a former replica": (leaderless((0, 1), last_known_elr=(2,)), {}, NOTHING),
+    "no election if no leader is remembered": (leaderless((0, 1)), {}, NOTHING),
 }
 
 ELIGIBLE_REPLICAS = {
-    "below min.insync.replicas those that leave the ISR are eligible, by their ids": (
+    "below min.insync.replicas brokers that leave the ISR are eligible, by id": (
         partition((0, 3, 2, 1)),
         {"isr": (0, 2), "min_isr": 3},
         {"isr": (0, 2), "eligible_leader_replicas": (1, 3)},
     ),
-    "those that were eligible before stay so": (
+    "eligible replicas stay eligible": (
         partition((0, 1, 2), isr=(0, 1), elr=(2,)),
         {"isr": (0,), "min_isr": 3},
         {"isr": (0,), "eligible_leader_replicas": (1, 2)},
     ),
-    "in the order in which they were written, while they are the same": (
+    "the same eligible replicas keep their order": (
         partition((0, 1, 2), isr=(0,), elr=(2, 1)),
         {"min_isr": 2},
         NOTHING,
     ),
-    "those that join the ISR are no longer": (
+    "a replica that joins the ISR is no longer eligible": (
         partition((0, 1, 2, 3), isr=(0,), elr=(1, 2)),
         {"isr": (0, 1), "min_isr": 3},
         {"isr": (0, 1), "eligible_leader_replicas": (2,)},
     ),
-    "an ISR of min.insync.replicas needs none": (
+    "an ISR of min.insync.replicas needs no eligible replica": (
         partition((0, 1, 2), isr=(0,), elr=(1, 2)),
         {"isr": (0, 1), "min_isr": 2},
         {"isr": (0, 1), "eligible_leader_replicas": ()},
     ),
-    "and none becomes eligible": (partition((0, 1, 2)), {"isr": (0, 1), "min_isr": 2}, {"isr": (0, 1)}),
+    "a replica that leaves an ISR with min.insync.replicas is not eligible": (
+        partition((0, 1, 2)),
+        {"isr": (0, 1), "min_isr": 2},
+        {"isr": (0, 1)},
+    ),
     "a broker that may have lost records is not eligible": (
         partition((0, 1, 2), isr=(0,), elr=(1, 2)),
         {"unclean_shutdown": 1, "min_isr": 2},
         {"eligible_leader_replicas": (2,)},
     ),
-    "nor if it was in sync until now": (
+    "a broker in sync that may have lost records does not become eligible": (
         partition((0, 1, 2), isr=(0, 1)),
         {"isr": (0,), "unclean_shutdown": 1, "min_isr": 2},
         {"isr": (0,)},
@@ -225,27 +237,27 @@ ELIGIBLE_REPLICAS = {
         {"alive": (1,), "min_isr": 2},
         {"leader": NO_LEADER, "last_known_elr": (0,)},
     ),
-    "it leads once none is, alone in the ISR, and is recovered": (
+    "an eligible replica leads an empty ISR, alone in it and recovered": (
         leaderless((0, 1, 2), elr=(1, 2), last_known_elr=(0,)),
         {"min_isr": 2},
         {"leader": 1, "isr": (1,), "eligible_leader_replicas": (2,), "last_known_elr": ()},
     ),
-    "the last one in sync that leaves is eligible, and the ISR empty": (
+    "the last replica in sync becomes eligible, and the ISR is empty": (
         partition((0, 1), isr=(0,)),
         {"isr": (), "alive": (1,)},
         {"leader": NO_LEADER, "isr": (), "eligible_leader_replicas": (0,), "last_known_elr": (0,)},
     ),
-    "without ELR it stays in the ISR": (
+    "without ELR the last replica stays in the ISR": (
         partition((0, 1), isr=(0,)),
         {"isr": (), "alive": (1,), "elr": False},
         {"leader": NO_LEADER},
     ),
-    "without ELR none is eligible": (
+    "without ELR no replica is eligible": (
         partition((0, 1, 2)),
         {"isr": (0,), "min_isr": 3, "elr": False},
         {"isr": (0,)},
     ),
-    "and those written before ELR was taken back are taken out": (
+    "without ELR eligible replicas of earlier records are removed": (
         partition((0, 1), isr=(0,), elr=(1,)),
         {"min_isr": 2, "elr": False},
         {"eligible_leader_replicas": ()},
@@ -254,19 +266,19 @@ ELIGIBLE_REPLICAS = {
 
 ISRS = {
     "the same ISR is no change": (partition((0, 1)), {"isr": (0, 1)}, NOTHING),
-    "another order is one": (partition((0, 1)), {"isr": (1, 0)}, {"isr": (1, 0)}),
+    "another order of the ISR is a change": (partition((0, 1)), {"isr": (1, 0)}, {"isr": (1, 0)}),
     "a smaller ISR leaves the leader epoch": (partition((0, 1)), {"isr": (0,)}, {"isr": (0,)}),
-    "before 3.6 it makes a new leader epoch (KAFKA-15021)": (
+    "before 3.6 a smaller ISR has a new leader epoch (KAFKA-15021)": (
         partition((0, 1)),
         {"isr": (0,), "old_brokers": True},
         {"isr": (0,), "leader": 0},
     ),
-    "a larger one does not": (
+    "before 3.6 a larger ISR leaves the leader epoch": (
         partition((0, 1), isr=(0,)),
         {"isr": (0, 1), "old_brokers": True},
         {"isr": (0, 1)},
     ),
-    "a new leader has a new epoch anyway": (
+    "before 3.6 a new leader has one new leader epoch": (
         partition((0, 1, 2)),
         {"isr": (2,), "old_brokers": True},
         {"isr": (2,), "leader": 2},
@@ -276,19 +288,23 @@ ISRS = {
         {"recovery_state": RECOVERED},
         {"leader_recovery_state": RECOVERED},
     ),
-    "or had before": (partition((0, 1)), {"recovery_state": RECOVERED}, NOTHING),
-    "or has not yet": (
+    "a leader that has recovered does not change": (
+        partition((0, 1)),
+        {"recovery_state": RECOVERED},
+        NOTHING,
+    ),
+    "a leader that is still recovering does not change": (
         partition((0, 1), isr=(0,), leader_recovery_state=RECOVERING),
         {"recovery_state": RECOVERING},
         NOTHING,
     ),
 }
 
-# Here 0 and 1 are replicas, and 2 and 3 are to replace them.
+# A reassignment in progress: 2 and 3 replace 0 and 1.
 MOVING = partition((2, 3, 0, 1), isr=(0, 1), leader=0, adding_replicas=(2, 3), removing_replicas=(0, 1))
 
 ASSIGNMENTS = {
-    "new replicas are added first, in the directories that are their brokers' defaults": (
+    "new replicas are added in their brokers' default directories": (
         partition((0, 1)),
         {"assignment": Assignment((2, 0, 1), (2,), (1,))},
         {
@@ -298,7 +314,7 @@ ASSIGNMENTS = {
             "directories": (directory(2, 9), directory(0), directory(1)),
         },
     ),
-    "before 3.7 without directories": (
+    "before 3.7 new replicas have no directories": (
         partition((0, 1)),
         {"assignment": Assignment((2, 0, 1), (2,), (1,)), "directories": False},
         {"replicas": (2, 0, 1), "adding_replicas": (2,), "removing_replicas": (1,)},
@@ -314,19 +330,23 @@ ASSIGNMENTS = {
         },
     ),
     "the same assignment is no change": (partition((0, 1)), {"assignment": Assignment((0, 1))}, NOTHING),
-    "another order takes the directories along": (
+    "another order of the replicas moves their directories too": (
         partition((0, 1)),
         {"assignment": Assignment((1, 0))},
         {"replicas": (1, 0), "directories": (directory(1), directory(0))},
     ),
-    "replicas that are taken away are fenced by a new leader epoch": (
+    "a new leader epoch fences removed replicas": (
         partition((0, 1, 2), isr=(0, 1)),
         {"assignment": Assignment((0, 1))},
         {"leader": 0, "replicas": (0, 1), "directories": (directory(0), directory(1))},
     ),
-    "an empty assignment is none": (MOVING, {"assignment": Assignment((), (2, 3), (0, 1))}, {"leader": 0}),
+    "an empty assignment changes nothing but the leader epoch": (
+        MOVING,
+        {"assignment": Assignment((), (2, 3), (0, 1))},
+        {"leader": 0},
+    ),
     "a reassignment waits for the replicas that it adds": (MOVING, {"isr": (0, 1, 2)}, {"isr": (0, 1, 2)}),
-    "when they are in sync the others are gone, and one of them leads": (
+    "a completed reassignment removes the old replicas, and a new one leads": (
         MOVING,
         {"isr": (0, 1, 3, 2)},
         {
@@ -338,32 +358,32 @@ ASSIGNMENTS = {
             "directories": (directory(2), directory(3)),
         },
     ),
-    "one that only adds is complete in the same way": (
+    "a reassignment that only adds completes when all added are in sync": (
         partition((0, 1), isr=(0,), adding_replicas=(1,)),
         {"isr": (0, 1)},
         {"isr": (0, 1), "adding_replicas": ()},
     ),
-    "one that only removes too": (
+    "a reassignment that only removes completes at once": (
         partition((0, 1), isr=(1,), leader=1, removing_replicas=(0,)),
         {},
         {"leader": 1, "replicas": (1,), "removing_replicas": (), "directories": (directory(1),)},
     ),
-    "what it adds and removes can be changed alone": (
+    "a change of the added and removed replicas leaves the replicas": (
         partition((0, 1, 2), isr=(0,), adding_replicas=(1, 2)),
         {"assignment": Assignment((0, 1, 2), (2,), (1,))},
         {"adding_replicas": (2,), "removing_replicas": (1,)},
     ),
-    "or only what it adds": (
+    "a change of the added replicas leaves the rest": (
         partition((0, 1, 2), isr=(0,), adding_replicas=(1, 2)),
         {"assignment": Assignment((0, 1, 2), (2,))},
         {"adding_replicas": (2,)},
     ),
-    "or only what it removes": (
+    "a change of the removed replicas leaves the rest": (
         partition((0, 1, 2), isr=(0,), removing_replicas=(0,)),
         {"assignment": Assignment((0, 1, 2), (), (0, 1))},
         {"removing_replicas": (0, 1)},
     ),
-    "or only the order of the replicas": (
+    "without directories only the order of the replicas changes": (
         partition((0, 1)),
         {"assignment": Assignment((1, 0)), "directories": False},
         {"replicas": (1, 0)},
@@ -373,8 +393,12 @@ ASSIGNMENTS = {
         {"directory": (1, directory(1, 4))},
         {"directories": (directory(0), directory(1, 4))},
     ),
-    "or is there already": (partition((0, 1)), {"directory": (1, directory(1))}, NOTHING),
-    "before 3.7 it has no directory": (
+    "a replica that is in the directory already does not move": (
+        partition((0, 1)),
+        {"directory": (1, directory(1))},
+        NOTHING,
+    ),
+    "before 3.7 a replica moves to no directory": (
         partition((0, 1)),
         {"directory": (1, directory(1, 4)), "directories": False},
         NOTHING,
@@ -435,18 +459,36 @@ def test_an_assignment_sets_replicas_and_directories__kip455_kip858(
 @pytest.mark.parametrize(
     ("replicas", "adding", "removing", "isr", "complete"),
     [
-        pytest.param((1, 0), (1,), (), (0,), None, id="an added replica is awaited"),
-        pytest.param((1, 0), (1,), (), (0, 1), ((1, 0), (0, 1)), id="then it is complete"),
-        pytest.param((1, 2, 0), (1, 2), (), (2, 0), None, id="all added ones are"),
-        pytest.param((0, 1), (), (1,), (1,), None, id="not before one that stays is in sync"),
-        pytest.param((0, 1), (), (0, 1), (0, 1), None, id="not if none would stay"),
-        pytest.param((0, 1), (), (0, 1), (2,), None, id="not even with another in the ISR"),
+        pytest.param((1, 0), (1,), (), (0,), None, id="an added replica is not in sync"),
+        pytest.param((1, 0), (1,), (), (0, 1), ((1, 0), (0, 1)), id="the added replica is in sync"),
+        pytest.param((1, 2, 0), (1, 2), (), (2, 0), None, id="one of two added replicas is not in sync"),
+        pytest.param((0, 1), (), (1,), (1,), None, id="no remaining replica is in sync"),
+        pytest.param((0, 1), (), (0, 1), (0, 1), None, id="no replica would remain"),
         pytest.param(
-            (3, 2, 1), (3,), (1,), (3, 1), ((3, 2), (3,)), id="as many added: others are not awaited"
+            (0, 1), (), (0, 1), (2,), None, id="no replica would remain, another broker is in the ISR"
         ),
-        pytest.param((3, 4, 2, 1), (3, 4), (1,), (4, 3), ((3, 4, 2), (4, 3)), id="more added: nor then"),
-        pytest.param((3, 2, 1, 0), (3,), (1, 0), (3, 1), None, id="fewer added: all that stay are awaited"),
-        pytest.param((3, 2, 1, 0), (3,), (1, 0), (2, 3, 1), ((3, 2), (2, 3)), id="fewer added: complete"),
+        pytest.param(
+            (3, 2, 1), (3,), (1,), (3, 1), ((3, 2), (3,)), id="as many added as removed: others may lag"
+        ),
+        pytest.param(
+            (3, 4, 2, 1),
+            (3, 4),
+            (1,),
+            (4, 3),
+            ((3, 4, 2), (4, 3)),
+            id="more added than removed: others may lag",
+        ),
+        pytest.param(
+            (3, 2, 1, 0), (3,), (1, 0), (3, 1), None, id="fewer added than removed: another replica lags"
+        ),
+        pytest.param(
+            (3, 2, 1, 0),
+            (3,),
+            (1, 0),
+            (2, 3, 1),
+            ((3, 2), (2, 3)),
+            id="fewer added than removed: all are in sync",
+        ),
     ],
 )
 def test_a_reassignment_is_complete_when_the_isr_allows_it__kip455(
