@@ -254,7 +254,7 @@ class World:
         updates = [FeatureUpdateKey(name, level, False, upgrade_type)]
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=self.random.random() < 0.2)
         if image.metadata_version < 17 <= level:
-            return  # a cluster without directories would have to register anew
+            return  # brokers without directories would have to register again
         self.compare(
             f"features 1 {encode_bytes(request, 1).hex()}",
             lambda ctx: update_features(ctx, request, 1),

@@ -61,7 +61,7 @@ KAFKAS_BUGS = (
 
 
 class KafkasBug(Exception):
-    """Kafka cannot go on in this world, so there is nothing to compare any more."""
+    """Kafka cannot continue in this world, so the comparison ends."""
 
 
 class SharedDice(JavaRandom):

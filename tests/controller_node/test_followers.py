@@ -257,9 +257,9 @@ def test_work_due_at_a_commit_is_undone_if_that_commit_ends_the_leadership(two: 
     leader, follower = two.leader, two.follower
     remove(leader, 102)
     two.wait(100)
-    leader.intrude(9)  # after that commit this run must register again
+    leader.intrude(9)  # when this commits, the leader must register again
     remove(leader, leader.node_id)
-    two.lose()  # the next fetch brings both
+    two.lose()  # the answer to the next fetch has both records
     two.wait(1000)
     assert not leader.node.active and len(leader.node.decisions.appends) == 0
     two.wait(4000)

@@ -441,7 +441,7 @@ class World:
                 still = [one for one in written if one[1] > disk.start_offset]
                 for old, new in zip(still, disk.batches, strict=False):
                     if old is not new:
-                        break  # truncated, and written anew, since the sync began
+                        break  # truncated and written again since the sync began
                     synced = new[1]
                 disk.synced_end = max(disk.synced_end, synced)
                 self.step(node.id, RecordsSynced(written_end))

@@ -1,4 +1,4 @@
-"""`--record` writes the golden output of the scenario scripts anew."""
+"""`--record` writes the golden output of the scenario scripts."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--record", action="store_true", help="write the output of the scenario scripts anew")
+    parser.addoption("--record", action="store_true", help="write the golden output of the scenario scripts")

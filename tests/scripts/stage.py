@@ -18,7 +18,7 @@ class Stage:
         self.enter(World(seed=1))
 
     def enter(self, world: World) -> None:
-        """Begin with another world; what was remembered of the last one's output is dropped."""
+        """Begin with another world, without anything of the last one."""
         self.world = world
 
     def write(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""`kraftd sim` prints a seed's result and the command that runs it again; the exit code says which it is."""
+"""`kraftd sim` prints a seed's result and the command to run it again, and ends with 1 after a violation."""
 
 from __future__ import annotations
 

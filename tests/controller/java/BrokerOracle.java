@@ -44,7 +44,7 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
 /**
- * Kafka's own managers of brokers, features and producer ids, driven by lines on the input as ControllerOracle is.
+ * Kafka's own managers of brokers, features and producer ids, driven by lines on its input like ControllerOracle.
  *
  * "time MS" sets the clock, "failover" makes the controller standby and active again. Each replayed record takes an
  * offset, from 0 on.

@@ -40,7 +40,7 @@ import org.apache.kafka.metadata.MetadataCache;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
-/** What Kafka's own classes say about configs: a JSON object a line in, one out. Topic "t" and node 7 exist, no others. */
+/** Answers of Kafka's own classes about configs: one JSON object per line in and out. Topic "t" and node 7 exist. */
 public final class ConfigOracle {
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -88,7 +88,7 @@ public final class ConfigOracle {
         return entries;
     }
 
-    /** Whether a server would start with a file, and what it would make of it. */
+    /** Adds the values of a server that starts with a file; fails if the server does not start. */
     private static void server(JsonNode ask, ObjectNode answer) {
         KafkaConfig config = new KafkaConfig(asProperties(map(ask.get("static"))), false);
         ObjectNode values = answer.putObject("values");

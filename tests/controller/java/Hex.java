@@ -10,7 +10,7 @@ import org.apache.kafka.server.common.ApiMessageAndVersion;
 import java.nio.ByteBuffer;
 import java.util.HexFormat;
 
-/** How messages and records travel between a test and an oracle: as hex of their encoding. */
+/** Messages and records between a test and an oracle, as hex of their encoding. */
 final class Hex {
     private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();
 

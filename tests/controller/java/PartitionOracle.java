@@ -29,7 +29,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * Answers, a line each, what Kafka's own classes make of a case given in a line of key=value words.
+ * Prints one line for each case: the result of Kafka's own classes. A case is a line of key=value words.
  *
  * Lists are comma-separated, a missing key is null. A directory is a number n, the uuid of which ends in n.
  * The default directory of broker b is 1000 + b.

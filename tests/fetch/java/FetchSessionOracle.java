@@ -128,7 +128,7 @@ public class FetchSessionOracle {
 
     private static TopicIdPartition partition(String[] fields) {
         String name = fields[0].equals(NOTHING) ? null : fields[0];
-        // Kafka tells sessions by name from those by id by this very object.
+        // Kafka recognizes sessions by name by the identity of this object.
         Uuid id = fields[1].equals("0") ? Uuid.ZERO_UUID : Uuid.fromString(fields[1]);
         return new TopicIdPartition(id, new TopicPartition(name, Integer.parseInt(fields[2])));
     }
