@@ -12,9 +12,9 @@ def test_a_callback_ends_once_its_budget_of_work_is_used_up() -> None:
     assert [pace.spent(work) for work in (MAX_SLICE_WORK_US + 1, 1, MAX_SLICE_WORK_US)] == [True, False, True]
 
 
-def _counted(turns: int, *, name: str) -> Slices[str]:
+def _counted(slices: int, *, name: str) -> Slices[str]:
     """Count."""
-    for _ in range(turns):
+    for _ in range(slices):
         yield
     return name
 
