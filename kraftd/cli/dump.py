@@ -151,7 +151,7 @@ def rows_of(disk: Any, files: list[str], verify: bool) -> Iterator[Row]:
 
 
 def show(row: Row, form: str) -> None:
-    """One row; batches have no line of their own in a table, as their records show the same."""
+    """Print one row. A table has no lines for batches, because their records show the same."""
     if form == "json":
         from kraftd.metadata_dir.dump import as_json_line
 

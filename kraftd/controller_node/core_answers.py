@@ -56,7 +56,7 @@ class CoreAnswers:
         if len(effects) == 1:
             effect = effects[0]
             if type(effect) is raft_effects.Respond and effect.request_id is call:
-                self._respond(call, effect.message)  # answered at once, as most are: nothing to remember
+                self._respond(call, effect.message)  # answered at once, like most calls: nothing to remember
                 return
         waiting = self.waiting.get(call.connection_id)
         if waiting is None:
@@ -126,7 +126,7 @@ class CoreAnswers:
     def _respond(self, call: Call, message: Any) -> None:
         boundary = self._boundary
         if call.key == FETCH:
-            if message is self._unchanged_answer:  # as nearly always
+            if message is self._unchanged_answer:  # nearly always
                 self._note_follower(call)
             else:
                 self._note_fetch(call, message)

@@ -85,7 +85,7 @@ class FetchingReplicas:
             if node_id < 0:
                 return
         one = self._fetchers.get(node_id)
-        if one is not None and one.last == key:  # as nearly always
+        if one is not None and one.last == key:  # nearly always
             one.seen[key] = (now_ms, call.host)
             return
         if one is None:

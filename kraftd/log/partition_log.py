@@ -413,7 +413,7 @@ class PartitionLog:
         self._pending.add(write)
 
     def _remove_files(self, remove: Callable[[], None]) -> None:
-        """Queue the deletion of files beside the segments that nothing needs any more."""
+        """Queue the deletion of files that are no longer needed, other than segments."""
         self._pending.add(Removal([], remove))
 
     def _segment_of(self, offset: int) -> Segment:

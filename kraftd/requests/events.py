@@ -33,7 +33,7 @@ class CallHandedOver(Event, frozen=True):
 
 
 class ConnectionClosed(Event, frozen=True):
-    """The connection is gone: its requests need no answers any more."""
+    """The connection is gone: its requests no longer need answers."""
 
     connection_id: int
 

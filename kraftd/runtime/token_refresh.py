@@ -37,7 +37,7 @@ class TokenRefresh:
             tried.wait(max(0.0, end_s - time.monotonic()))
 
     def stop(self) -> None:
-        """Fetch no more; an attempt that is under way is not waited for."""
+        """Fetch no more, without waiting for an attempt under way."""
         self._stopping.set()
 
     def _keep(self, source: TokenSource, tried: threading.Event) -> None:

@@ -65,7 +65,8 @@ def renew_session(ctx: Context, request: BrokerHeartbeatRequest) -> None:
 
 
 def unchanged(ctx: Context, request: BrokerHeartbeatRequest) -> Unchanged | None:
-    """The answer to an active broker that wants to stay active, as nearly all do; its heartbeat is noted.
+    """Note the heartbeat of an active broker that wants to stay active, as nearly all do, and return its
+    answer.
 
     None for any other heartbeat, which then goes to ``begin_heartbeat``. That would decide the same, at three
     times the cost. To be called after ``renew_session``.

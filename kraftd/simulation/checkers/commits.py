@@ -72,7 +72,7 @@ class CommitChecker(Checker):
                 )
 
     def _led_to(self, process: Process, epoch: int, mark: int) -> None:
-        """Check a leader's high watermark, whether or not another leader has committed as much before."""
+        """Check a leader's high watermark, even if another leader has committed as much before."""
         committed = self.world.committed
         self._by_majority(process, mark)
         self._shown[epoch] = mark  # a leader that resigns in this step has shown it
