@@ -185,10 +185,12 @@ def check_prefixes(one: DirectoryLog, other: DirectoryLog) -> None:
     """S4: if two logs have a batch of the same offset and epoch, all batches before it are equal."""
     ours = {entry.base: entry for entry in one.entries}
     shared = [(ours[entry.base], entry) for entry in other.entries if entry.base in ours]
-    last = max((at for at, (mine, its) in enumerate(shared) if mine.epoch == its.epoch), default=-1)
-    for mine, its in shared[: last + 1]:
-        if mine != its:
-            raise Broken(f"S4: {one} and {other} part at {mine[:3]} and {its[:3]}, then agree on an epoch")
+    last = max((at for at, (first, second) in enumerate(shared) if first.epoch == second.epoch), default=-1)
+    for first, second in shared[: last + 1]:
+        if first != second:
+            raise Broken(
+                f"S4: {one} and {other} part at {first[:3]} and {second[:3]}, then agree on an epoch"
+            )
 
 
 def check_voter_changes(log: DirectoryLog, high_watermark: int) -> None:

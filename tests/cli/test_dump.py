@@ -101,8 +101,8 @@ def test_skip_noop_omits_no_op_records_and_batches_that_hold_nothing_else(past: 
     log.close()
     tail = rows(past, "--from-offset", 11)
     assert len(tail) == 5
-    left = rows(past, "--from-offset", 11, "--skip-noop")
-    assert [(row["kind"], row.get("type")) for row in left] == [("batch", None), ("record", "ConfigRecord")]
+    rest = rows(past, "--from-offset", 11, "--skip-noop")
+    assert [(row["kind"], row.get("type")) for row in rest] == [("batch", None), ("record", "ConfigRecord")]
 
 
 def test_times_are_readable_and_names_are_those_of_kafkas_tools(past: Path) -> None:

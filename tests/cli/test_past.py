@@ -80,10 +80,10 @@ def test_a_topic_is_shown_with_its_partitions(past: Path) -> None:
 
 @pytest.mark.parametrize("place", ["", "__cluster_metadata-0", SEGMENT])
 def test_a_directory_its_partition_and_a_copied_segment_show_the_same_state(past: Path, place: str) -> None:
-    where = past / place if place else past
+    path = past / place if place else past
     if place == SEGMENT:
-        where = Path(shutil.copy(past / place, past.parent / "copied"))
-    assert run("show", "-d", where, "--json").out == run("show", "-d", past, "--json").out
+        path = Path(shutil.copy(past / place, past.parent / "copied"))
+    assert run("show", "-d", path, "--json").out == run("show", "-d", past, "--json").out
 
 
 def test_replay_begins_with_a_checkpoint_if_the_log_before_it_is_deleted(past: Path) -> None:
@@ -182,8 +182,8 @@ def test_diff_lists_the_differences_of_two_states(past: Path) -> None:
         "~ /configs/TOPIC:orders/retention.ms: 500 -> 900",
     ]
     assert done.err == "3 differences between offset 5 and offset 9.\n"
-    back = rows(run("diff", "-d", past, "--from", 9, "--to", 5, "--json"))
-    assert {"path": "/configs/TOPIC:orders/retention.ms", "before": "900", "after": "500"} in back
+    reverse = rows(run("diff", "-d", past, "--from", 9, "--to", 5, "--json"))
+    assert {"path": "/configs/TOPIC:orders/retention.ms", "before": "900", "after": "500"} in reverse
     assert run("diff", "-d", past, "--from", 9, "--to", 9).err.startswith("No differences")
 
 

@@ -89,11 +89,11 @@ def test_an_address_that_does_not_answer_has_an_exit_code() -> None:
 )
 def test_a_cluster_is_named_as_with_kafkas_tools(tmp_path: Path, words: str) -> None:
     (tmp_path / "client").write_text("security.protocol=PLAINTEXT\n")
-    where = {"ADDRESS": f"127.0.0.1:{free_port()}", "FILE": str(tmp_path / "client")}
-    for name, text in where.items():
+    values = {"ADDRESS": f"127.0.0.1:{free_port()}", "FILE": str(tmp_path / "client")}
+    for name, text in values.items():
         words = words.replace(name, text)
     done = run(*words.split(), "--timeout", "0.2")
-    assert (done.code, f"{where['ADDRESS']}: Connection refused" in done.err) == (5, True)
+    assert (done.code, f"{values['ADDRESS']}: Connection refused" in done.err) == (5, True)
 
 
 @pytest.mark.parametrize(

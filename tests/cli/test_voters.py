@@ -157,8 +157,8 @@ def test_a_change_is_repeated_until_the_quorum_has_a_leader(
         assert (not_made.code, not_made.err.splitlines()[:2]) == (1, ["nothing is committed yet", NO_LEADER])
         lost = Quorum("", PartitionData(), ("127.0.0.1", ports[0]), {})
         monkeypatch.setattr(leader, "ask_leader", lambda *_: asyncio.sleep(0, lost))  # it led until now
-        begun = run("backup", "-o", tmp_path / "begun", "--bootstrap", both, "--timeout", "0.5")
-        assert begun.err.startswith(f"{NO_LEADER}\n")
+        failed = run("backup", "-o", tmp_path / "begun", "--bootstrap", both, "--timeout", "0.5")
+        assert failed.err.startswith(f"{NO_LEADER}\n")
         monkeypatch.undo()
         described = start_premature("describe", bootstrap, "--json")
         with started(second):

@@ -240,8 +240,8 @@ def test_refused_fetch_names_the_leader_and_its_endpoint__kip951(house: ClientHo
     def refusal(topic_id: bytes, epoch: int = -1) -> tuple[object, ...]:
         answer = refused_fetch(house, topic_id, epoch, version)
         leader, nodes = only(answer).current_leader, answer.node_endpoints
-        where = [(one.node_id, one.host, one.port) for one in nodes]
-        return only(answer).error_code, leader.leader_id, leader.leader_epoch, where
+        endpoints = [(one.node_id, one.host, one.port) for one in nodes]
+        return only(answer).error_code, leader.leader_id, leader.leader_epoch, endpoints
 
     of_t, epoch = house.node.image.topic_names()["t"], house.node.core.epoch
     refused, fenced = refusal(of_t), refusal(METADATA_TOPIC_ID, 0)

@@ -89,8 +89,8 @@ def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
 
 
 def test_unknown_topics_have_authorized_operations_too__kip430(house: ClientHouse) -> None:
-    there, missing = ask(house, "a", "d").topics
-    assert there.topic_authorized_operations == missing.topic_authorized_operations > 0
+    existing, missing = ask(house, "a", "d").topics
+    assert existing.topic_authorized_operations == missing.topic_authorized_operations > 0
 
 
 def test_very_many_topics_are_described_in_several_callbacks(

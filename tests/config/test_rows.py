@@ -55,8 +55,8 @@ def uses() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The names of attributes that code reads, including those of configs, and its string literals."""
     attributes, of_configs, literals = set(), set(), set()
     for path in PACKAGE.rglob("*.py"):
-        where = path.relative_to(PACKAGE).as_posix()
-        if where in DEFINITIONS or where.startswith("messages/"):
+        file = path.relative_to(PACKAGE).as_posix()
+        if file in DEFINITIONS or file.startswith("messages/"):
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):

@@ -48,9 +48,9 @@ def events_of(story: Story, *messages: Message, offset: int = 10) -> list[Event]
 @pytest.fixture
 def story() -> Story:
     """One topic of two partitions on brokers 1, 2 and 3."""
-    begun = Story()
-    events_of(begun, TopicRecord("orders", ORDERS), partition(0, 1, 2, 3), partition(1, 2, 3, 1), offset=0)
-    return begun
+    story_ = Story()
+    events_of(story_, TopicRecord("orders", ORDERS), partition(0, 1, 2, 3), partition(1, 2, 3, 1), offset=0)
+    return story_
 
 
 def only(events: list[Event]) -> tuple[str, str]:
@@ -103,8 +103,8 @@ def test_a_partition_change_lists_the_changed_fields(
 
 def test_a_growing_isr_and_a_returning_leader_have_sentences(story: Story) -> None:
     events_of(story, PartitionChangeRecord(0, ORDERS, isr=(1,), leader=-1))
-    back = events_of(story, PartitionChangeRecord(0, ORDERS, isr=(1, 3), leader=1))
-    assert only(back) == (
+    events = events_of(story, PartitionChangeRecord(0, ORDERS, isr=(1, 3), leader=1))
+    assert only(events) == (
         "leader-elected",
         "orders-0: has a leader again, broker 1 (leader epoch 2); ISR grew from 1 to 1, 3",
     )

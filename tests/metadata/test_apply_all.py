@@ -34,9 +34,9 @@ def creations(random: Random, topics: int) -> list[Message]:
     for number in range(topics):
         topic_id = random.randbytes(16)
         records.append(TopicRecord(f"topic{number}", topic_id))
-        there: list[int] = []
+        indexes: list[int] = []
         for _ in range(random.randint(0, 12)):
-            index = random.choice((len(there), len(there), len(there), 70))
+            index = random.choice((len(indexes), len(indexes), len(indexes), 70))
             replicas = (1, 2, 3) if random.random() < 0.7 else tuple(random.sample(range(1, 6), 3))
             record = PartitionRecord(
                 index,
@@ -48,41 +48,41 @@ def creations(random: Random, topics: int) -> list[Message]:
                 partition_epoch=0,
                 directories=tuple(DIRECTORIES[one] for one in replicas),
             )
-            odd = random.random()
-            if odd < 0.05:
+            draw = random.random()
+            if draw < 0.05:
                 record.leader = random.choice((-1, *replicas))
-            elif odd < 0.1:
+            elif draw < 0.1:
                 record.isr = replicas[:2]
-            elif odd < 0.15:
+            elif draw < 0.15:
                 record.directories = random.choice(((), (DIRECTORY_MIGRATING,) * 3))
-            elif odd < 0.2:
+            elif draw < 0.2:
                 record.adding_replicas = replicas[:1]
-            elif odd < 0.25:
+            elif draw < 0.25:
                 record.last_known_elr = replicas[:1]
-            elif odd < 0.3:
+            elif draw < 0.3:
                 record.isr = (
                     replicas[0],
                     6,
                 )  # Kafka leaves this after a replica was removed and elected at once
             records.append(record)
-            there.append(index)
+            indexes.append(index)
             if random.random() < 0.1:
                 records.append(PartitionChangeRecord(index, topic_id, leader=replicas[1]))
-        for index in sorted(random.sample(sorted(set(there)), random.randint(0, len(set(there))))):
+        for index in sorted(random.sample(sorted(set(indexes)), random.randint(0, len(set(indexes))))):
             isr = random.choice(((1, 2), (1, 2), (1, 2), (3,), (1, 2, 3, 4, 5), (6, 1)))
             change = PartitionChangeRecord(index, topic_id, isr=isr)
-            odd = random.random()
-            if odd < 0.1:
+            draw = random.random()
+            if draw < 0.1:
                 change.leader = random.choice((-1, 2))
-            elif odd < 0.2:
+            elif draw < 0.2:
                 change.eligible_leader_replicas = random.choice(((), (5,)))
-            elif odd < 0.3:
+            elif draw < 0.3:
                 change.leader_recovery_state = random.choice((0, 1))
-            elif odd < 0.4:
+            elif draw < 0.4:
                 change.directories = (DIRECTORIES[6],) * 3
-            elif odd < 0.5:
+            elif draw < 0.5:
                 change.removing_replicas = random.choice(((), (5,)))
-            elif odd < 0.6:
+            elif draw < 0.6:
                 change.isr = None
             records.append(change)
         if random.random() < 0.1:

@@ -205,16 +205,16 @@ def test_an_identity_has_cluster_id_and_node_id(text: str) -> None:
 
 
 def test_directories_of_another_cluster_or_node_and_copies_are_refused() -> None:
-    mine = MetaProperties(1, CLUSTER, 1, UUID)
-    check_meta_properties({"/a": mine, "/b": mine._replace(directory_id=OTHER)}, node_id=1)
+    own = MetaProperties(1, CLUSTER, 1, UUID)
+    check_meta_properties({"/a": own, "/b": own._replace(directory_id=OTHER)}, node_id=1)
     with pytest.raises(DirectoryProblem, match="belongs to cluster"):
-        check_meta_properties({"/a": mine}, cluster_id="another")
+        check_meta_properties({"/a": own}, cluster_id="another")
     with pytest.raises(DirectoryProblem, match=r"belongs to node 1, this is node 2.*node\.id=1"):
-        check_meta_properties({"/a": mine}, node_id=2)
+        check_meta_properties({"/a": own}, node_id=2)
     with pytest.raises(DirectoryProblem, match="is also that of /a"):
-        check_meta_properties({"/a": mine, "/b": mine})
+        check_meta_properties({"/a": own, "/b": own})
     with pytest.raises(DirectoryProblem, match="reserved"):
-        check_meta_properties({"/a": mine._replace(directory_id=DIRECTORY_LOST)})
+        check_meta_properties({"/a": own._replace(directory_id=DIRECTORY_LOST)})
 
 
 # --- directories --------------------------------------------------------------------------------------

@@ -38,8 +38,8 @@ def test_an_envelope_carries_known_apis_and_versions_only(key: int, version: int
     outer = Call(1, 0, "CONTROLLER", "10.0.0.1", ApiKey.ENVELOPE, 0, 1, "c", None)
     with pytest.raises(ProtocolError) as error:
         read_carried(outer, header(key, version) + bytes(1), {ApiKey.CREATE_TOPICS})
-    where = "RequestHeader.request_api_version at byte 2"
-    assert str(error.value) == f"{where}: API {key} has no version {version}"
+    place = "RequestHeader.request_api_version at byte 2"
+    assert str(error.value) == f"{place}: API {key} has no version {version}"
 
 
 def test_an_api_that_is_not_forwardable_is_refused_before_other_checks() -> None:

@@ -181,13 +181,13 @@ def test_a_client_of_another_protocol_is_logged(
 def test_an_advertised_address_of_another_node_is_reported(
     leader: DaemonProcess, joining: list[Joining], tmp_path: Path
 ) -> None:
-    where = f"127.0.0.1:{leader.port}"
-    advertised = {"advertised__listeners": f"CONTROLLER://{where}"}
+    address = f"127.0.0.1:{leader.port}"
+    advertised = {"advertised__listeners": f"CONTROLLER://{address}"}
     one = Joining(tmp_path / "one", f"localhost:{leader.port}", **advertised).format_to_join()
     joining.append(one)
     one.begin()
     event = "an advertised address does not lead to its node"
     wait_until(lambda: any(line["event"] == event for line in one.lines()), "it is logged", 20)
     (line,) = ready(one.metrics_port)[1]["addresses"]
-    assert line.startswith(f"node 101 (this node) advertises {where}, and another node answers there; ")
+    assert line.startswith(f"node 101 (this node) advertises {address}, and another node answers there; ")
     assert event not in {line["event"] for line in leader.lines()}

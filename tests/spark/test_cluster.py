@@ -32,15 +32,15 @@ class StandaloneCluster:
 
     def start(self) -> None:
         """Start the master, then two workers of one core each."""
-        where = ["--host", "127.0.0.1", "--webui-port", "0"]
-        self._start("master", "org.apache.spark.deploy.master.Master", *where, "--port", str(self.port))
+        options = ["--host", "127.0.0.1", "--webui-port", "0"]
+        self._start("master", "org.apache.spark.deploy.master.Master", *options, "--port", str(self.port))
         wait_until(
             lambda: "Started daemon" in self.log("master") or "I have been elected" in self.log("master"),
             "a master",
         )
         for name in ("one", "two"):
             small = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.home / name)]
-            self._start(name, "org.apache.spark.deploy.worker.Worker", *where, *small, self.url)
+            self._start(name, "org.apache.spark.deploy.worker.Worker", *options, *small, self.url)
         for name in ("one", "two"):
             wait_until(lambda name=name: "Successfully registered" in self.log(name), f"worker {name}")
 

@@ -101,8 +101,8 @@ def test_a_static_quorum_gets_remedies_that_work_in_static_quorums() -> None:
 
 
 def test_static_voters_in_the_file_of_a_dynamic_quorum_are_reported() -> None:
-    (left,) = judge_membership(quorum(replica(2)), Member(2, OLD, True), {1: ("a", 1), 2: ("b", 1)})
-    assert (left.level, "bootstrap.servers" in left.remedy) == (Level.NOTE, True)
+    (finding,) = judge_membership(quorum(replica(2)), Member(2, OLD, True), {1: ("a", 1), 2: ("b", 1)})
+    assert (finding.level, "bootstrap.servers" in finding.remedy) == (Level.NOTE, True)
 
 
 def test_nodes_that_the_leader_refuses_are_reported_with_remedies() -> None:

@@ -46,8 +46,8 @@ def reading(*readers: LogReader) -> Iterator[None]:
 def assert_read_all(seen: list[tuple[int, bytes]], skipped: list[tuple[int, int]], scene: Scene) -> None:
     """Check that each of the archive's records was read, up to the last read, except those skipped."""
     archived = records_on_disk(scene.archive, seen[-1][0] + 1)
-    left = [one for one in archived if not any(start <= one[0] < end for start, end in skipped)]
-    assert seen == left, f"{len(seen)} of {len(left)}"
+    expected = [one for one in archived if not any(start <= one[0] < end for start, end in skipped)]
+    assert seen == expected, f"{len(seen)} of {len(expected)}"
 
 
 def test_clients_survive_a_random_scenario(kind: Kind, tmp_path: Path) -> None:

@@ -56,9 +56,9 @@ class Player:
                 self.pair.is_spent = True
                 return self._found
             level(self.pair, self.images, self.start)
-        left = left_in(self.images[0], self.start) if tidy else []
-        if left:
-            self._found.append(f"seed {seed} left behind {left}")
+        remains = left_in(self.images[0], self.start) if tidy else []
+        if remains:
+            self._found.append(f"seed {seed} left behind {remains}")
             level(self.pair, self.images, self.start)
         return self._found
 

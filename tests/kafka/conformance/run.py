@@ -42,19 +42,19 @@ class Run:
 
     def play(self, home: Path, seeds: Iterable[int]) -> None:
         """Play a sequence for each seed, on as many pairs as that needs."""
-        left = iter(seeds)
-        seed = next(left, None)
+        remaining = iter(seeds)
+        seed = next(remaining, None)
         number = 0
         while seed is not None:
             number += 1
             origin = origin_of(seed // SEQUENCES_A_BLOCK)
             with started_pair(home / f"pair-{number}", origin) as pair:
                 player = Player(pair)
-                seed = self._play_block(player, seed, left)
+                seed = self._play_block(player, seed, remaining)
                 if not pair.is_spent:
                     self._compare_images(player, number)
 
-    def _play_block(self, player: Player, seed: int, left: Iterator[int]) -> int | None:
+    def _play_block(self, player: Player, seed: int, remaining: Iterator[int]) -> int | None:
         """Play sequences until another pair is needed. Return the next seed, or None if all were played."""
         block = seed // SEQUENCES_A_BLOCK
         following: int | None = seed
@@ -65,7 +65,7 @@ class Run:
                 self.gave_up.append(f"{error}'s controller at seed {following}: {_fault(player)}")
                 self.report(f"gave up its leadership: {self.gave_up[-1]}")
                 player.pair.is_spent = True
-            following = next(left, None)
+            following = next(remaining, None)
         return following
 
     def _play(self, player: Player, seed: int) -> None:

@@ -196,10 +196,10 @@ def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_pat
         pair.start()
         pair.ask(registration(1, pair.cluster_id), 4)  # a broker has some metrics of its own
         kafka = pair.jmx()
-    here = {family.name.removesuffix("_total"): family for family in FAMILIES}
+    families = {family.name.removesuffix("_total"): family for family in FAMILIES}
     missing = set()
     for one in kafka:
-        family = here.get(one.name.removesuffix("_total"))
+        family = families.get(one.name.removesuffix("_total"))
         if family is None:
             if why_absent(one.bean) is None:
                 missing.add(one.bean)
@@ -208,7 +208,7 @@ def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_pat
             assert why_absent(one.bean) is None, f"{one.bean} is here, and listed as absent"
     assert missing == set()
     names = {one.name.removesuffix("_total") for one in kafka}
-    invented = {family.bean for name, family in here.items() if family.bean and name not in names}
+    invented = {family.bean for name, family in families.items() if family.bean and name not in names}
     # KIP-630 has these metrics; Kafka now has them in another form.
     old = ("GenSnapshotLatencyMs", "LoadSnapshotLatencyMs", "SnapshotSizeBytes", "SnapshotLag")
     assert invented == {f"kafka.controller:type=KafkaController,name={name}" for name in old}

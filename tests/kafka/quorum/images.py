@@ -85,8 +85,8 @@ def assert_equal_dumps(quorum: Quorum, node_id: int) -> int:
     """Check that kraftd's dump and Kafka's dump-log show the same records of a log; return their number."""
     ours = list(_dumped_by_kraftd(quorum.controllers[node_id].metadata_dir))
     theirs = list(_dumped_by_kafka(quorum.dumped(node_id)))
-    for mine, its in zip(ours, theirs, strict=True):
-        assert mine == its
+    for our_record, their_record in zip(ours, theirs, strict=True):
+        assert our_record == their_record
     return len(ours)
 
 

@@ -124,14 +124,14 @@ def test_kafkas_tool_removes_a_controller_that_is_down(growing: Quorum) -> None:
 def test_kraftd_removes_the_leader_and_another_leads(
     growing: Quorum, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for left in (2, 1):
+    for voter_count in (2, 1):
         leader, epoch = growing.wait_for_leader(), growing.epoch()
         arguments = ("--controller-id", leader, "--controller-directory-id", directory_of(growing, leader))
         kraftd(capsys, "quorum", "remove-controller", "--bootstrap", servers(growing), *arguments)
         assert growing.wait_for_leader(after_epoch=epoch) != leader
         described = growing.described()
         assert described is not None
-        assert len(described.current_voters) == left
+        assert len(described.current_voters) == voter_count
 
 
 def test_the_last_voter_cannot_be_removed(growing: Quorum, capsys: pytest.CaptureFixture[str]) -> None:

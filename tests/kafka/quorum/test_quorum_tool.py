@@ -41,8 +41,8 @@ def served(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quo
 def tool(quorum: Quorum, way: str, *arguments: object) -> ToolRun:
     """Run the tool at all controllers or at the broker, whatever its exit code."""
     servers = ",".join(one.address for one in quorum.controllers.values())
-    where = ("--bootstrap-controller", servers)
-    return tools().run("metadata-quorum", *(where if way == "controllers" else broker(quorum)), *arguments)
+    options = ("--bootstrap-controller", servers)
+    return tools().run("metadata-quorum", *(options if way == "controllers" else broker(quorum)), *arguments)
 
 
 def broker(quorum: Quorum) -> tuple[str, str]:
@@ -95,8 +95,8 @@ def test_both_tools_show_the_same_replicas(served: Quorum, way: str) -> None:
         return sorted((row[0], row[1], row[-1]) for row in rows)
 
     assert replicas(ours) == replicas(theirs)
-    ago = tool(served, way, "describe", "--replication", "--human-readable").check().out
-    assert " ms ago" in ago
+    output = tool(served, way, "describe", "--replication", "--human-readable").check().out
+    assert " ms ago" in output
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -163,8 +163,8 @@ class OverSasl(NamedTuple):
         self, name: str, file: Path, bootstrap: tuple[str, str], arguments: tuple[object, ...]
     ) -> ToolRun:
         # The features and quorum tools take these before their verb, the cluster tool after it.
-        where = (*bootstrap, "--command-config", file)
-        words = (*arguments, *where) if name == "cluster" else (*where, *arguments)
+        options = (*bootstrap, "--command-config", file)
+        words = (*arguments, *options) if name == "cluster" else (*options, *arguments)
         return tools().run(name, *words)
 
 

@@ -103,7 +103,7 @@ class Granted:
 
     def _broker(self, home: Path, common: dict[str, object], jaas: str) -> Broker:
         inner, outer = f"PLAINTEXT://{HOST}:{free_port()}", f"EXTERNAL://{HOST}:{free_port()}"
-        mine: dict[str, object] = {
+        properties: dict[str, object] = {
             **common,
             **PROTOCOLS,
             "listeners": f"{inner},{outer}",
@@ -112,7 +112,7 @@ class Granted:
             **credentials("broker-1"),
             **logins(OF_EXTERNAL, jaas),
         }
-        return Broker(1, home, free_port(), {}, mine)
+        return Broker(1, home, free_port(), {}, properties)
 
     def start(self) -> None:
         cluster_id = random_uuid()
@@ -128,17 +128,17 @@ class Granted:
 
     def described_by_kraftds_command(self, at: Controller) -> str:
         """kraftd's description of the quorum as the admin; nothing while the command fails."""
-        where = ("--bootstrap", at.address, "--command-config", self.client_file)
+        options = ("--bootstrap", at.address, "--command-config", self.client_file)
         done = subprocess.run(
-            kraftd_command("quorum", "describe", *where), capture_output=True, text=True, check=False
+            kraftd_command("quorum", "describe", *options), capture_output=True, text=True, check=False
         )
         return done.stdout if done.returncode == 0 else ""
 
     def described_by_kafkas_tool(self, at: Controller) -> str:
         """The output of Kafka's tool with the same file."""
-        where = ("--bootstrap-controller", at.address, "--command-config", str(self.client_file))
+        options = ("--bootstrap-controller", at.address, "--command-config", str(self.client_file))
         done = subprocess.run(
-            java_command(TOOLS["metadata-quorum"], *where, "describe", "--status"),
+            java_command(TOOLS["metadata-quorum"], *options, "describe", "--status"),
             capture_output=True,
             text=True,
             check=False,

@@ -232,8 +232,8 @@ def test_javas_client_and_a_listener_work_with_the_same_kinds_of_stores(
     }
     file = tmp_path / "admin.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
-    where = ("--bootstrap-controller", one.address, "--command-config", file)
-    assert "LeaderId:" in tools().run("metadata-quorum", *where, "describe", "--status").check().out
+    options = ("--bootstrap-controller", one.address, "--command-config", file)
+    assert "LeaderId:" in tools().run("metadata-quorum", *options, "describe", "--status").check().out
 
 
 def test_certificates_are_renewed_one_by_one_while_topics_are_created(

@@ -20,14 +20,14 @@ def test_configs_tool_sets_and_deletes_quotas_of_users_clients_and_addresses(thr
         entity = ("--entity-type", kind, "--entity-name", name)
         added = value.removesuffix(".0")
         cluster.tool("configs", "--alter", *entity, "--add-config", f"{key}={added}")
-        wanted = f"{key}={value}"
+        quota = f"{key}={value}"
 
         def described(entity: tuple[str, ...] = entity) -> str:
             return cluster.tool("configs", "--describe", *entity).out
 
-        cluster.wait_until(lambda wanted=wanted: wanted in described(), "the quota is known")
+        cluster.wait_until(lambda quota=quota: quota in described(), "the quota is known")
         cluster.tool("configs", "--alter", *entity, "--delete-config", key)
-        cluster.wait_until(lambda wanted=wanted: wanted not in described(), "the quota is gone")
+        cluster.wait_until(lambda quota=quota: quota not in described(), "the quota is gone")
 
 
 def test_configs_tool_sets_and_deletes_scram_users(three_brokers: Cluster) -> None:

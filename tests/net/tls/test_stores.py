@@ -209,11 +209,16 @@ def shaken(
 ) -> ssl.SSLObject:
     """The client's end of a connection after the handshake and one read byte, hence with session tickets."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    near = client.wrap_bio(to_client, to_server, server_hostname="127.0.0.1", session=session)
-    far = server.wrap_bio(to_server, to_client, server_side=True)
-    for step in (near.do_handshake, far.do_handshake, near.do_handshake, far.do_handshake):
+    client_end = client.wrap_bio(to_client, to_server, server_hostname="127.0.0.1", session=session)
+    server_end = server.wrap_bio(to_server, to_client, server_side=True)
+    for step in (
+        client_end.do_handshake,
+        server_end.do_handshake,
+        client_end.do_handshake,
+        server_end.do_handshake,
+    ):
         with suppress(ssl.SSLWantReadError):
             step()
-    far.write(b"x")
-    assert near.read(1) == b"x"
-    return near
+    server_end.write(b"x")
+    assert client_end.read(1) == b"x"
+    return client_end
