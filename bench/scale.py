@@ -301,7 +301,7 @@ def write_checkpoint(world: World) -> None:
                 cpu_before_s = used_s
         time.sleep(POLL_S)
     figures["scale_checkpoint_s"] = time.monotonic() - began_s
-    wait_until(lambda: not children(node.pid), "the writer is waited for", GIVE_UP_S, poll_s=POLL_S)
+    wait_until(lambda: not children(node.pid), "the daemon has reaped the writer", GIVE_UP_S, poll_s=POLL_S)
     figures["scale_checkpoint_cpu_s"] = cpu_s(node.pid) - cpu_before_s
     figures["scale_checkpoint_mib"] = checkpoints[-1].stat().st_size / (1 << 20)
     figures["scale_checkpoint_peak_rss_mib"] = node.peak_rss_mib()

@@ -41,7 +41,7 @@ def session_fetch_us(kind: Kind, *, is_quick: bool = False) -> float:
         full = FetchRequest(session_epoch=0, topics=[FetchTopic(topic_id=one, partitions=positions)])
         session_id = client.call(full, VERSION).session_id
         if not session_id:
-            raise RuntimeError("no session was given")
+            raise RuntimeError("no session was granted")
         named = [FetchTopic(topic_id=one, partitions=positions[:CHANGED])]
         before_s = 0.0
         for number in range(1, WARM_UPS + FETCHES + 1):
@@ -87,7 +87,7 @@ def stock_broker(count: int) -> Iterator[Served]:
             for index in range(CHANGED):
                 producer.produce("many", b"x" * (BATCH_BYTES - 70), partition=index)
             if producer.flush(CREATED_S):
-                raise RuntimeError("the partitions take no records")
+                raise RuntimeError("the partitions accept no records")
             yield broker.port, one, broker.cpu_s
 
 

@@ -189,7 +189,7 @@ def check_prefixes(one: DirectoryLog, other: DirectoryLog) -> None:
     for first, second in shared[: last + 1]:
         if first != second:
             raise Broken(
-                f"S4: {one} and {other} part at {first[:3]} and {second[:3]}, then agree on an epoch"
+                f"S4: {one} and {other} differ at {first[:3]} and {second[:3]}, then agree on an epoch"
             )
 
 

@@ -111,7 +111,7 @@ class Quorum(Cluster):
                 for one in described.observers
             )
 
-        wait_until(level, f"observer {node_id} is level")
+        wait_until(level, f"observer {node_id} has caught up")
 
     def voter_ids(self) -> set[int]:
         """The ids of the voters; OSError while no controller leads."""
@@ -261,7 +261,7 @@ class Quorum(Cluster):
                 )
             )
 
-        wait_until(level, f"the voters are {sorted(ids)} and level")
+        wait_until(level, f"the voters are {sorted(ids)} and have caught up")
 
     def quorum_tool(self, *arguments: object) -> ToolRun:
         """Run Kafka's metadata-quorum tool with all running controllers as its bootstrap."""

@@ -204,7 +204,7 @@ class FaultyQuorum(Quorum):
                 one.log_end_offset >= described.high_watermark for one in described.current_voters
             )
 
-        wait_until(level, "all voters are level")
+        wait_until(level, "all voters have caught up")
         return found[0]
 
     def _unknown_to_leader(self, names: Sequence[str]) -> list[str]:

@@ -78,7 +78,7 @@ def test_a_signal_at_any_moment_of_its_start_ends_it_with_0(
         daemon.stop(signal.SIGKILL)
         daemon.log.write_text("")
         daemon.begin()
-        wait_until(moment, "its start has come so far", poll_s=0.001)
+        wait_until(moment, "its start reaches that moment", poll_s=0.001)
         assert daemon.stop(number) == 0, daemon.log.read_text()
     daemon.start()
     assert daemon.stop() == 0

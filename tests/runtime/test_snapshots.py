@@ -216,7 +216,7 @@ def test_too_few_changes_make_no_snapshot_except_on_demand(
     )
     client = daemon.client()
     create(client, range(40))
-    wait_until(lambda: snapshots(daemon), "a first one, of which nothing has changed yet")
+    wait_until(lambda: snapshots(daemon), "a first one, since when nothing has changed")
     daemon.kraftd("snapshot", str(daemon.properties))
     before = snapshots(daemon)
     for value in range(1000, 1100):
@@ -334,7 +334,7 @@ def test_a_writer_that_hangs_is_killed_and_its_file_deleted(start: Callable[...,
 def test_only_one_snapshot_is_made_at_a_time(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__log__max__snapshot__interval__ms=1, kraftd__metadata__snapshot__timeout__ms=3000)
     _, order = hanging_writer(daemon)
-    wait_until(lambda: any("hangs" in line["event"] for line in daemon.lines()), "it is given up")
+    wait_until(lambda: any("hangs" in line["event"] for line in daemon.lines()), "the snapshot is given up")
     events = [(line["event"], line.get("snapshot")) for line in daemon.lines()]
     given_up = next(at for at, (event, _) in enumerate(events) if "hangs" in event)
     begun = [snapshot for event, snapshot in events[:given_up] if event == "making a snapshot"]
@@ -393,7 +393,7 @@ def test_the_scrub_finds_damage_and_sets_a_damaged_checkpoint_aside(
     aside = damage(directory(daemon) / checkpoint_name(rotten))
     wait_until(aside.exists, "it is set aside")
     daemon.kraftd("snapshot", str(daemon.properties))
-    assert snapshots(daemon) == [rotten], "made anew, of the log"
+    assert snapshots(daemon) == [rotten], "made again, from the log"
     assert daemon.stop() == 0
     assert any(line["event"] == "a damaged checkpoint was set aside" for line in daemon.lines())
 
@@ -434,4 +434,4 @@ def test_the_writer_syncs_file_and_directory_around_the_rename(
             done.append(call)
     assert done[:-3] and set(done[:-3]) == {"pwrite64 part"}
     assert done[-3:] == ["fdatasync part", "rename", "fsync directory"]
-    assert path.stat().st_mode & 0o222 == 0, "nothing changes it any more"
+    assert path.stat().st_mode & 0o222 == 0, "the file is read-only"

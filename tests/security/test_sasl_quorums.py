@@ -157,7 +157,9 @@ def test_controllers_elect_once_tokens_are_granted_and_renew_them(tmp_path: Path
     )
     with started(tmp_path, by_grant(tmp_path, provider, "s3cret")) as daemons:
         for daemon in daemons:
-            wait_until(lambda log=daemon.log: WITHOUT_TOKEN in log.read_text(), "its tokens are missed")
+            wait_until(
+                lambda log=daemon.log: WITHOUT_TOKEN in log.read_text(), "each logs that it has no token"
+            )
         text = daemons[0].log.read_text()
         assert f"the token endpoint {provider.token_url}: it does not answer: Connection refused" in text
         with provider:
@@ -179,7 +181,7 @@ def test_a_refused_client_gets_the_reason_without_its_secret(tmp_path: Path) -> 
         daemon = DaemonProcess(tmp_path, **{key.replace(".", "__"): value for key, value in keys.items()})
         daemon.format().begin()
         try:
-            wait_until(lambda: WITHOUT_TOKEN in daemon.log.read_text(), "its token is missed")
+            wait_until(lambda: WITHOUT_TOKEN in daemon.log.read_text(), "it logs that it has no token")
             assert "it answers with status 401: invalid_client: wrong credentials" in daemon.log.read_text()
             assert "wr0ng" not in daemon.log.read_text()
             check_commands(daemon, tmp_path, keys)

@@ -35,7 +35,7 @@ class Player:
         self.images = [Image(), Image()]
         self._starts: list[int] = []
         self._found: list[str] = []
-        wait_until(self._knows_the_start, f"{pair!r}: both logs hold what they begin with")
+        wait_until(self._knows_the_start, f"{pair!r}: both logs have their first records")
         self.start = start_of(self.images[0], keeps_topics=pair.keeps_topics)
 
     def __repr__(self) -> str:

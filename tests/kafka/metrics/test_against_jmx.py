@@ -278,4 +278,4 @@ def test_values_are_kafkas_after_requests_of_all_kinds(tmp_path: Path) -> None:
                 break
             if step % 100 == 99:
                 pair.settle()
-        assert image.topic_count > 0, f"nothing came of it: {image!r}"
+        assert image.topic_count > 0, f"the requests changed nothing: {image!r}"

@@ -40,7 +40,7 @@ def test_a_directory_moves_from_kafka_to_kraftd_and_back_with_its_broker_up(
             cluster.create_topic(f"reign-{number}", partitions=2, retention_ms=1000000 + number)
             round_trip(cluster, f"reign-{number}", b"value")
             epoch, high_watermark = quorum(cluster)
-            assert epoch > marks[-1][0], "every start is an epoch of its own"
+            assert epoch > marks[-1][0], "every start begins another epoch"
             assert high_watermark > marks[-1][1]
             marks.append((epoch, high_watermark))
         for number in range(len(reigns)):
@@ -50,7 +50,7 @@ def test_a_directory_moves_from_kafka_to_kraftd_and_back_with_its_broker_up(
         assert broker.alive
         log = broker.log_text()
         assert log.count("Successfully registered broker") == 1, (
-            "one registration outlived every change of hands"
+            "one registration survived every change of kind"
         )
         assert "ERROR" not in log.replace("LogLevel.ERROR", ""), [
             line for line in log.splitlines() if "ERROR" in line

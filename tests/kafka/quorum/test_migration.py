@@ -69,7 +69,7 @@ def test_a_quorum_moves_to_kraftd_and_back_voter_by_voter(static: bool, kind: Ki
                     values = {"HOST:PORT": machine.controller.address}
                     wait_until(
                         lambda machine=machine, values=values: all_level(machine.run(replication, values)),
-                        f"{node_id} is level",
+                        f"{node_id} has caught up",
                     )
                     clients.wait_for_more()
         quorum.stop_all()

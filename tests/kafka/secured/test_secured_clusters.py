@@ -248,6 +248,6 @@ def test_certificates_are_renewed_one_by_one_while_topics_are_created(
             write_key_store(one.properties_file.parent, renewed, STORES[one.node_id])
             wait_until(
                 lambda: one.log.read_text().count("new certificates are used") >= before + 1,  # noqa: B023
-                "the certificate is taken",
+                "the certificate is in use",
             )
         assert creation_error(root, f"renewed-{number}") is None

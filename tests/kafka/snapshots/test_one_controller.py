@@ -54,7 +54,7 @@ def test_a_stock_broker_that_starts_late_loads_a_snapshot(compacted: Cluster) ->
     [late] = compacted.start_brokers(2)
     assert {topic.name for topic in compacted.metadata_by(2).topics} >= EARLY
     directory = late.data / "__cluster_metadata-0"
-    assert snapshots(directory), "what it has fetched"
+    assert snapshots(directory), "it has fetched a snapshot"
     wait_for_compaction(directory)
 
 
@@ -65,7 +65,7 @@ def test_a_stock_broker_that_was_away_for_long_loads_a_snapshot(compacted: Clust
     with Client(HOST, controller.port) as client:
         end: int = client.call(DESCRIBE, 2).topics[0].partitions[0].high_watermark
     compacted.wait_until(
-        lambda: first_segment(controller.metadata_dir) > end, "the log begins behind what it has", 120
+        lambda: first_segment(controller.metadata_dir) > end, "the log begins after the broker's end", 120
     )
     fill(compacted, "meanwhile", 1)
     away.start()
