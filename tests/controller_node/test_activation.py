@@ -45,7 +45,7 @@ class Desk:
             attempt=lambda: note("attempt"),
             check_for_twin=lambda: note("look for a twin"),
         )
-        sayings: Any = SimpleNamespace(forget=lambda: note("forget sayings"))
+        pending_events: Any = SimpleNamespace(forget=lambda: note("forget pending events"))
         identity: Any = SimpleNamespace(node_id=NODE_ID)
         self.core, self.context, self.standing, self.following = core, context, standing, following
         self.outbox = Outbox()
@@ -58,7 +58,7 @@ class Desk:
             decisions,
             periodic,
             registration,
-            sayings,
+            pending_events,
             self.outbox,
             (),
         )
@@ -98,7 +98,7 @@ STEPS_DOWN = [
     "forget gathered",
     ("undo to", HIGH_WATERMARK, 39),
     "end tasks",
-    "forget sayings",
+    "forget pending events",
     "refuse parked",
 ]
 

@@ -59,10 +59,12 @@ class Desk:
             expect=lambda append_id, end: self.parked.append((append_id, end)),
             extend=lambda end: self.parked.append(end),
         )
-        sayings: Any = SimpleNamespace(note=lambda image, end, records, call: self.noted.append((end, call)))
+        pending_events: Any = SimpleNamespace(
+            note=lambda image, end, records, call: self.noted.append((end, call))
+        )
         context: Any = SimpleNamespace(image=image)
         self.outbox = Outbox()
-        self.appends = Appends(driver, context, self.standing, following, parked, sayings, self.outbox)
+        self.appends = Appends(driver, context, self.standing, following, parked, pending_events, self.outbox)
         self.loses_leadership = False
 
     def _step(self, event: Any) -> list[Any]:

@@ -25,16 +25,16 @@ from tests.controller.cluster import Cluster
 class Desk:
     def __init__(self, image: Image | None = None) -> None:
         self.outbox = Outbox()
-        self.sayings = PendingEvents(self.outbox)
+        self.pending_events = PendingEvents(self.outbox)
         self.image = image or Image()
 
     def note(self, end_offset: int, *messages: Message) -> None:
         records = [VersionedRecord(message, 0) for message in messages]
-        self.sayings.note(self.image, end_offset, records, None)
+        self.pending_events.note(self.image, end_offset, records, None)
 
     def release(self, high_watermark: int) -> list[Any]:
         """Release events; return them in order, lines of the log with their fields."""
-        self.sayings.release(high_watermark)
+        self.pending_events.release(high_watermark)
         return [
             one.event if isinstance(one, AuditLine) else (one.level, one.text, one.fields)
             for one in self.outbox.take()
@@ -108,7 +108,7 @@ def test_changes_of_partitions_are_audited_and_not_logged() -> None:
 def test_changes_that_a_lost_leadership_undoes_are_never_logged() -> None:
     desk = Desk()
     desk.note(5, *created("a"))
-    desk.sayings.forget()
+    desk.pending_events.forget()
     assert desk.release(9) == []
 
 
@@ -135,7 +135,7 @@ def test_a_fault_in_an_event_is_logged_with_its_offset(monkeypatch: pytest.Monke
 def test_an_event_names_the_call_that_caused_it() -> None:
     desk = Desk()
     call = Call(1, 0, "C", "10.0.0.1", ApiKey.CREATE_TOPICS, 7, 1, "admin", None)
-    desk.sayings.note(desk.image, 5, [VersionedRecord(one, 0) for one in created("a")], call)
-    desk.sayings.release(5)
+    desk.pending_events.note(desk.image, 5, [VersionedRecord(one, 0) for one in created("a")], call)
+    desk.pending_events.release(5)
     (event,) = (one for one in desk.outbox.take() if isinstance(one, AuditLine))
     assert (event.fields["client_id"], event.fields["host"]) == ("admin", "10.0.0.1")

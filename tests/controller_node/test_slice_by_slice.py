@@ -68,10 +68,10 @@ class Desk:
         parked: Any = SimpleNamespace(answer=lambda *arguments: self.done.append(("answer", *arguments)))
         core: Any = SimpleNamespace(high_watermark=COMMITTED)
         driver: Any = SimpleNamespace(core=core, perform=lambda effects: self.done.append(list(effects)))
-        sayings: Any = SimpleNamespace(
+        pending_events: Any = SimpleNamespace(
             note=lambda image, end, records, call: self.done.append(("note", image, end, len(records), call))
         )
-        self.context, self.standing, self.core, self.sayings = context, standing, core, sayings
+        self.context, self.standing, self.core, self.pending_events = context, standing, core, pending_events
         self.outbox = Outbox()
         self.boundary: Any = Boundary(Registry(ListenerKind.CONTROLLER, []), self.outbox)
         self.boundary.refuse = lambda *arguments: self.done.append(("refuse", *arguments))
@@ -84,7 +84,7 @@ class Desk:
             appends,
             parked,
             driver,
-            sayings,
+            pending_events,
             NextSlice(self.outbox),
         )
 
@@ -224,7 +224,7 @@ def test_behind_an_append_only_a_refusal_is_answered(error: Exception) -> None:
     desk = Desk()
     desk.boundary.guard = lambda *arguments: guarded.append(arguments)
     call = desk.begin(decision(1))
-    desk.sayings.note = note
+    desk.pending_events.note = note
     if isinstance(error, Refusal):
         desk.run_all_callbacks()
         assert guarded == [(call, error)]
@@ -234,7 +234,7 @@ def test_behind_an_append_only_a_refusal_is_answered(error: Exception) -> None:
         assert not guarded
     assert desk.long.failures == 0
     desk.long.abandon()
-    desk.sayings.note = lambda *_: None
+    desk.pending_events.note = lambda *_: None
     desk.fault = ZeroDivisionError("before the append of the next one")
     desk.begin(decision(1))
     desk.run_all_callbacks()
