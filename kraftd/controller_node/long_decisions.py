@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Deciding, Slices
+from kraftd.controller.slices import Deciding
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.following import Following
@@ -33,7 +33,8 @@ from kraftd.requests.call import Call
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.record_frame import VersionedRecord, encode_records
 
-R = TypeVar("R")
+# The effects of the core that a slice has, None without any.
+SliceEffects = Sequence[Any] | None
 
 # Records that a decision may append and apply within one slice. They are enough for the shutdown of a broker,
 # unless it has so many partitions that it leaves them in parts.
@@ -43,6 +44,7 @@ APPLY_BUDGET_US = 2_500
 COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 2}
 OTHER_COST, REMOVAL_COST = 4, 10
 WAITING_CALLS_PER_CALLBACK = 8  # of calls that have waited
+_DONE: Any = object()
 
 
 class LongDecisions:
@@ -74,7 +76,7 @@ class LongDecisions:
         self._pending_events = pending_events
         self._next_slice = next_slice
         self._call: Call | None = None
-        self._steps: Iterator[Sequence[Any]] | None = None  # each step yields effects of the core
+        self._steps: Iterator[SliceEffects] | None = None
         self._appended = False
         # For a decision appended as a whole: its answer and end offset. For a run: how far it is applied.
         self._answer: list[Buffer] | None = None
@@ -114,9 +116,8 @@ class LongDecisions:
         steps, call = self._steps, self._call
         if steps is None or call is None:
             return  # the step ended the leadership
-        effects: Sequence[Any] | None = None
         try:
-            effects = next(steps, None)
+            effects = next(steps, _DONE)
         except Exception as error:
             if not isinstance(error, Refusal):
                 if self._appended:
@@ -125,10 +126,10 @@ class LongDecisions:
             self._end()
             self._boundary.guard(call, error)
         else:
-            if effects is None:
+            if effects is _DONE:
                 self._end()
             else:
-                self._driver.perform(effects)
+                self._driver.perform(effects or ())
 
     def abandon(self) -> int | None:
         """Stop appending and applying: the leadership is lost, but not yet given up.
@@ -162,18 +163,18 @@ class LongDecisions:
             self._boundary.handle(call)
         self._handling = False
 
-    def _run(self, call: Call, rest: Deciding | Decision[Any]) -> Iterator[Sequence[Any]]:
+    def _run(self, call: Call, rest: Deciding | Decision[Any]) -> Iterator[SliceEffects]:
         if isinstance(rest, Decision):
             decision = rest
         else:
-            decision = yield from _quiet(rest)
-        yield from _quiet(self._boundary.count_in_slices(call, decision.answer))
-        yield ()
-        answer = yield from _quiet(call.frame_in_slices(decision.answer))
+            decision = yield from rest
+        yield from self._boundary.count_in_slices(call, decision.answer)
+        yield None
+        answer = yield from call.frame_in_slices(decision.answer)
         end_offset = self._appends.next_offset
         has_records = bool(decision.records)
         if decision.records:
-            yield ()
+            yield None
             end_offset = yield from self._append_in_runs(decision.records, decision.atomic, answer)
         if decision.after is not None:
             decision.after(end_offset)
@@ -181,7 +182,7 @@ class LongDecisions:
 
     def _append_in_runs(
         self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer]
-    ) -> Generator[Sequence[Any], None, int]:
+    ) -> Generator[SliceEffects, None, int]:
         """Append and apply all records, freeing them on the way; returns the offset after the last."""
         run_length = len(records) if atomic else MAX_RUN_RECORDS
         end_offset = 0
@@ -193,7 +194,7 @@ class LongDecisions:
 
     def _append_run(
         self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer] | None
-    ) -> Generator[Sequence[Any], None, int]:
+    ) -> Generator[SliceEffects, None, int]:
         """Append records at once, apply them in slices; returns the offset after them.
 
         `answer` is the decision's, passed with the last of its records.
@@ -214,7 +215,7 @@ class LongDecisions:
             base_offset += len(some)
             self._applied_end = base_offset
             self._following.applied(some, base_offset)
-            yield ()
+            yield None
         self._applied_end = None
         return end_offset
 
@@ -257,14 +258,3 @@ def next_records(image: Image, records: list[VersionedRecord]) -> list[Versioned
     some = records[:count]
     del records[:count]
     return some
-
-
-def _quiet(slices: Slices[R]) -> Generator[Sequence[Any], None, R]:
-    """Run slices that have no effects."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            result: R = end.value
-            return result
-        yield ()
