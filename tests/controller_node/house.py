@@ -104,7 +104,7 @@ class House:
         self.node = build_node(self.config, self.storage, self.dice, self.clock, bound)  # type: ignore[arg-type]
         self.sync_by_itself = True
         self.turns_end_by_themselves = True
-        self.turns_come_by_themselves = True
+        self.runs_slices_by_itself = True
         self.may_fail = False
         self.syncs_asked = 0
         self.answers: dict[tuple[int, int], bytes] = {}
@@ -155,7 +155,7 @@ class House:
                 case effects.LogLine():
                     self.keep_line(effect)
                 case effects.ScheduleSlice():
-                    if self.turns_come_by_themselves:
+                    if self.runs_slices_by_itself:
                         self.events.append(events.SliceDue())
                 case effects.ScheduleFlush():
                     if self.turns_end_by_themselves:

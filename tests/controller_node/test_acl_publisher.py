@@ -71,7 +71,7 @@ def test_very_many_acls_are_loaded_in_slices_and_take_effect_together(
 
     again = House(tmp_path, house.disk)
     authorizer = guarded(again)
-    again.turns_come_by_themselves = False
+    again.runs_slices_by_itself = False
     again.step(raft_events.Started())
     while not authorizer.loaded:
         with pytest.raises(AuthorizerNotReady):

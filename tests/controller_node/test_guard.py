@@ -178,13 +178,13 @@ def test_a_fault_in_a_later_part_of_a_long_decision_is_answered(
         yield
         planted()
 
-    house.turns_come_by_themselves = False
+    house.runs_slices_by_itself = False
     monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", slow)
     request = BrokerHeartbeatRequest(1, house.epoch, want_fence=True)  # type: ignore[attr-defined]
     place = house.send(ApiKey.BROKER_HEARTBEAT, 1, request)
     behind = house.create("behind", connection_id=2)
     assert house.answer(place) is None and house.answer(behind) is None
-    house.turns_come_by_themselves = True
+    house.runs_slices_by_itself = True
     house.step(events.SliceDue())
     assert house.answer(place).error_code == UNKNOWN
     assert house.answer(behind).topics[0].error_code == ErrorCode.NONE

@@ -31,7 +31,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 500)
     house = House(tmp_path).start()
     house.epoch = house.unfenced()  # type: ignore[attr-defined]
-    house.turns_come_by_themselves = False
+    house.runs_slices_by_itself = False
     return house
 
 
@@ -120,7 +120,7 @@ def test_other_decisions_wait_in_order_and_include_its_result(house: House) -> N
     assert codes(house.answer(second)) == {ErrorCode.TOPIC_ALREADY_EXISTS}
     assert not house.answer(shutdown).should_shut_down
     assert house.answer(configs).results[0].error_code == ErrorCode.NONE
-    house.turns_come_by_themselves = True
+    house.runs_slices_by_itself = True
     house.advance(100)
     assert house.node.image == replayed(house)
 

@@ -239,7 +239,7 @@ def named(prepare: Callable[[Town], Arguments]) -> str:
 
 
 @pytest.fixture
-def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the budget of a callback tiny."""
     monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 40)
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 60)
@@ -293,14 +293,14 @@ def test_several_callbacks_give_the_answer_and_records_of_one(
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 1 << 40)
     whole, arguments = town_before(tmp_path, prepare)
     start = whole.storage.log.log_end
-    whole.turns_come_by_themselves = False
+    whole.runs_slices_by_itself = False
     expected = whole.do(arguments)
     expected_records = flat(written(whole, start))
     assert expected_records or prepare in READS
 
-    request.getfixturevalue("short_turns")
+    request.getfixturevalue("short_slices")
     town, arguments = town_before(tmp_path, prepare)
-    town.turns_come_by_themselves = False
+    town.runs_slices_by_itself = False
     place = town.send(*arguments)
     assert town.answer(place) is None
     assert run_callbacks(town) > 2
@@ -314,10 +314,10 @@ def test_several_callbacks_give_the_answer_and_records_of_one(
 
 
 @pytest.mark.parametrize("prepare", [*DECISIONS, *READS], ids=named)
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("short_slices")
 def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, prepare: Any) -> None:
     town, arguments = town_before(tmp_path, prepare)
-    town.turns_come_by_themselves = False
+    town.runs_slices_by_itself = False
     place = town.send(*arguments)
     behind = town.create("behind", connection_id=2)
     leaves = 2 if prepare is come_back else 3
@@ -340,13 +340,13 @@ def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, pre
 
 @pytest.mark.parametrize("prepare", [*DECISIONS, *READS], ids=named)
 @pytest.mark.parametrize("syncs", [True, False], ids=["committed at once", "not committed"])
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("short_slices")
 def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, prepare: Any, syncs: bool) -> None:
     number = 0
     while True:
         town, arguments = town_before(tmp_path, prepare)
         before = replayed(town)
-        town.turns_come_by_themselves = False
+        town.runs_slices_by_itself = False
         town.sync_by_itself = syncs
         place = town.send(*arguments)
         behind = town.create("behind", connection_id=2)
@@ -354,7 +354,7 @@ def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, prepare: Any
             run_callback(town)
         if not town.node.decisions.long.is_under_way:
             return
-        town.turns_come_by_themselves = True
+        town.runs_slices_by_itself = True
         town.step(raft_events.ResignRequested(town.node.core.epoch))
         assert not town.node.decisions.long.busy
         run_callback(town)  # requested before callbacks came by themselves
@@ -371,10 +371,10 @@ def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, prepare: Any
         number += 1 + number // 4
 
 
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("short_slices")
 def test_a_broker_that_dies_between_the_callbacks_is_fenced_afterwards(tmp_path: Path) -> None:
     town, arguments = town_before(tmp_path, create_many)
-    town.turns_come_by_themselves = False
+    town.runs_slices_by_itself = False
     place = town.send(*arguments)
     for _ in range(3):
         run_callback(town)
@@ -388,7 +388,7 @@ def test_a_broker_that_dies_between_the_callbacks_is_fenced_afterwards(tmp_path:
     run_callbacks(town)
     assert {topic.error_code for topic in town.answer(place).topics} == {ErrorCode.NONE}
     assert town.node.image.led_count(3) > 0
-    town.turns_come_by_themselves = True
+    town.runs_slices_by_itself = True
     town.advance(100)
     assert town.node.image.brokers[3].fenced
     assert not town.node.image.brokers[2].fenced
@@ -396,13 +396,13 @@ def test_a_broker_that_dies_between_the_callbacks_is_fenced_afterwards(tmp_path:
     assert town.node.image == replayed(town)
 
 
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("short_slices")
 def test_non_atomic_records_are_one_batch_applied_while_the_disk_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", len(NAMES) * PARTITIONS)
     town, arguments = town_before(tmp_path, shrink)
-    town.turns_come_by_themselves = town.sync_by_itself = False
+    town.runs_slices_by_itself = town.sync_by_itself = False
     start = town.storage.log.log_end
     place = town.send(*arguments)
     run_callbacks(town)
@@ -413,27 +413,30 @@ def test_non_atomic_records_are_one_batch_applied_while_the_disk_syncs(
     assert town.answer(place) is not None
 
 
-@pytest.mark.usefixtures("short_turns")
-def test_leadership_lost_between_two_runs_refuses_the_request(tmp_path: Path) -> None:
+def town_after_first_run(tmp_path: Path) -> tuple[Town, tuple[int, int], int]:
+    """A controller that has appended the first run of a decision, the request's place, and the log end before
+    it.
+    """
     town, arguments = town_before(tmp_path, shrink)
-    town.turns_come_by_themselves = False
+    town.runs_slices_by_itself = False
     start = town.storage.log.log_end
     place = town.send(*arguments)
     while town.storage.log.log_end == start:
         run_callback(town)
+    return town, place, start
+
+
+@pytest.mark.usefixtures("short_slices")
+def test_leadership_lost_between_two_runs_refuses_the_request(tmp_path: Path) -> None:
+    town, place, start = town_after_first_run(tmp_path)
     assert start < town.node.core.high_watermark < start + len(NAMES) * PARTITIONS
     town.step(raft_events.ResignRequested(town.node.core.epoch))
     assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
 
 
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("short_slices")
 def test_a_full_disk_stops_a_non_atomic_decision_between_two_batches(tmp_path: Path) -> None:
-    town, arguments = town_before(tmp_path, shrink)
-    town.turns_come_by_themselves = False
-    start = town.storage.log.log_end
-    place = town.send(*arguments)
-    while town.storage.log.log_end == start:
-        run_callback(town)
+    town, place, start = town_after_first_run(tmp_path)
     town.step(events.DiskFilled("no room"))
     run_callbacks(town)
     assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
@@ -441,17 +444,17 @@ def test_a_full_disk_stops_a_non_atomic_decision_between_two_batches(tmp_path: P
     assert town.node.image == replayed(town)
 
 
-@pytest.mark.usefixtures("short_turns")
+@pytest.mark.usefixtures("short_slices")
 def test_a_standby_describes_in_several_callbacks_and_then_reads_the_log(tmp_path: Path) -> None:
     town, arguments = town_before(tmp_path, describe)
     town.step(raft_events.ResignRequested(town.node.core.epoch))
-    town.turns_come_by_themselves = False
+    town.runs_slices_by_itself = False
     place = town.send(*arguments)
     assert town.node.decisions.long.busy
     run_callbacks(town)
     described = town.answer(place)
     assert [row.error_code for row in described.results].count(ErrorCode.NONE) == 2 * len(NAMES)
-    town.turns_come_by_themselves = True
+    town.runs_slices_by_itself = True
     town.advance(5_000)
     assert town.node.active
     assert town.node.image == replayed(town)
@@ -462,7 +465,7 @@ def test_replaced_state_of_a_large_decision_is_freed_in_several_callbacks(
 ) -> None:
     monkeypatch.setattr(tables, "_MAX_ENTRIES_FORGOTTEN_PER_CALL", 4)
     town, arguments = town_before(tmp_path, delete)
-    town.turns_come_by_themselves = False
+    town.runs_slices_by_itself = False
     place = town.send(*arguments)
     assert len(town.answer(place).responses) == len(NAMES) + 1
     image, counts = town.node.image, []
@@ -476,7 +479,7 @@ def test_replaced_state_of_a_large_decision_is_freed_in_several_callbacks(
     assert counts[-1] == 0
     run_callback(town)
     assert town.node.image == replayed(town)
-    town.turns_come_by_themselves = True
+    town.runs_slices_by_itself = True
     town.step(raft_events.ResignRequested(town.node.core.epoch))
     town.advance(5_000)
     assert town.node.active
