@@ -226,7 +226,7 @@ class ConnectionKeys:
         "the same for single addresses or host names, host:number; names are looked up at the start",
     )
     connections_max_idle_ms = integer(
-        "connections.max.idle.ms", "the idle time after which a connection is closed"
+        "connections.max.idle.ms", "the idle time after which a connection is closed; negative is never"
     )
     queued_max_requests = integer("queued.max.requests", "requests of one connection that may be in progress")
     queued_max_request_bytes = integer(

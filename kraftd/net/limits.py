@@ -23,7 +23,7 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_in_flight: int = 500  # queued.max.requests, a connection
     max_buffered_bytes: int = 67_108_864  # queued.max.request.bytes
     free_bytes: int = 65_536
-    idle_ms: int = 600_000  # connections.max.idle.ms
+    idle_ms: int = 600_000  # connections.max.idle.ms, negative for no limit
     max_early_bytes: int = 8_388_608  # answers of a connection that wait for one before them
     stall_ms: int = 10_000  # how long a holder of the budget may be silent while others wait
 

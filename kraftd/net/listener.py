@@ -84,7 +84,7 @@ class Connections:
                 connection.last_read_ms = now_ms
                 continue
             silent_ms = now_ms - connection.last_read_ms
-            if connection.in_flight == 0 and silent_ms >= self.limits.idle_ms:
+            if connection.in_flight == 0 and 0 <= self.limits.idle_ms <= silent_ms:
                 connection.close("idle")
             elif connection.id == blocking_id and silent_ms >= self.limits.stall_ms:
                 connection.close(f"a frame that others wait for got no byte for {silent_ms} ms")

@@ -232,6 +232,14 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     assert (idle.closed, busy.closed, parked.closed) == (True, False, False)
 
 
+def test_a_negative_idle_time_closes_no_connection() -> None:
+    peer = Peer(idle_ms=-1)
+    _, idle = peer.connect()
+    peer.connections.sweep(0)
+    peer.connections.sweep(10**9)
+    assert not idle.closed
+
+
 BIG = struct.pack(">i", 50_000)
 
 
