@@ -43,6 +43,7 @@ _LOGIN_HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
+_PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
 _PRINCIPAL_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
@@ -107,6 +108,8 @@ def read_security(
         for endpoint in endpoints
         if endpoint.security_protocol
     }
+    for endpoint in endpoints:
+        _check_principal_builder(Keys(settings, findings, endpoint.listener))
     plain = Keys(settings, findings)
     client = ClientSecurity()
     if endpoints and endpoints[0].security_protocol:
@@ -134,11 +137,23 @@ def read_security(
     )
 
 
+def _check_principal_builder(keys: Keys) -> None:
+    """Refuse another class than Kafka's own. In Kafka it also names the principals of PLAINTEXT listeners."""
+    if (keys.text("principal.builder.class") or _PRINCIPAL_BUILDER) != _PRINCIPAL_BUILDER:
+        keys.refuse("principal.builder.class", "kraftd runs no Java classes; remove the key")
+
+
+def _check_server_handler(keys: Keys, mechanism: str) -> None:
+    """Refuse a class that checks the users of PLAIN or SCRAM. Kafka reads it from the mechanism's own key."""
+    key = "sasl.server.callback.handler.class"
+    of_mechanism = (keys.found(key, mechanism) or "").endswith(f"{mechanism.lower()}.{key}")
+    if of_mechanism and keys.text(key, mechanism) not in (None, _PLAIN_HANDLER):
+        keys.refuse(key, "kraftd runs no Java classes; remove the key", mechanism)
+
+
 def _listener(endpoint: Endpoint, settings: Settings, findings: Findings) -> ListenerSecurity:
     keys = Keys(settings, findings, endpoint.listener)
     protocol = endpoint.security_protocol
-    if (keys.text("principal.builder.class") or _PRINCIPAL_BUILDER) != _PRINCIPAL_BUILDER:
-        keys.refuse("principal.builder.class", "kraftd runs no Java classes; remove the key")
     tls = tls_settings(keys) if protocol in (SSL, SASL_SSL) else None
     if tls is not None and not tls.keystore.is_configured:
         keys.refuse("ssl.keystore.location", f"{endpoint.listener} is TLS and needs a key store")
@@ -156,6 +171,9 @@ def _listener(endpoint: Endpoint, settings: Settings, findings: Findings) -> Lis
     if not mechanisms:
         keys.refuse("sasl.enabled.mechanisms", "a SASL listener needs at least one")
     known = [mechanism for mechanism in mechanisms if mechanism in MECHANISMS]
+    for mechanism in known:
+        if mechanism != OAUTHBEARER:  # whose class is checked with the settings of its tokens
+            _check_server_handler(keys, mechanism)
     entries = {mechanism: _jaas(keys, mechanism) for mechanism in known}
     return ListenerSecurity(
         listener=endpoint.listener,

@@ -82,7 +82,7 @@ class SecurityKeys:
         "sasl.oauthbearer.scope.claim.name", "the claim that holds the scopes"
     )
     sasl_server_callback_handler_class = string(
-        "sasl.server.callback.handler.class", "only checked: Kafka's own for OAUTHBEARER"
+        "sasl.server.callback.handler.class", "only checked: Kafka's own for OAUTHBEARER and PLAIN"
     )
     sasl_login_callback_handler_class = string(
         "sasl.login.callback.handler.class", "only checked: Kafka's own for OAUTHBEARER"

@@ -18,6 +18,13 @@ listener.security.protocol.map=CONTROLLER:{}
 """
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PREFIX = "listener.name.controller."
+HANDLER = "sasl.server.callback.handler.class"
+KAFKAS_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
+USERS = (
+    "sasl.enabled.mechanisms=PLAIN",
+    "sasl.mechanism.controller.protocol=PLAIN",
+    f'{PREFIX}plain.sasl.jaas.config={PLAIN} username="a" password="b" user_a="b";',
+)
 PROVIDERS = "org.apache.kafka.common.config.provider."
 
 Load = Callable[..., DaemonConfig]
@@ -115,6 +122,11 @@ def test_a_sasl_listener_has_mechanisms_users_and_limits(load_lines: Load) -> No
         ("PLAINTEXT", ["allow.everyone.if.no.acl.found=perhaps"], "must be true or false"),
         ("SSL", ["ssl.principal.mapping.rules=WRONG", "ssl.keystore.location=x"], "is no rule"),
         ("SSL", ["principal.builder.class=a.B"], "kraftd runs no Java classes"),
+        ("PLAINTEXT", ["principal.builder.class=a.B"], "kraftd runs no Java classes"),
+        ("PLAINTEXT", [f"{PREFIX}principal.builder.class=a.B"], f"{PREFIX}principal.builder.class=a.B:"),
+        ("SASL_PLAINTEXT", [*USERS, f"{PREFIX}plain.{HANDLER}=a.B"], f"{PREFIX}plain.{HANDLER}=a.B: kraftd"),
+        ("SASL_PLAINTEXT", [*USERS, f"{PREFIX}plain.{HANDLER}={KAFKAS_HANDLER}"], None),
+        ("SASL_PLAINTEXT", [*USERS, f"{HANDLER}=a.B"], None),  # without a mechanism Kafka does not read it
     ],
 )
 def test_invalid_security_settings_are_refused(
