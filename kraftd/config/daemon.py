@@ -23,7 +23,7 @@ from kraftd.config.rows import (
     strings,
 )
 from kraftd.config.security import SecurityConfig
-from kraftd.config.security_rows import SecurityKeys
+from kraftd.config.security_rows import AccessKeys, SecurityKeys
 from kraftd.configdef.addresses import parse_bootstrap_server, parse_voter
 from kraftd.configdef.node import NodeConfig
 from kraftd.types import Endpoint
@@ -335,6 +335,7 @@ SECTIONS: tuple[type, ...] = (
     NodeKeys,
     ListenerKeys,
     ClientKeys,
+    AccessKeys,
     SecurityKeys,
     OwnTokenKeys,
     QuorumKeys,
@@ -351,6 +352,7 @@ class DaemonConfig(
     NodeKeys,
     ListenerKeys,
     ClientKeys,
+    AccessKeys,
     SecurityKeys,
     OwnTokenKeys,
     QuorumKeys,

@@ -5,7 +5,9 @@ Any other key of Kafka's is accepted, checked for its type, and without effect.
 
 from __future__ import annotations
 
-from kraftd.config.daemon import ROWS
+from kraftd.config.daemon import ROWS, rows_of
+from kraftd.config.own_token_keys import OwnTokenKeys
+from kraftd.config.security_rows import SecurityKeys
 from kraftd.configdef import facts
 from kraftd.configdef.definition import ConfigDef
 
@@ -13,6 +15,9 @@ OWN_PREFIX = "kraftd."
 
 # The keys that Kafka's definition does not have.
 OWN = ConfigDef(tuple(row.definition for row in ROWS.values() if row.definition is not None))
+
+# The keys that a listener may have for itself, as ``listener.name.<listener>.<key>``.
+OF_LISTENERS = frozenset(row.key for section in (SecurityKeys, OwnTokenKeys) for row in rows_of(section))
 
 # Keys of controllers without effect here, and why kraftd needs none of them.
 WITHOUT_EFFECT: dict[str, str] = {

@@ -11,13 +11,19 @@ from kraftd.config.checks import check
 from kraftd.config.daemon import ROWS, DaemonConfig
 from kraftd.config.errors import ConfigError
 from kraftd.config.findings import Findings
-from kraftd.config.keys import OWN, OWN_PREFIX, WITHOUT_EFFECT, is_source_of_resource_configs
+from kraftd.config.keys import (
+    OF_LISTENERS,
+    OWN,
+    OWN_PREFIX,
+    WITHOUT_EFFECT,
+    is_source_of_resource_configs,
+)
 from kraftd.config.providers import resolve
 from kraftd.config.settings import OVERRIDE, Setting
 from kraftd.config.unknown import probably_meant
 from kraftd.configdef import properties
 from kraftd.configdef.definition import ConfigDef, ConfigKey, InvalidValue, Value, broker_def
-from kraftd.configdef.node import NodeConfig, server_key
+from kraftd.configdef.node import NodeConfig, server_key, server_synonyms
 from kraftd.input_file import read_input_file
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")  # of UTF-8, as Java reads it in such a file
@@ -96,14 +102,15 @@ def classify(
     `meaningless` gets keys of Kafka without a meaning in kraftd, `unknown` all other unused keys.
     """
     key = setting.key
-    if key in ROWS or base_key(key) in ROWS or is_source_of_resource_configs(key):
+    plain_key = server_synonyms(key)[-1]  # of a listener's key
+    if key in ROWS or plain_key in OF_LISTENERS or is_source_of_resource_configs(key):
         return None
     elif key.startswith(BYTE_ORDER_MARK):
         note_byte_order_mark(setting, problems, warnings)
         return key.removeprefix(BYTE_ORDER_MARK)
     elif key in WITHOUT_EFFECT:
         warnings.append(f"{key} has no effect on kraftd: {WITHOUT_EFFECT[key]} ({setting.where})")
-    elif server_key(key) is not None:
+    elif server_key(key) is not None or plain_key in ROWS:
         meaningless.append(key)
     elif meant := probably_meant(key, (*broker_def(), *OWN)):
         # The text of a misspelt key may be a secret: it is never shown.

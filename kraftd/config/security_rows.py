@@ -5,8 +5,8 @@ from __future__ import annotations
 from kraftd.config.rows import flag, integer, own, string, strings
 
 
-class SecurityKeys:
-    """Security; each key also as `listener.name.<listener>.<key>`, for one listener"""
+class AccessKeys:
+    """Access to this node; for all listeners"""
 
     authorizer_class_name = string(
         "authorizer.class.name",
@@ -23,24 +23,6 @@ class SecurityKeys:
         "whether resources without an ACL are open to all",
         **own("allow.everyone.if.no.acl.found", "string", "false"),
     )
-    sasl_enabled_mechanisms = strings(
-        "sasl.enabled.mechanisms",
-        "the mechanisms that a SASL listener offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
-    )
-    sasl_mechanism_controller_protocol = string(
-        "sasl.mechanism.controller.protocol", "the mechanism by which this node logs in at other controllers"
-    )
-    sasl_mechanism_inter_broker_protocol = string(
-        "sasl.mechanism.inter.broker.protocol",
-        "the mechanism by which this node logs in at brokers, for its clients",
-    )
-    sasl_jaas_config = string(
-        "sasl.jaas.config", "the login module of a mechanism, as `listener.name.<listener>.<mechanism>.<key>`"
-    )
-    sasl_server_max_receive_size = integer(
-        "sasl.server.max.receive.size", "the largest frame before authentication; never more than 65536"
-    )
-    connections_max_reauth_ms = integer("connections.max.reauth.ms", "how long a login lasts; 0 is forever")
     connection_failed_authentication_delay_ms = integer(
         "connection.failed.authentication.delay.ms", "the delay before a failed login is answered"
     )
@@ -59,6 +41,34 @@ class SecurityKeys:
         "how long a TLS handshake may take",
         **own("kraftd.ssl.handshake.timeout.ms", "int", "10000", ("range", 1, None)),
     )
+    config_providers = strings(
+        "config.providers",
+        "providers of `${provider:path:key}`; `config.providers.<name>.class` is Kafka's File-, Directory- "
+        "or EnvVarConfigProvider",
+    )
+
+
+class SecurityKeys:
+    """Security; each key also as `listener.name.<listener>.<key>`, for one listener"""
+
+    sasl_enabled_mechanisms = strings(
+        "sasl.enabled.mechanisms",
+        "the mechanisms that a SASL listener offers: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+    )
+    sasl_mechanism_controller_protocol = string(
+        "sasl.mechanism.controller.protocol", "the mechanism by which this node logs in at other controllers"
+    )
+    sasl_mechanism_inter_broker_protocol = string(
+        "sasl.mechanism.inter.broker.protocol",
+        "the mechanism by which this node logs in at brokers, for its clients",
+    )
+    sasl_jaas_config = string(
+        "sasl.jaas.config", "the login module of a mechanism, as `listener.name.<listener>.<mechanism>.<key>`"
+    )
+    sasl_server_max_receive_size = integer(
+        "sasl.server.max.receive.size", "the largest frame before authentication; never more than 65536"
+    )
+    connections_max_reauth_ms = integer("connections.max.reauth.ms", "how long a login lasts; 0 is forever")
     sasl_oauthbearer_jwks_endpoint_url = string(
         "sasl.oauthbearer.jwks.endpoint.url",
         "where the keys that verify tokens are read: `file:` or `https:`",
@@ -116,9 +126,4 @@ class SecurityKeys:
     )
     ssl_principal_mapping_rules = string(
         "ssl.principal.mapping.rules", "rules that map the name in a client's certificate to a principal"
-    )
-    config_providers = strings(
-        "config.providers",
-        "providers of `${provider:path:key}`; `config.providers.<name>.class` is Kafka's File-, Directory- "
-        "or EnvVarConfigProvider",
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kraftd.config import ConfigError, DaemonConfig, load
 from kraftd.config.daemon import ROWS
-from kraftd.config.keys import OWN, WITHOUT_EFFECT
+from kraftd.config.keys import OF_LISTENERS, OWN, WITHOUT_EFFECT
 from kraftd.config.reference import page_with_tables
 from kraftd.config.settings import Setting
 from kraftd.config.unknown import edit_distance, probably_meant
@@ -75,6 +75,12 @@ def test_keys_without_effect_are_one_warning(load_lines: Load) -> None:
     assert config.warnings == (
         "these keys have no effect on kraftd: log.retention.check.interval.ms, num.network.threads",
     )
+
+
+@pytest.mark.parametrize("key", sorted(ROWS.keys() - OF_LISTENERS))
+def test_a_key_of_the_node_has_no_effect_for_one_listener(load_lines: Load, key: str) -> None:
+    name = f"listener.name.controller.{key}"
+    assert load_lines(f"{name}=1").warnings == (f"these keys have no effect on kraftd: {name}",)
 
 
 def test_the_file_distributed_with_kafka_has_one_warning(load_lines: Load) -> None:

@@ -12,6 +12,7 @@ import pytest
 import kraftd
 from kraftd.client_node.settings import ClientSettings
 from kraftd.config.daemon import ROWS, DaemonConfig
+from kraftd.config.keys import OF_LISTENERS
 from kraftd.config.security import (
     ClientSecurity,
     ListenerSecurity,
@@ -50,6 +51,10 @@ HANDED_ON: tuple[type[Any], ...] = (
 )
 
 
+# These read the keys of one listener.
+READERS_OF_LISTENERS = ("config/security.py", "config/security_keys.py", "config/own_token.py")
+
+
 @cache
 def uses() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The names of attributes that code reads, including those of configs, and its string literals."""
@@ -81,6 +86,11 @@ def targets_read_by_daemon_config() -> set[str]:
 def test_a_documented_key_is_read_by_something(key: str) -> None:
     _, of_configs, literals = uses()
     assert ROWS[key].target in of_configs | targets_read_by_daemon_config() or key in literals
+
+
+@pytest.mark.parametrize("key", sorted(OF_LISTENERS))
+def test_a_key_that_a_listener_may_have_is_read_for_listeners(key: str) -> None:
+    assert any(f'"{key}"' in (PACKAGE / file).read_text() for file in READERS_OF_LISTENERS)
 
 
 @pytest.mark.parametrize("settings", HANDED_ON, ids=lambda settings: settings.__name__)
