@@ -111,7 +111,8 @@ class QuorumKeys:
         "controller.quorum.election.timeout.ms", "how long a vote may take before another round"
     )
     quorum_election_backoff_max_ms = integer(
-        "controller.quorum.election.backoff.max.ms", "the longest pause between two rounds of voting"
+        "controller.quorum.election.backoff.max.ms",
+        "when a leader resigns, how long a voter waits at most for the successors that the leader prefers",
     )
     quorum_fetch_timeout_ms = integer(
         "controller.quorum.fetch.timeout.ms",
@@ -169,14 +170,14 @@ class MetadataLogKeys:
         **own("metadata.start.offset.lag.time.max.ms", "long", "604800000", ("range", 0, None)),
     )
     metadata_max_idle_interval_ms = integer(
-        "metadata.max.idle.interval.ms", "how often an idle leader writes a NoOpRecord; 0 is never"
+        "metadata.max.idle.interval.ms", "how often the leader writes a NoOpRecord; 0 is never"
     )
     metadata_max_batch_bytes = integer(
         "internal.metadata.max.batch.size.in.bytes", "the most bytes in one batch of records"
     )
     metadata_delete_delay_ms = integer(
         "internal.metadata.delete.delay.millis",
-        "how long a segment that is no longer needed stays on disk",
+        "how long a snapshot that is no longer needed stays on disk after a replica has read a part of it",
     )
 
 
