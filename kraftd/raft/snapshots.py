@@ -88,7 +88,8 @@ def on_fetch_snapshot_request(
     partition.snapshot_id = ResponseSnapshotId(snapshot_id.offset, snapshot_id.epoch)
     partition.size = size_bytes
     partition.position = requested.position
-    response_max_bytes = min(message.max_bytes, replica.config.fetch_response_max_bytes)
+    # At least a byte, or no download would make progress.
+    response_max_bytes = min(message.max_bytes, max(1, replica.config.fetch_response_max_bytes))
     max_bytes = max(0, min(response_max_bytes, size_bytes - requested.position))
     replica.emit(
         RespondSnapshot(

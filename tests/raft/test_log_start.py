@@ -87,7 +87,10 @@ def test_a_follower_waits_for_no_replica_but_its_leader__kip630() -> None:
     assert lone.core.log_start_limit == -1
 
 
-@pytest.mark.parametrize(("max_bytes", "configured", "sent"), [(40, 100, 40), (40, 30, 30), (500, 400, 100)])
+@pytest.mark.parametrize(
+    ("max_bytes", "configured", "sent"),
+    [(40, 100, 40), (40, 30, 30), (500, 400, 100), (40, 0, 1), (0, 0, 0)],
+)
 def test_a_piece_of_a_snapshot_is_at_most_what_the_leader_allows__kip630(
     max_bytes: int, configured: int, sent: int
 ) -> None:
