@@ -83,7 +83,7 @@ class Scenario:
         answer = self.quorum.ask(node_id, request, version)
         view = answer_view(request, version, answer)
         comparable = self.tape.at is None or not cannot_be_compared(
-            request, self.tape.recorded[self.tape.at][1]
+            request, self.tape.recorded[self.tape.at][1], view
         )
         self.tape.note(f"{node_id} v{version} {request!r}", view, comparable=comparable)
         return answer
