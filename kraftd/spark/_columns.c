@@ -1,13 +1,13 @@
-/* Records of a metadata log into columns: the values of a batch, one after the other, appended to the
-   buffers of Apache Arrow arrays, without an object a record.
+/* Records of a metadata log into columns: a Builder appends the records of a batch to the buffers of
+   Apache Arrow arrays, without a Python object for each record.
 
-   What to read is told by plans, made in kraftd/spark/plans.py from the field tables: for every record
-   type and version the fields in order, each with the column that it fills.  A column is a leaf, a list
-   of one child, or a struct of several; it is filled up with nulls only when it is next appended to, or
-   in the end, so that a record costs what its own fields cost, however many columns there are.
+   A plan has the fields of one version of a record type in order, each with the column that it fills.
+   kraftd/spark/plans.py makes the plans from the field tables.  A column is a leaf, a list of one child,
+   or a struct of several.  A record is appended to the columns of its own fields only, so the number of
+   other columns does not matter.  A column gets the missing nulls at its next value, or at the end.
 
-   A batch is appended whole or not at all: whatever does not fit its plan raises ValueError, and every
-   column is cut back to where the batch began. */
+   A batch is appended whole or not at all.  If a record does not fit its plan, append raises ValueError
+   and cuts every column back to its length before the batch. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -18,7 +18,7 @@
 
 enum kind { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT, LIST, N_KINDS };
 
-/* The kinds of fields on the wire, and those of columns: int32 for all that is no wider, a uuid as text. */
+/* The kinds of fields on the wire.  Columns have some of them: narrow integers become int32, a uuid text. */
 static const char *const KIND_NAMES[N_KINDS] = {"bool",  "int8",    "int16", "uint16", "int32",  "uint32", "int64",
                                                 "float64", "uuid", "string", "bytes",  "struct", "list"};
 static const uint8_t WIDTHS[N_KINDS] = {[BOOL] = 1,   [INT8] = 1,  [INT16] = 2,   [UINT16] = 2, [INT32] = 4,
@@ -36,10 +36,10 @@ typedef struct {
 
 typedef struct Column {
     uint8_t kind;  /* of columns: BOOL, INT32, INT64, FLOAT64, STRING, BYTES, STRUCT or LIST */
-    uint8_t width; /* of a value; 0 where it is not fixed */
+    uint8_t width; /* bytes of a value; 0 if they vary */
     int64_t length, nulls;
-    Buffer valid;   /* a byte a value */
-    Buffer offsets; /* of strings and lists: where each ends */
+    Buffer valid;   /* one byte for each value: 0 is null */
+    Buffer offsets; /* the end of each string or list */
     Buffer data;
     int n_children;
     struct Column *children;
@@ -78,13 +78,13 @@ static int32_t end_of(const Column *column, int64_t index)
     return index < 0 ? 0 : ((const int32_t *)column->offsets.bytes)[index];
 }
 
-/* What a list's child, or a string's data, has grown to. */
+/* The length of a list's child, or the size of a string column's data. */
 static int32_t grown(const Column *column)
 {
     return column->kind == LIST ? (int32_t)column->children[0].length : (int32_t)column->data.size;
 }
 
-/* Append nulls until the column has a length. */
+/* Append nulls up to a length. */
 static int pad(Column *column, int64_t length)
 {
     int64_t count = length - column->length;
@@ -115,7 +115,7 @@ static int pad(Column *column, int64_t length)
     return 0;
 }
 
-/* Cut a column back to a length it had. */
+/* Cut a column back to an earlier length. */
 static void truncate_to(Column *column, int64_t length)
 {
     if (column->length <= length)
@@ -139,7 +139,7 @@ static void truncate_to(Column *column, int64_t length)
     }
 }
 
-/* Make the value at index, which must be the next one, not null; a list or a string is ended by close_value. */
+/* Append nulls up to index, and begin a value there.  close_value ends a list or a string. */
 static int open_value(Column *column, int64_t index)
 {
     if (column->length != index) {
@@ -157,6 +157,7 @@ static int open_value(Column *column, int64_t index)
     return 0;
 }
 
+/* End the last value of a list or a string: note how far it reaches. */
 static int close_value(Column *column)
 {
     if (UNLIKELY(column->data.size > INT32_MAX)) {
@@ -209,17 +210,17 @@ typedef struct Plan Plan;
 typedef struct {
     uint8_t kind; /* on the wire */
     uint8_t array, nullable;
-    uint8_t chosen;       /* the topic id, which decides whether the record is wanted */
-    uint8_t has_standard; /* what an absent tagged field is: standard, or empty; else null */
+    uint8_t chosen;       /* it is the topic id, by which records are selected */
+    uint8_t has_standard; /* if absent, a tagged field is `standard` or empty; null without this flag */
     int64_t standard;
-    int child;       /* the column among those of the struct; -1: read and dropped */
+    int child;       /* the index of its column in the struct; -1: the value is skipped */
     uint32_t tag;
     Plan *nested;
 } Field;
 
 struct Plan {
     int n_body, n_tagged;
-    int unknown_child; /* where unknown tagged fields go; -1: nowhere */
+    int unknown_child; /* the index of the column of unknown tagged fields; -1: they are skipped */
     Field *fields;     /* body, then tagged */
 };
 
@@ -247,7 +248,7 @@ static int kind_of(PyObject *name)
 
 static Plan *make_plan(PyObject *given, const Column *column, int depth);
 
-/* A field: (kind, array, nullable, child, tag, standard or None, chosen, nested or None). */
+/* Fill a field from its row: (kind, array, nullable, child, tag, standard or None, chosen, nested or None). */
 static int fill_field(Field *field, PyObject *row, const Column *parent, int depth)
 {
     PyObject *kind, *standard, *nested;
@@ -304,7 +305,7 @@ static int fill_field(Field *field, PyObject *row, const Column *parent, int dep
     return 0;
 }
 
-/* (body, tagged, unknown child) */
+/* Make a plan of (body, tagged, unknown child), and check that its fields fit the columns. */
 static Plan *make_plan(PyObject *given, const Column *column, int depth)
 {
     PyObject *body, *tagged;
@@ -393,7 +394,7 @@ static int read_zigzag(Reader *r, int64_t *value, int most_bits)
     return 0;
 }
 
-/* A compact length: -1 is null. Never more than the bytes that are left, each element taking at least one. */
+/* Read a compact length; -1 is null.  It is at most the number of bytes left: each element has at least one. */
 static int read_length(Reader *r, int nullable, int64_t *length)
 {
     uint64_t found;
@@ -452,14 +453,14 @@ static int64_t number_at(uint8_t kind, const uint8_t *p)
     case UINT32:
         return load32(p);
     default:
-        return (int64_t)load64(p); /* a double is kept by its bits */
+        return (int64_t)load64(p); /* the bits of a double stay as they are */
     }
 }
 
 typedef struct {
-    const uint8_t *ids; /* the wanted topics, 16 bytes each, in order; NULL: all */
+    const uint8_t *ids; /* the wanted topics, 16 bytes each, sorted; NULL: all */
     Py_ssize_t count;
-    int dropped;
+    int dropped; /* the record is of another topic */
 } Choice;
 
 static void choose(Choice *choice, const uint8_t *id)
@@ -480,7 +481,7 @@ static void choose(Choice *choice, const uint8_t *id)
 
 static int read_struct(Reader *r, const Plan *plan, Column *parent, int64_t index, Choice *choice);
 
-/* One value into a column, which is NULL for one that is dropped. */
+/* Read one value into a column; if column is NULL, skip it. */
 static int read_value(Reader *r, const Field *field, Column *column, int64_t index, int nullable, Choice *choice)
 {
     if (field->kind == STRUCT) {
@@ -540,7 +541,7 @@ static int read_field(Reader *r, const Field *field, Column *parent, int64_t ind
         if (open_value(column, index) < 0)
             return -1;
     }
-    if (field->kind == INT32 && items != NULL && items->width == 4) { /* replicas, isr: what most records hold */
+    if (field->kind == INT32 && items != NULL && items->width == 4) { /* such as replicas and isr, the bulk of most records */
         size_t bytes = (size_t)count * 4;
         if (UNLIKELY(r->end - r->at < (int64_t)bytes))
             return wrong("an array runs past the end");
@@ -580,7 +581,7 @@ static int keep_unknown(Column *parent, int child, int64_t index, uint32_t tag, 
     if (open_value(item, at) < 0 || append_number(&item->children[0], at, tag) < 0 ||
         append_bytes(&item->children[1], at, field->at, (size_t)(field->end - field->at)) < 0)
         return -1;
-    ((int32_t *)list->offsets.bytes)[index] = grown(list); /* one more in the list that was closed already */
+    ((int32_t *)list->offsets.bytes)[index] = grown(list); /* the list was closed before this item */
     return 0;
 }
 
@@ -630,7 +631,7 @@ static int put_standard(const Field *field, Column *parent, int64_t index)
     return open_value(column, index) < 0 ? -1 : close_value(column);
 }
 
-/* The fields of a struct into the children of its column; parent is NULL where all is dropped. */
+/* Read the fields of a struct into the children of its column; parent is NULL if all are skipped. */
 static int read_struct(Reader *r, const Plan *plan, Column *parent, int64_t index, Choice *choice)
 {
     uint32_t seen = 0;
@@ -649,7 +650,7 @@ static int read_struct(Reader *r, const Plan *plan, Column *parent, int64_t inde
    The builder */
 
 typedef struct {
-    int n_versions; /* 0: a type that is not known */
+    int n_versions; /* 0: the type is unknown */
     int wanted;
     Plan **versions;
 } Type;
@@ -658,10 +659,10 @@ enum { N_TYPES = 128, OFFSET = 0, TIMESTAMP = 1, TYPE_KEY = 2, VERSION = 3, N_OW
 
 typedef struct {
     PyObject_HEAD
-    Column own[N_OWN]; /* offset, timestamp, key of the type, version */
-    Column root;       /* a struct that is all columns of fields */
+    Column own[N_OWN]; /* offset, timestamp, record type, version */
+    Column root;       /* a struct; its children are the columns of fields */
     int64_t rows;
-    PyObject *topics; /* bytes or None */
+    PyObject *topics; /* the sorted ids of the wanted topics in one bytes object; None: all */
     Type types[N_TYPES];
 } Builder;
 
@@ -742,7 +743,7 @@ static int add_type(Builder *builder, PyObject *key, PyObject *plans)
     return 0;
 }
 
-/* Builder(columns, types, topics): columns of fields, key -> (wanted, plan a version), wanted topic ids. */
+/* Builder(columns, types, topics): the columns of fields; type -> (wanted, a plan for each version); topic ids. */
 static PyObject *builder_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"columns", "types", "topics", NULL};
@@ -785,7 +786,7 @@ static void cut_back(Builder *builder, int64_t rows)
     builder->rows = rows;
 }
 
-/* The value of one record: frame version, key, version, body. */
+/* Read the value of a record: frame version, type, version, body. */
 static int read_record(Builder *builder, Reader *r, int64_t offset, int64_t timestamp_ms, Choice *choice)
 {
     uint64_t frame, key, version;
@@ -824,7 +825,7 @@ static int read_record(Builder *builder, Reader *r, int64_t offset, int64_t time
     return 0;
 }
 
-/* A record of a batch, its length in front; records outside of first..last are passed over. */
+/* Read a record of a batch, beginning with its length; one with an offset outside of first..last is skipped. */
 static int read_log_record(Builder *builder, Reader *r, int64_t base_offset, int64_t base_timestamp_ms,
                            int64_t last_delta, int64_t *previous, int64_t first, int64_t last, Choice *choice)
 {
@@ -883,7 +884,7 @@ static void name_record(int64_t offset)
         PyErr_Restore(type, value, trace);
 }
 
-/* append(records, base_offset, base_timestamp_ms, last_offset_delta, count, first, last) -> rows added */
+/* append(records, base_offset, base_timestamp_ms, last_offset_delta, count, first, last) -> number of new rows */
 static PyObject *builder_append(Builder *builder, PyObject *args)
 {
     Py_buffer view;
@@ -927,7 +928,7 @@ static PyObject *packed_bits(const uint8_t *bytes, int64_t count)
     return made;
 }
 
-/* (length, nulls, valid bits or None, offsets or None, data or None, children), the buffers of an array. */
+/* The buffers of an array: (length, nulls, valid bits or None, offsets or None, data or None, children). */
 static PyObject *finished(Column *column)
 {
     PyObject *valid = NULL, *offsets = NULL, *data = NULL, *children = NULL, *made = NULL;
@@ -969,7 +970,7 @@ end:
     return made;
 }
 
-/* finish() -> (own columns, columns of fields), and the builder is empty again. */
+/* finish() -> (own columns, columns of fields).  Afterwards the builder is empty. */
 static PyObject *builder_finish(Builder *builder, PyObject *Py_UNUSED(none))
 {
     PyObject *own = PyTuple_New(N_OWN), *fields = PyTuple_New(builder->root.n_children), *made = NULL;
@@ -994,8 +995,8 @@ end:
 static PyObject *builder_rows(Builder *builder, void *Py_UNUSED(closure)) { return PyLong_FromLongLong(builder->rows); }
 
 static PyMethodDef builder_methods[] = {
-    {"append", (PyCFunction)builder_append, METH_VARARGS, "The records of a batch; returns how many rows they made."},
-    {"finish", (PyCFunction)builder_finish, METH_NOARGS, "The buffers of all columns; the builder is empty then."},
+    {"append", (PyCFunction)builder_append, METH_VARARGS, "Append the records of a batch; return how many rows they made."},
+    {"finish", (PyCFunction)builder_finish, METH_NOARGS, "Return the buffers of all columns, and empty the builder."},
     {NULL},
 };
 

@@ -1,15 +1,15 @@
 /* The codec engine in C: messages to bytes and back, driven by the field tables of kraftd/messages.
 
-   It does what python_engine.py does, by the same tables (kraftd/wire/message.py says what their
-   columns mean), and is compared with it byte by byte and error by error in tests/wire.
+   It does what python_engine.py does, by the same tables (kraftd/wire/message.py defines their columns).
+   tests/wire compares both engines, byte by byte and error by error.
 
-   A Codec belongs to a message's class.  When one of its versions is first used it gets a Plan for
-   each struct of the message: the fields that the version has, in order, with what is to be known
-   about each.  Reading and writing are walks along plans; nothing else is kept between two calls but
-   two small tables of equal values (see "Equal values").
+   A class of messages has one Codec.  At the first use of a version the Codec makes a Plan for each
+   struct of the message: the version's fields in order, each with its type, slot and default.  Readers
+   and writers follow the plans.  Between two calls the engine keeps only plans, and two small tables of
+   equal values (see "Equal values").
 
-   Memory: every function says by its return whether it failed (NULL or -1).  A struct is allocated
-   with empty slots and filled as it is read, so that dropping it half-way drops what it holds. */
+   Every function that can fail returns NULL or -1 then.  A reader allocates a struct with empty slots
+   and fills them one by one.  So a failed read frees the struct with all values that it already has. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -30,14 +30,14 @@ enum kind { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRI
 
 static const struct {
     const char *name;
-    int width; /* 0: no fixed one */
+    int width; /* bytes of a value; 0 if they vary */
 } KINDS[] = {
     [BOOL] = {"bool", 1},     [INT8] = {"int8", 1},     [INT16] = {"int16", 2}, [UINT16] = {"uint16", 2},
     [INT32] = {"int32", 4},   [UINT32] = {"uint32", 4}, [INT64] = {"int64", 8}, [FLOAT64] = {"float64", 8},
     [UUID] = {"uuid", 16},    [STRING] = {"string", 0}, [BYTES] = {"bytes", 0}, [RECORDS] = {"records", 0},
 };
 
-/* Columns of a row, and parts of a table. */
+/* The columns of a field's row, and the parts of a message's table. */
 enum { ATTRIBUTE, NAME, TYPE, ARRAY, VERSIONS, NULLABLE, TAGGED, TAG, FLEXIBLE, IGNORABLE, DEFAULT, N_COLUMNS };
 enum { MESSAGE_NAME, MESSAGE_KEY, MESSAGE_TYPE, MESSAGE_VALID, MESSAGE_FLEXIBLE, MESSAGE_STRUCTS, N_PARTS };
 
@@ -48,22 +48,22 @@ typedef struct {
     uint8_t array;
     uint8_t nullable;
     uint8_t compact; /* its length is a varint */
-    uint8_t guarded; /* the version does not have it and may not drop it */
+    uint8_t guarded; /* absent in this version and not ignorable: only its default can be written */
     uint32_t tag;
-    Py_ssize_t slot;     /* where the Struct keeps it */
-    Py_ssize_t least;    /* bytes of one element, at least 1 */
-    struct plan *nested; /* of a struct */
+    Py_ssize_t slot;     /* its offset in the Struct */
+    Py_ssize_t least;    /* minimum size of an element in bytes, at least 1 */
+    struct plan *nested; /* the plan of a STRUCT */
     PyObject *attribute; /* borrowed from the table */
-    PyObject *standard;  /* equal to its default; of a list or a struct an object for comparison only */
+    PyObject *standard;  /* the default; that of a list or a struct is only compared with, never shared */
 } Field;
 
 typedef struct plan {
     PyTypeObject *cls;
-    Field *fields; /* those of the body, then the tagged in order of tag, then those the version lacks */
+    Field *fields; /* of the body, then tagged ones by tag, then those that the version lacks */
     int n_body, n_tagged, n_fields;
     int flexible;
-    Py_ssize_t unknown_slot; /* of unknown_tags; 0 if the class has none */
-    Py_ssize_t least;        /* bytes of the whole; 0 until it is known */
+    Py_ssize_t unknown_slot; /* the offset of unknown_tags; 0 if the class has none */
+    Py_ssize_t least;        /* minimum size in bytes; 0 until find_least has run */
 } Plan;
 
 typedef struct {
@@ -71,17 +71,17 @@ typedef struct {
     PyTypeObject *cls;
     PyObject *table;
     long first, last;
-    long key; /* of a metadata record, else -1 */
+    long key; /* the type of a metadata record; -1 for other messages */
     int n_structs;
-    Plan **plans; /* a version from the first on -> plans of all structs, the message's first; NULL till used */
+    Plan **plans; /* by version - first: the plans of all structs, the message's own first; NULL until used */
 } Codec;
 
 static PyTypeObject CodecType;
-static PyObject *codecs;      /* class of a message -> its Codec */
+static PyObject *codecs;      /* a message's class -> its Codec */
 static PyObject *empty_tuple; /* the default of unknown_tags */
 static PyObject *protocol_error, *unsupported_version_error, *explain_encode, *table_of, *malformed;
 
-/* Whether a version lies in a range of the table, None being the empty one; -1 for what is no range. */
+/* Return whether a version is in a range of the table (None: in none); -1 if the object is no range. */
 static int within(long version, PyObject *range)
 {
     if (range == Py_None)
@@ -96,7 +96,7 @@ static int within(long version, PyObject *range)
     return first <= version && version <= last;
 }
 
-/* The default of a field as a value to share or to compare with. */
+/* A field's default, from its cell in the table. */
 static PyObject *standard_of(const Field *field, PyObject *given)
 {
     if (given == Py_None || field->kind == RECORDS)
@@ -121,7 +121,7 @@ static PyObject *standard_of(const Field *field, PyObject *given)
     }
 }
 
-/* Where the Structs of a class keep an attribute; 0 with an exception where that cannot be told. */
+/* The offset of an attribute in the Structs of a class; 0 with an exception if it is not in a slot. */
 static Py_ssize_t slot_of(PyTypeObject *cls, PyObject *attribute)
 {
     PyObject *member = PyObject_GetAttr((PyObject *)cls, attribute);
@@ -139,8 +139,9 @@ static Py_ssize_t slot_of(PyTypeObject *cls, PyObject *attribute)
     return offset;
 }
 
-/* What a version makes of a row.  *place tells its part of the plan: 0 body, 1 tagged, 2 absent.  The
-   example is a new object of the struct's class: its repr leaves out defaults that are the same objects. */
+/* Fill a field from its row, for a version.  *place is its part of the plan: 0 body, 1 tagged, 2 absent.
+   `example` is a new object of the struct's class.  The field shares the default object of that class,
+   because the class's repr leaves out values that are this very object. */
 static int fill_field(Field *field, int *place, PyObject *row, PyObject *example, PyObject *table, Plan *plans,
                       long version)
 {
@@ -184,7 +185,7 @@ static int fill_field(Field *field, int *place, PyObject *row, PyObject *example
     return 0;
 }
 
-/* A plan of its own for a struct; fields that hold structs point to the plans of those. */
+/* Fill a struct's plan; its fields that hold structs point to the plans of these. */
 static int fill_plan(Plan *plan, PyObject *rows, PyObject *table, Plan *plans, long version)
 {
     int n = (int)PyTuple_GET_SIZE(rows);
@@ -195,7 +196,7 @@ static int fill_plan(Plan *plan, PyObject *rows, PyObject *table, Plan *plans, l
     PyObject *example = PyObject_CallNoArgs((PyObject *)plan->cls);
     if (!example)
         return -1;
-    /* Three runs over the rows put the fields in the order of their places. */
+    /* Three passes over the rows sort the fields by place. */
     for (int wanted = 0; wanted < 3; wanted++) {
         int begin = plan->n_fields;
         for (int i = 0; i < n; i++) {
@@ -227,7 +228,7 @@ static int fill_plan(Plan *plan, PyObject *rows, PyObject *table, Plan *plans, l
     return 0;
 }
 
-/* The least number of bytes of a struct, and on the way that of every field's elements. */
+/* Return the minimum size of a struct in bytes; set that of each field's elements, too. */
 static Py_ssize_t find_least(Plan *plan, int depth)
 {
     if (plan->least)
@@ -266,7 +267,7 @@ static void free_plans(Plan *plans, int n_structs)
     PyMem_Free(plans);
 }
 
-/* The class of a struct, once it is sure that its objects are slots and nothing else. */
+/* A struct's class; TypeError unless its objects consist of slots alone. */
 static PyTypeObject *class_of(PyObject *module, PyObject *name)
 {
     PyObject *found = PyObject_GetAttr(module, name);
@@ -286,7 +287,7 @@ static PyTypeObject *class_of(PyObject *module, PyObject *name)
     return NULL;
 }
 
-/* The plans of a version, made on first use. */
+/* Make the plans of a version, at its first use. */
 static Plan *make_plans(Codec *codec, long version)
 {
     PyObject *structs = PyTuple_GET_ITEM(codec->table, MESSAGE_STRUCTS);
@@ -298,7 +299,7 @@ static Plan *make_plans(Codec *codec, long version)
     Plan *plans = PyMem_Calloc((size_t)codec->n_structs, sizeof(Plan));
     if (flexible < 0 || !module || !unknown_tags || !plans)
         goto bad;
-    /* Classes first: a default may be an object of one. */
+    /* All classes come first, because a default may be an object of any of them. */
     for (int i = 0; i < codec->n_structs; i++) {
         PyObject *entry = PyTuple_GET_ITEM(structs, i);
         if (!PyTuple_Check(entry) || PyTuple_GET_SIZE(entry) != 2 || !PyTuple_Check(PyTuple_GET_ITEM(entry, 1))) {
@@ -320,7 +321,7 @@ static Plan *make_plans(Codec *codec, long version)
     Py_DECREF(module_name);
     Py_DECREF(module);
     Py_DECREF(unknown_tags);
-    /* Making defaults may have run code that made the same plans. */
+    /* The constructors of defaults run Python code, which may have made the same plans. */
     if (codec->plans[version - codec->first])
         free_plans(plans, codec->n_structs);
     else
@@ -336,7 +337,7 @@ bad:
     return NULL;
 }
 
-/* Codec(cls, table): what a table makes of a class; the table must hold what its shape promises. */
+/* Codec(cls, table).  TypeError for a table that is not of the form that message.py defines. */
 static PyObject *codec_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyTypeObject *cls;
@@ -393,14 +394,14 @@ static void codec_dealloc(Codec *codec)
 
 static PyTypeObject CodecType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "kraftd.wire._engine.Codec",
-    .tp_doc = "What a field table makes of a message's class: Codec(cls, table).",
+    .tp_doc = "The plans by which messages of a class are read and written: Codec(cls, table).",
     .tp_basicsize = sizeof(Codec),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = codec_new,
     .tp_dealloc = (destructor)codec_dealloc,
 };
 
-/* The codec of a class, borrowed; TypeError for a class that is no message. */
+/* The codec of a class, borrowed; TypeError if the class is not one of messages. */
 static Codec *codec_of(PyObject *cls)
 {
     PyObject *found = PyDict_GetItemWithError(codecs, cls);
@@ -427,7 +428,7 @@ static Codec *codec_of(PyObject *cls)
             if (PyDict_SetItem(codecs, cls, found) < 0)
                 Py_CLEAR(found);
             else
-                Py_DECREF(found); /* the dictionary keeps it */
+                Py_DECREF(found); /* the dictionary holds a reference */
         }
     }
     Py_XDECREF(module_name);
@@ -458,7 +459,7 @@ static inline Plan *plan_of(Codec *codec, long version)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   Numbers as bytes, the greatest byte first */
+   Numbers as bytes, in big-endian order */
 
 static inline uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
 
@@ -488,10 +489,10 @@ static inline void store64(uint8_t *p, uint64_t n)
 }
 
 /* ------------------------------------------------------------------------------------------------
-   Equal values: a million partitions name few topics, directories and replica lists over and over.
+   Equal values: a million partitions name few distinct topics, directories and replica lists.
 
-   Two tables of fixed size, a value's place given by its hash and the last comer staying, let equal
-   uuids and equal short arrays of int32 be one immutable object. */
+   Two tables of fixed size let equal uuids, and equal short arrays of int32, share one immutable object.
+   The hash of a value is its index; a new value replaces the one with the same index. */
 
 enum { MEMO_ENTRIES = 4096, MEMO_INTS = 8 };
 
@@ -535,23 +536,23 @@ static PyObject *clear_memo(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(non
    Reading */
 
 typedef struct {
-    PyObject *attribute; /* borrowed; NULL where the step is into an array */
+    PyObject *attribute; /* borrowed; NULL for an element of an array */
     Py_ssize_t index;
 } Step;
 
 typedef struct {
     const uint8_t *data;
     Py_ssize_t at, size;
-    PyObject *source; /* what data belongs to */
-    PyObject *view;   /* a memoryview of it, once records were met */
-    /* What is wrong and where; NULL while an exception or nothing is the matter. */
+    PyObject *source; /* the object whose buffer data is */
+    PyObject *view;   /* a memoryview of source; NULL until a records field is read */
+    /* The fault, and its byte; NULL without a fault, and if an exception is set. */
     PyObject *reason;
     Py_ssize_t wrong_at;
-    int n_steps; /* from the field in question up to the message */
+    int n_steps; /* of the path from the faulty field up to the message */
     Step steps[2 * MAX_DEPTH];
 } Reader;
 
-/* Note what is wrong at a byte. */
+/* Note a fault at a byte. */
 static void *wrong(Reader *r, Py_ssize_t at, const char *format, ...)
 {
     va_list values;
@@ -574,7 +575,7 @@ static void *missing(Reader *r, Py_ssize_t count)
     return wrong(r, r->at, "%zd bytes are needed, %zd are left", count, left);
 }
 
-/* The next bytes, which are then behind; NULL when they are not there. */
+/* Return the next bytes and move past them; NULL if there are fewer. */
 static inline const uint8_t *take(Reader *r, Py_ssize_t count)
 {
     if (UNLIKELY(count > r->size - r->at))
@@ -615,7 +616,7 @@ static inline int read_uvarint(Reader *r, uint32_t *value)
     return read_long_uvarint(r, value);
 }
 
-/* A length or a count, -1 for null. */
+/* Read a length or a count; -1 is null. */
 static inline int read_length(Reader *r, int compact, int head, int nullable, Py_ssize_t *length)
 {
     Py_ssize_t start = r->at;
@@ -669,7 +670,7 @@ static inline PyObject *fixed_value(enum kind kind, const uint8_t *p)
     }
 }
 
-/* Text that is not UTF-8: the byte and the reason are those of the exception. */
+/* Turn a UnicodeDecodeError into a fault with its byte and its reason. */
 static PyObject *not_text(Reader *r, Py_ssize_t at)
 {
     if (!PyErr_ExceptionMatches(PyExc_UnicodeDecodeError))
@@ -688,7 +689,7 @@ static PyObject *not_text(Reader *r, Py_ssize_t at)
     return NULL;
 }
 
-/* Records are a view of what is decoded, and keep it alive. */
+/* A records field: a view of the source, which the view keeps alive. */
 static PyObject *records_view(Reader *r, Py_ssize_t begin, Py_ssize_t end)
 {
     if (!r->view && !(r->view = PyMemoryView_FromObject(r->source)))
@@ -696,7 +697,7 @@ static PyObject *records_view(Reader *r, Py_ssize_t begin, Py_ssize_t end)
     return PySequence_GetSlice(r->view, begin, end);
 }
 
-/* A string, bytes or records. */
+/* Read a string, bytes or records. */
 static inline PyObject *read_variable(Reader *r, const Field *field, int nullable)
 {
     Py_ssize_t start = r->at, length;
@@ -720,7 +721,7 @@ static inline PyObject *read_variable(Reader *r, const Field *field, int nullabl
 
 static PyObject *read_struct(Reader *r, const Plan *plan);
 
-/* An array of values of fixed width, whose bytes are known to be there. */
+/* Read an array of values of fixed width; the caller has checked that all bytes are present. */
 static PyObject *fixed_array(Reader *r, enum kind kind, Py_ssize_t count)
 {
     int width = KINDS[kind].width;
@@ -748,7 +749,7 @@ static PyObject *fixed_array(Reader *r, enum kind kind, Py_ssize_t count)
         }
         PyTuple_SET_ITEM(tuple, i, value);
     }
-    PyObject_GC_UnTrack(tuple); /* it can be in no cycle */
+    PyObject_GC_UnTrack(tuple); /* bytes and numbers make no cycle */
     if (memoised) {
         memcpy(memo_arrays[entry].bytes, bytes, sizeof bytes);
         memo_arrays[entry].count = count;
@@ -764,7 +765,7 @@ static inline PyObject *read_array(Reader *r, const Field *field)
         return NULL;
     if (count < 0)
         Py_RETURN_NONE;
-    /* Nothing is made for elements that cannot be there. */
+    /* Refuse a count that the remaining bytes cannot hold, before any allocation. */
     if (UNLIKELY(count > (r->size - r->at) / field->least))
         return wrong(r, start, "%zd elements of at least %zd bytes are announced, %zd bytes are left", count,
                      field->least, r->size - r->at);
@@ -806,13 +807,13 @@ static inline PyObject *read_field(Reader *r, const Field *field)
         const uint8_t *p = take(r, 1);
         if (!p)
             return NULL;
-        if (*p >= 128) /* a negative byte is null */
+        if (*p >= 128) /* a negative int8 is null */
             Py_RETURN_NONE;
     }
     return read_struct(r, field->nested);
 }
 
-/* Put an unknown tagged field with the others of its struct. */
+/* Append an unknown tagged field to its struct's unknown fields. */
 static int add_unknown(Reader *r, PyObject *unknown, PyObject *seen, Py_ssize_t start, uint32_t tag,
                        const uint8_t *body, Py_ssize_t size)
 {
@@ -829,7 +830,7 @@ static int add_unknown(Reader *r, PyObject *unknown, PyObject *seen, Py_ssize_t 
     return failed;
 }
 
-/* A tag section that is not empty, its count read; known fields go into the struct. */
+/* Read the fields of a tag section that is not empty; the caller has read their count. */
 static int read_tags(Reader *r, const Plan *plan, PyObject *into, Py_ssize_t start, uint32_t count)
 {
     if (count > (r->size - r->at) / 2) {
@@ -853,7 +854,7 @@ static int read_tags(Reader *r, const Plan *plan, PyObject *into, Py_ssize_t sta
         if (field == end) {
             if (!unknown && (!(unknown = PyList_New(0)) || !(seen = PySet_New(NULL))))
                 goto bad;
-            /* Whether it is there twice is told before whether it is there whole. */
+            /* A repeated tag is reported rather than a truncated field, as python_engine.py does. */
             int whole = (Py_ssize_t)size <= r->size - at;
             if (add_unknown(r, unknown, seen, start, tag, r->data + at, whole ? (Py_ssize_t)size : 0) < 0
                 || !take(r, size))
@@ -891,7 +892,7 @@ bad:
     return -1;
 }
 
-/* A new default of a field. */
+/* The default of a field: a new object if it can change. */
 static inline PyObject *fresh(const Field *field)
 {
     if (field->kind == STRUCT && field->standard != Py_None)
@@ -899,7 +900,7 @@ static inline PyObject *fresh(const Field *field)
     return Py_NewRef(field->standard);
 }
 
-/* A Struct whose slots are empty, as its own class would make it. */
+/* A Struct with empty slots, allocated as its class does. */
 static inline PyObject *new_struct(PyTypeObject *cls)
 {
     PyObject *made = _PyObject_New(cls);
@@ -939,7 +940,7 @@ bad:
     return NULL;
 }
 
-/* The path of what is wrong, as topics[2].partitions. */
+/* The path of the faulty field, such as topics[2].partitions. */
 static PyObject *path_of(const Reader *r)
 {
     PyObject *path = PyUnicode_FromString("");
@@ -952,7 +953,7 @@ static PyObject *path_of(const Reader *r)
     return path;
 }
 
-/* Raise the ProtocolError of what is wrong, unless another exception is set. */
+/* Raise ProtocolError for the fault, unless another exception is set. */
 static void raise_wrong(Reader *r, Codec *codec, long version)
 {
     if (!r->reason || PyErr_Occurred())
@@ -969,8 +970,8 @@ static void raise_wrong(Reader *r, Codec *codec, long version)
     Py_XDECREF(title);
 }
 
-/* (cls, version, view, offset=0) -> the message there; *end is then the offset after it, or, if it is
-   NULL, the message has to end where the view does. */
+/* (cls, version, view, offset=0) -> the message at the offset; *end becomes the offset after it.
+   If end is NULL, the message must end where the view ends. */
 static PyObject *decode_args(PyObject *const *args, Py_ssize_t n_args, Py_ssize_t *end)
 {
     if (n_args < 3 || n_args > 4) {
@@ -1034,11 +1035,11 @@ enum { FIRST_ROOM = 1024, SHARED_ARRAYS = 8 };
 typedef struct {
     uint8_t *data;
     Py_ssize_t size, room;
-    PyObject *heap;  /* bytes that data lies in, once it has outgrown `first` */
-    PyObject *parts; /* list of what is written before data; NULL where all is to be in one */
-    int in_tag;      /* inside a tagged field, whose bytes may have to move */
-    /* Where arrays of structs were written: a list that is there again is copied.  Answers share lists
-       (the configs of a thousand topics), and nothing can change one while it is being written. */
+    PyObject *heap;  /* the bytes object that holds data, once data has outgrown `first` */
+    PyObject *parts; /* the list of parts before data; NULL if all must be one part */
+    int in_tag;      /* the depth of tagged fields: their bytes may still move, so they stay in data */
+    /* The ranges of bytes of written arrays of structs: those of a list that occurs again are copied.
+       Answers share lists (the configs of a thousand topics); no code changes a list during a write. */
     struct {
         PyObject *list;
         const Field *field;
@@ -1067,7 +1068,7 @@ static int grow(Writer *w, Py_ssize_t count)
     Py_ssize_t room = 2 * w->size + count;
     if (w->heap) {
         if (_PyBytes_Resize(&w->heap, room) < 0)
-            return -1; /* the heap is gone: nobody may look at data now, and nobody does */
+            return -1; /* heap is NULL now and data dangles: all callers return without reading it */
     } else {
         if (!(w->heap = PyBytes_FromStringAndSize(NULL, room)))
             return -1;
@@ -1078,7 +1079,7 @@ static int grow(Writer *w, Py_ssize_t count)
     return 0;
 }
 
-/* Where the next bytes are to be put, which then count as written. */
+/* Return the place of the next bytes, and count them as written. */
 static inline uint8_t *put(Writer *w, Py_ssize_t count)
 {
     if (UNLIKELY(count > w->room - w->size) && grow(w, count) < 0)
@@ -1097,7 +1098,7 @@ static inline int put_bytes(Writer *w, const void *bytes, Py_ssize_t count)
     return 0;
 }
 
-/* What was written, as bytes; the writer is empty afterwards. */
+/* Return the written bytes, and empty the writer. */
 static PyObject *take_bytes(Writer *w)
 {
     PyObject *bytes = w->heap;
@@ -1119,7 +1120,7 @@ static int put_uvarint(Writer *w, uint32_t n)
     return put_bytes(w, bytes, count);
 }
 
-/* A length or a count, -1 for null; -1 with no exception where it is too great. */
+/* Write a length or a count, -1 for null.  Return -1 without an exception if it is too large. */
 static inline int put_length(Writer *w, int compact, int head, Py_ssize_t length)
 {
     if (compact) {
@@ -1139,8 +1140,8 @@ static inline int put_length(Writer *w, int compact, int head, Py_ssize_t length
     return 0;
 }
 
-/* Each function from here on returns -1 without an exception for a value that cannot be written; which
-   and why is found by explain.py, which may take its time with what this process itself has made. */
+/* Each function from here on returns -1 without an exception for a value that cannot be written.
+   explain.py then finds the value and the reason.  It may be slow: this process made the message. */
 
 static int put_number(Writer *w, enum kind kind, PyObject *value)
 {
@@ -1204,7 +1205,7 @@ static inline int put_fixed(Writer *w, enum kind kind, PyObject *value)
     return put_number(w, kind, value);
 }
 
-/* Give what was written so far to the parts, and then a value that is a part of its own. */
+/* Append the written bytes to the parts, and then a value as a part of its own. */
 static int put_part(Writer *w, PyObject *value)
 {
     if (w->size) {
@@ -1217,7 +1218,7 @@ static int put_part(Writer *w, PyObject *value)
     return PyList_Append(w->parts, value);
 }
 
-/* A string, bytes or records that are not null. */
+/* Write a string, bytes or records that are not null. */
 static inline int put_variable(Writer *w, const Field *field, PyObject *value)
 {
     if (field->kind == STRING) {
@@ -1243,7 +1244,7 @@ static inline int put_variable(Writer *w, const Field *field, PyObject *value)
 
 static int put_struct(Writer *w, const Plan *plan, PyObject *value);
 
-/* The elements of a list or tuple; -1 also when one of them has changed its length meanwhile. */
+/* Write the elements of a list or tuple; -1 also if its length changes meanwhile. */
 static int put_elements(Writer *w, const Field *field, PyObject *items, Py_ssize_t count)
 {
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -1312,7 +1313,7 @@ static inline int put_field(Writer *w, const Field *field, PyObject *value)
     return put_struct(w, field->nested, value);
 }
 
-/* The value of a field, owned. */
+/* A new reference to the value of a field; AttributeError if it is not set. */
 static inline PyObject *value_of(PyObject *holder, const Field *field)
 {
     PyObject *value = SLOT(holder, field->slot);
@@ -1323,7 +1324,7 @@ static inline PyObject *value_of(PyObject *holder, const Field *field)
     return Py_NewRef(value);
 }
 
-/* Whether a field is not its default; -1 with an exception. */
+/* Return whether a field differs from its default; -1 with an exception. */
 static inline int differs(PyObject *holder, const Field *field)
 {
     PyObject *value = value_of(holder, field);
@@ -1336,8 +1337,8 @@ static inline int differs(PyObject *holder, const Field *field)
     return different;
 }
 
-/* A tagged field: its tag, the size of its value, its value.  That size is known only afterwards, and
-   what it takes beyond one byte is then made room for. */
+/* Write a tagged field: its tag, the size of its value, its value.  The size is known only afterwards.
+   One byte is kept for it; if it needs more, the value moves. */
 static int put_tag(Writer *w, const Field *field, PyObject *holder)
 {
     PyObject *value = value_of(holder, field);
@@ -1394,8 +1395,8 @@ static int compare_unknown(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-/* Unknown tags in order; -1 when one is no tag, or twice there, or a known one.  *list is the caller's
-   to free, with its *count bodies. */
+/* Sort unknown tagged fields by tag; -1 if one is invalid, repeated or a known tag.  The caller frees
+   *list and releases its *count bodies. */
 static int sort_unknown(const Plan *plan, PyObject *items, Unknown **list, Py_ssize_t *count)
 {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(items);
@@ -1422,7 +1423,7 @@ static int sort_unknown(const Plan *plan, PyObject *items, Unknown **list, Py_ss
     return 0;
 }
 
-/* The tag section of a struct: tagged fields that are not their default and unknown ones, by tag. */
+/* Write a struct's tag section, by tag: unknown fields, and tagged fields that differ from their default. */
 static int put_tags(Writer *w, const Plan *plan, PyObject *holder)
 {
     const Field *tagged = plan->fields + plan->n_body;
@@ -1487,8 +1488,8 @@ static int put_struct(Writer *w, const Plan *plan, PyObject *holder)
     return unknown ? -1 : 0;
 }
 
-/* Raise what a message deserves that could not be written: EncodeError where the walk through it finds
-   what is wrong.  Memory that ran out, or a code that was interrupted, is not the message's fault. */
+/* Raise the error of a message that could not be written: EncodeError if explain_encode finds a fault.
+   An exception that no message causes, such as MemoryError or KeyboardInterrupt, stays as it is. */
 static void raise_unwritable(PyObject *message, long version)
 {
     PyObject *type, *cause, *traceback;
@@ -1510,7 +1511,7 @@ static void raise_unwritable(PyObject *message, long version)
     Py_XDECREF(traceback);
 }
 
-/* Write a message behind what the writer holds; -1 with an exception. */
+/* Write a message after the bytes already written; -1 with an exception. */
 static int put_message(Writer *w, Codec *codec, PyObject *message, long version)
 {
     Py_INCREF(codec);
@@ -1573,14 +1574,14 @@ static PyObject *encode(PyObject *Py_UNUSED(module), PyObject *const *args, Py_s
 /* ------------------------------------------------------------------------------------------------
    Record batches of a metadata log, format v2
 
-   Readers answer None for whatever is out of the ordinary; batch.py and record_frame.py then read it
-   again, slowly, and say what is wrong. */
+   Readers return None for a batch of any unusual form.  batch.py and record_frame.py then read it again,
+   slowly, and report its fault if it has one. */
 
 enum { HEADER_BYTES = 61, LENGTH_END = 12, CRC_AT = 17, CRC_END = 21, DELTA_AT = 23, COUNT_AT = 57 };
 enum { MAGIC = 2, FRAME_VERSION = 1, LEAST_RECORD_BYTES = 7, N_RECORD_KEYS = 128 };
 
-/* What a record begins with behind its length: attributes and timestamp delta 0, its offset delta, no
-   key.  The number of bytes. */
+/* Fill in the bytes of a record between its length and its value: attributes and timestamp delta 0, the
+   offset delta, no key.  Return their number. */
 static int record_start(uint8_t bytes[8], uint32_t delta)
 {
     int count = 2;
@@ -1593,8 +1594,8 @@ static int record_start(uint8_t bytes[8], uint32_t delta)
     return count;
 }
 
-/* Step over a record of a metadata batch: the reader goes behind it, *begin and *end are its value's.
-   -1 for what is none, where only the slow reader tells why. */
+/* Step over a record of a metadata batch; *begin and *end are the bounds of its value.  Return -1 for
+   a record of another form, for the slow reader. */
 static int next_value(Reader *r, uint32_t delta, Py_ssize_t *begin, Py_ssize_t *end)
 {
     uint32_t length, value_length;
@@ -1616,7 +1617,7 @@ static int next_value(Reader *r, uint32_t delta, Py_ssize_t *begin, Py_ssize_t *
     return 0;
 }
 
-/* The codec of a metadata record's key, borrowed; NULL with or without an exception where there is none. */
+/* The codec of a metadata record's type, borrowed; NULL if the type is unknown, or with an exception. */
 static Codec *codec_of_record(uint8_t key)
 {
     static PyObject *known[N_RECORD_KEYS];
@@ -1633,10 +1634,10 @@ static Codec *codec_of_record(uint8_t key)
     return known[key] ? codec_of(known[key]) : NULL;
 }
 
-/* The message in a metadata record's value; NULL with a reason or an exception, or neither. */
+/* The message in a metadata record's value; NULL for the slow reader, perhaps with a fault or an exception. */
 static PyObject *read_record(Reader *r, Py_ssize_t end)
 {
-    /* All three numbers of the frame are below 128 in every record that exists. */
+    /* All numbers of the frame (its version, type, version of the type) are below 128: one byte each. */
     if (end - r->at < 3 || r->data[r->at] != FRAME_VERSION)
         return NULL;
     Codec *codec = codec_of_record(r->data[r->at + 1]);
@@ -1656,9 +1657,10 @@ static PyObject *read_record(Reader *r, Py_ssize_t end)
     return message;
 }
 
-/* A list of what is in records of a batch: their messages, or views of their values.  It begins with the
-   record of a number, which is at a byte (0: behind the header), and has at most some of them; the number
-   and the byte are then those of the next one.  None, or NULL with an exception, as said above. */
+/* A list of records of a batch: their messages if `decoded`, else views of their values.
+   The first is the record of index *number, at byte *at (0: right after the header); there are up to
+   `most`.  Afterwards *number and *at are those of the next record.
+   Returns None for the slow reader, NULL with an exception. */
 static PyObject *read_batch(PyObject *view, int decoded, Py_ssize_t *at, Py_ssize_t *number, Py_ssize_t most)
 {
     Py_buffer buffer;
@@ -1716,7 +1718,7 @@ static PyObject *batch_values(PyObject *Py_UNUSED(module), PyObject *view)
     return read_batch(view, 0, &at, &number, PY_SSIZE_T_MAX);
 }
 
-/* (view, byte or 0, number of a record, how many at most) -> (messages, byte of the next record) or None. */
+/* (view, byte or 0, index of a record, maximum count) -> (messages, byte of the next record) or None. */
 static PyObject *batch_messages(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *view;
@@ -1727,7 +1729,7 @@ static PyObject *batch_messages(PyObject *Py_UNUSED(module), PyObject *args)
     return list && list != Py_None ? Py_BuildValue("(Nn)", list, at) : list;
 }
 
-/* (message, version) of a metadata record as the value of a log record. */
+/* (message, version) of a metadata record -> the value of a log record. */
 static PyObject *record_value(PyObject *record)
 {
     if (!PyTuple_Check(record) || PyTuple_GET_SIZE(record) != 2) {
@@ -1770,7 +1772,7 @@ static PyObject *encode_records(PyObject *Py_UNUSED(module), PyObject *records)
     return values;
 }
 
-/* One record of a metadata batch. */
+/* Write one record of a metadata batch. */
 static int put_record(Writer *w, uint32_t delta, PyObject *value)
 {
     Py_buffer buffer;
@@ -1791,7 +1793,7 @@ static int put_record(Writer *w, uint32_t delta, PyObject *value)
     return failed ? -1 : 0;
 }
 
-/* (values, base offset, leader epoch, timestamp, crc32c) -> the batch of these values. */
+/* (values, base offset, leader epoch, timestamp in ms, crc32c) -> the batch of these values. */
 static PyObject *build_batch(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *values, *crc32c, *batch = NULL;
@@ -1818,7 +1820,7 @@ static PyObject *build_batch(PyObject *Py_UNUSED(module), PyObject *args)
     }
     if (!failed) {
         uint8_t *p = w.data;
-        memset(p, 0xFF, HEADER_BYTES); /* producer id and epoch and base sequence are -1 */
+        memset(p, 0xFF, HEADER_BYTES); /* producer id, producer epoch and base sequence are -1 */
         store64(p, (uint64_t)base_offset);
         store32(p + 8, (uint32_t)(w.size - LENGTH_END));
         store32(p + LENGTH_END, (uint32_t)leader_epoch);
@@ -1833,7 +1835,7 @@ static PyObject *build_batch(PyObject *Py_UNUSED(module), PyObject *args)
     Py_XDECREF(w.heap);
     if (!batch)
         return NULL;
-    /* Nobody else has seen the bytes yet, so the checksum can still be put into them. */
+    /* No other code has a reference to the bytes yet, so they may still change. */
     uint8_t *p = (uint8_t *)PyBytes_AS_STRING(batch);
     PyObject *covered = PyMemoryView_FromMemory((char *)p + CRC_END, PyBytes_GET_SIZE(batch) - CRC_END, PyBUF_READ);
     PyObject *sum = covered ? PyObject_CallOneArg(crc32c, covered) : NULL;
@@ -1857,9 +1859,9 @@ static PyMethodDef methods[] = {
     {"encode", (PyCFunction)(void (*)(void))encode, METH_FASTCALL, "The bytes of a message as parts."},
     {"encode_bytes", (PyCFunction)(void (*)(void))encode_bytes, METH_FASTCALL, "The bytes of a message."},
     {"encode_record", encode_record, METH_O, "A metadata record and its version as the value of a log record."},
-    {"encode_records", encode_records, METH_O, "The same of many, as a list."},
+    {"encode_records", encode_records, METH_O, "The same for each of several records, as a list."},
     {"batch_values", batch_values, METH_O, "Views of the values of a metadata batch, or None."},
-    {"batch_messages", batch_messages, METH_VARARGS, "Some messages of a metadata batch and the byte behind them, or None."},
+    {"batch_messages", batch_messages, METH_VARARGS, "Some messages of a metadata batch and the byte after them, or None."},
     {"build_batch", build_batch, METH_VARARGS, "The batch of some values."},
     {"clear_memo", clear_memo, METH_NOARGS, "Forget the values kept for sharing."},
     {NULL, NULL, 0, NULL},
@@ -1870,7 +1872,7 @@ static struct PyModuleDef definition = {
     .m_methods = methods,
 };
 
-/* An attribute of a module of kraftd. */
+/* An attribute of a module; NULL with an exception if either is missing. */
 static PyObject *imported(const char *module_name, const char *attribute)
 {
     PyObject *module = PyImport_ImportModule(module_name);

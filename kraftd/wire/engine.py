@@ -21,16 +21,17 @@ class CEngine(Protocol):
         """A metadata record and its version as the value of a log record."""
 
     def encode_records(self, records: Sequence[tuple[Message, int]], /) -> list[bytes]:
-        """As `encode_record`, of many records."""
+        """As `encode_record`, for each of several records."""
 
     def batch_values(self, view: memoryview, /) -> list[memoryview] | None:
-        """The values of a metadata batch; None for a batch that is not an ordinary one."""
+        """Views of the values of a metadata batch; None for a batch of an unusual form."""
 
     def batch_messages(
         self, view: memoryview, at: int, number: int, most: int, /
     ) -> tuple[list[Message], int] | None:
-        """Some messages of a metadata batch from the record of a number on, which begins at a byte (0: the
-        first), and the byte behind them; None for a batch that is not an ordinary one."""
+        """The messages of up to `most` records of a metadata batch, and the byte after them. The first is the
+        record of index `number`, at byte `at` (0: after the header). None for a batch of an unusual form.
+        """
 
     def build_batch(
         self,

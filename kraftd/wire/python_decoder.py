@@ -323,7 +323,7 @@ class DecoderWriter:
         return "".join(FIXED[row.type][0] for row in body)
 
     def bulk(self, struct: StructTable, letters: str, name: str, n: str) -> None:
-        """Elements of one width at a stroke; in flexible versions, if none of them has tags."""
+        """Read all elements in one call if they have one width, and no tags in a flexible version."""
         if self.flexible:
             letters += "x"
         width = calcsize(">" + letters)

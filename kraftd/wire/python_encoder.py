@@ -96,7 +96,7 @@ class EncoderWriter:
         return f"{stem}_{self.names}"
 
     def packer(self, letters: str) -> str:
-        """The name of a constant: what packs these letters."""
+        """The name of a constant: the ``pack`` of a ``struct.Struct`` for these letters."""
         name = f"pack_{letters.replace('?', 'o')}"
         self.constants[name] = Struct(">" + letters).pack
         return name
@@ -118,7 +118,7 @@ class EncoderWriter:
         self.run, self.values = "", []
 
     def branch(self, head: str) -> tuple[str, list[str]]:
-        """Enter a branch; the run as it is, for the other branch to begin with."""
+        """Enter a branch; return the current run, with which the other branch begins."""
         kept = self.run, list(self.values)
         self.enter(head)
         return kept
