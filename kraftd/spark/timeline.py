@@ -263,6 +263,11 @@ def last_known(column: Column | str, *keys: str, before: bool = False) -> Column
     return F.last(column, ignorenulls=True).over(window)
 
 
+def in_log(name: str) -> Column:
+    """An offset, null for a record of a checkpoint."""
+    return F.when(F.col(name) >= 0, F.col(name))
+
+
 def latest(rows: DataFrame, *keys: str) -> DataFrame:
     """The row of the highest offset of each key."""
     fields = [name for name in rows.columns if name not in keys]

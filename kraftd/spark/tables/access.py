@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftd.spark.tables.topics import CREATED, REMOVED
-from kraftd.spark.timeline import Timeline, latest
+from kraftd.spark.timeline import Timeline, in_log, latest
 
 RESOURCE_TYPES = {2: "TOPIC", 4: "BROKER", 16: "CLIENT_METRICS", 32: "GROUP"}
 ACL_RESOURCE_TYPES = {
@@ -64,7 +64,7 @@ def configs(timeline: Timeline) -> DataFrame:
         "resource_name",
         "name",
         "value",
-        _in_log("offset").alias("changed_offset"),
+        in_log("offset").alias("changed_offset"),
     )
 
 
@@ -106,7 +106,7 @@ def acls(timeline: Timeline) -> DataFrame:
             name_of("pattern_type", PATTERN_TYPES).alias("pattern_type_name"),
             name_of("operation", OPERATIONS).alias("operation_name"),
             name_of("permission_type", PERMISSIONS).alias("permission_type_name"),
-            _in_log("offset").alias("created_offset"),
+            in_log("offset").alias("created_offset"),
         )
     )
 
@@ -119,7 +119,7 @@ def quotas(timeline: Timeline) -> DataFrame:
     rows = rows.withColumn("entity", F.sort_array(plain).cast(shape))
     newest = latest(rows, "entity", "key").where("NOT remove")
     return newest.select(
-        "entity", "key", F.col("quota_value").alias("value"), _in_log("offset").alias("changed_offset")
+        "entity", "key", F.col("quota_value").alias("value"), in_log("offset").alias("changed_offset")
     )
 
 
@@ -137,7 +137,7 @@ def scram_users(timeline: Timeline) -> DataFrame:
             "mechanism",
             name_of("mechanism", MECHANISMS).alias("mechanism_name"),
             "iterations",
-            _in_log("offset").alias("changed_offset"),
+            in_log("offset").alias("changed_offset"),
         )
     )
 
@@ -153,7 +153,7 @@ def features(timeline: Timeline) -> DataFrame:
         F.when(own, F.col("kraft_version")).otherwise(F.col("feature_level")).alias("feature_level"),
     )
     newest = latest(rows, "name").where("feature_level > 0")
-    return newest.select("name", "feature_level", _in_log("offset").alias("changed_offset"))
+    return newest.select("name", "feature_level", in_log("offset").alias("changed_offset"))
 
 
 def producer_ids(timeline: Timeline) -> DataFrame:
@@ -162,15 +162,10 @@ def producer_ids(timeline: Timeline) -> DataFrame:
     rows = timeline.history(columns, ["ProducerIdsRecord"])
     first = F.lag("next_producer_id").over(Window.orderBy("offset"))
     return rows.withColumn("first_producer_id", first).select(
-        _in_log("offset").alias("offset"),
+        in_log("offset").alias("offset"),
         "timestamp_ms",
         "broker_id",
         "broker_epoch",
         "first_producer_id",
         "next_producer_id",
     )
-
-
-def _in_log(name: str) -> Column:
-    """An offset, null for a record of a checkpoint."""
-    return F.when(F.col(name) >= 0, F.col(name))

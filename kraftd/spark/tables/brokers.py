@@ -67,7 +67,7 @@ def brokers(timeline: Timeline) -> DataFrame:
     newest = Window.partitionBy("broker_id").orderBy("offset")
     known = {
         "is_last": F.lead("offset").over(newest).isNull(),
-        "said": last_known(F.when(registered, F.struct(*WHOLE)), "broker_id"),
+        "registration": last_known(F.when(registered, F.struct(*WHOLE)), "broker_id"),
         "now_fenced": last_known("became_fenced", "broker_id"),
         "now_shutting_down": last_known("became_shutting_down", "broker_id"),
         "now_log_dirs": last_known(directories, "broker_id"),
@@ -81,16 +81,16 @@ def brokers(timeline: Timeline) -> DataFrame:
         .where(F.col("is_last") & (F.col("type") != UNREGISTERED))
         .select(
             "broker_id",
-            "said.broker_epoch",
-            "said.incarnation_id",
-            "said.rack",
+            "registration.broker_epoch",
+            "registration.incarnation_id",
+            "registration.rack",
             F.col("now_fenced").alias("fenced"),
             F.col("now_shutting_down").alias("in_controlled_shutdown"),
-            "said.end_points",
-            "said.features",
+            "registration.end_points",
+            "registration.features",
             F.col("now_log_dirs").alias("log_dirs"),
             F.col("now_cordoned.cordoned_log_dirs").alias("cordoned_log_dirs"),
-            F.coalesce("said.is_migrating_zk_broker", F.lit(False)).alias("is_migrating_zk_broker"),
+            F.coalesce("registration.is_migrating_zk_broker", F.lit(False)).alias("is_migrating_zk_broker"),
             "registered_offset",
         )
     )

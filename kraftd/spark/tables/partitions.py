@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftd.spark.tables.topics import topic_lives
-from kraftd.spark.timeline import Timeline, last_known
+from kraftd.spark.timeline import Timeline, in_log, last_known
 from kraftd.types import DIRECTORY_MIGRATING, uuid_text
 
 KEY = ("topic_id", "partition_id")
@@ -51,15 +51,15 @@ def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
     is_new = F.col("type") == "PartitionRecord"
     rows = rows.withColumns(
         {
-            "said_leader": F.when(F.col("leader") != -2, F.col("leader")),
-            "said_recovery": F.when(F.col("leader_recovery_state") != -1, F.col("leader_recovery_state")),
+            "named_leader": F.when(F.col("leader") != -2, F.col("leader")),
+            "named_recovery": F.when(F.col("leader_recovery_state") != -1, F.col("leader_recovery_state")),
             "eligible_leader_replicas": _or_empty("eligible_leader_replicas", is_new),
             "last_known_elr": _or_empty("last_known_elr", is_new),
         }
     )
     rows = _with_cleared(timeline, rows, whole)
     so_far = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
-    leaders = F.sum((~is_new & F.col("said_leader").isNotNull()).cast("int")).over(so_far)
+    leaders = F.sum((~is_new & F.col("named_leader").isNotNull()).cast("int")).over(so_far)
     changes = F.sum((~is_new).cast("int")).over(so_far)
     rows = rows.withColumns(
         {
@@ -70,11 +70,11 @@ def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
     )
     known = {name: last_known(name, *KEY) for name in KEPT}
     known |= {
-        "leader": last_known("said_leader", *KEY),
-        "leader_recovery_state": last_known("said_recovery", *KEY),
+        "leader": last_known("named_leader", *KEY),
+        "leader_recovery_state": last_known("named_recovery", *KEY),
         "leader_epoch": _counted("leader_epoch", "leader_changes", is_new),
         "partition_epoch": _counted("partition_epoch", "partition_changes", is_new),
-        "old_leader": F.when(~is_new, last_known("said_leader", *KEY, before=True)),
+        "old_leader": F.when(~is_new, last_known("named_leader", *KEY, before=True)),
         "old_isr": F.when(~is_new, last_known("isr", *KEY, before=True)),
         "old_replicas": F.when(~is_new, last_known("replicas", *KEY, before=True)),
     }
@@ -101,7 +101,7 @@ def partitions(timeline: Timeline) -> DataFrame:
         _directories().alias("directories"),
         "eligible_leader_replicas",
         "last_known_elr",
-        _in_log("offset").alias("changed_offset"),
+        in_log("offset").alias("changed_offset"),
     )
 
 
@@ -148,11 +148,6 @@ def _directories() -> Column:
 def _counted(name: str, changes: str, is_new: Column) -> Column:
     """An epoch: that of the last PartitionRecord, and the changes since."""
     return last_known(F.when(is_new, F.col(name) - F.col(changes)), *KEY) + F.col(changes)
-
-
-def _in_log(name: str) -> Column:
-    """An offset, null for a record of a checkpoint."""
-    return F.when(F.col(name) >= 0, F.col(name))
 
 
 def _with_cleared(timeline: Timeline, rows: DataFrame, whole: bool) -> DataFrame:

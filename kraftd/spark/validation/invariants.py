@@ -88,17 +88,17 @@ def inactive_brokers_join_nothing(timeline: Timeline) -> DataFrame:
         F.lit(0).alias("later"),
         F.when(F.col("type") == UNREGISTERED, F.lit(True))
         .otherwise(F.col("became_fenced"))
-        .alias("said_fenced"),
-        F.coalesce(F.col("became_shutting_down"), gone).alias("said_shutting_down"),
+        .alias("set_fenced"),
+        F.coalesce(F.col("became_shutting_down"), gone).alias("set_shutting_down"),
     )
     both = proposed.unionByName(reported, allowMissingColumns=True)
     order = Window.partitionBy("broker_id").orderBy("batch_offset", "later", "offset")
     order = order.rowsBetween(Window.unboundedPreceding, 0)
     both = both.withColumns(
         {
-            "fenced": F.coalesce(F.last("said_fenced", ignorenulls=True).over(order), F.lit(True)),
+            "fenced": F.coalesce(F.last("set_fenced", ignorenulls=True).over(order), F.lit(True)),
             "shutting_down": F.coalesce(
-                F.last("said_shutting_down", ignorenulls=True).over(order), F.lit(True)
+                F.last("set_shutting_down", ignorenulls=True).over(order), F.lit(True)
             ),
         }
     )
