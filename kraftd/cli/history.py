@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kraftd.history.story import Story
     from kraftd.wire.batch import Batch
 
-EVERYTHING = Limit(offset=-1)
-
 
 @click.command()
 @of_cluster

@@ -19,7 +19,6 @@ from kraftd.types import (
 from kraftd.wire.error_code import ErrorCode
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-NO_OPERATIONS = -(1 << 31)  # not asked for
 
 
 class TopicReader:

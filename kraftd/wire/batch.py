@@ -28,7 +28,6 @@ MAGIC = 2
 _HEADER = Struct(">qiibIhiqqqhii")
 _AFTER_CRC = Struct(">hiqqqhii")  # attributes to record count: the checksummed part of the header
 _BEFORE_CRC = Struct(">qiibI")
-_LENGTH_AT = 8
 _LENGTH_END = 12  # the length field counts the bytes after it
 _CRC_END = 21
 _CONTROL = 0x20
