@@ -96,8 +96,8 @@ def find_java() -> Path:
 @cache
 def find_javac() -> Path | None:
     """The javac beside the java in use, or None with a bare JRE."""
-    work_threads = find_java().with_name("javac")
-    return work_threads if work_threads.is_file() else None
+    javac = find_java().with_name("javac")
+    return javac if javac.is_file() else None
 
 
 @cache

@@ -74,7 +74,7 @@ class SyntheticPartitions:
     def __init__(self) -> None:
         self.topics: dict[str, tuple[Uuid, list[Partition]]] = {}
         self.names: dict[Uuid, str] = {}
-        self.looks = 0
+        self.examined = 0
         self.reads = 0
 
     def create(self, name: str, topic_id: Uuid, count: int = 1) -> list[Partition]:
@@ -91,7 +91,7 @@ class SyntheticPartitions:
         return self.names.get(topic_id)
 
     def availability(self, slot: Slot, reader: Reader) -> Availability:
-        self.looks += 1
+        self.examined += 1
         partition = self._partition(slot)
         if partition is None:
             return Availability(Standing.NOT_SERVED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from kraftd.client.cluster import Cluster, Pause
@@ -93,8 +94,7 @@ class GroupOffsets:
         self._cluster.cache.saw_epoch(topic, index, found[0].epoch)
         return found[0]
 
-    async def _at_coordinator(self, attempt: object) -> None:
-        assert callable(attempt)
+    async def _at_coordinator(self, attempt: Callable[[Connection], Awaitable[int]]) -> None:
         pause = Pause(time.monotonic() + self._cluster.timeout_s)
         while True:
             failure: Exception

@@ -322,7 +322,7 @@ class SnapshotKeeper:
             size_bytes = size_bytes or self._core.log.snapshots.get(snapshot_id, 0)
         elif not error:
             error = "nothing is committed yet"
-        snapshot_answer = SnapshotAnswer(asked=name, path=path, size_bytes=size_bytes, error=error)
+        snapshot_answer = SnapshotAnswer(request=name, path=path, size_bytes=size_bytes, error=error)
         self._executor.ports.work_threads.run(
             lambda: answer(self.storage.disk, self.storage.directory.path, snapshot_answer),
             _nothing,

@@ -9,7 +9,7 @@ command leaves its answer: the daemon deletes answers that are ten minutes old.
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import DiskFull
@@ -23,9 +23,9 @@ KEPT_MS = 600_000  # a command looks for its answer ten times a second
 
 
 class SnapshotAnswer(Struct, frozen=True, kw_only=True):
-    """The result of the request `asked`: the newest checkpoint, or why there is no new one."""
+    """The result of the request of that name: the newest checkpoint, or why there is no new one."""
 
-    asked: str
+    request: str = field(name="asked")
     path: str = ""
     size_bytes: int = 0
     error: str = ""
@@ -76,11 +76,11 @@ def _may_be_left(name: str) -> bool:
     return name.startswith(ANSWER) or (name.startswith(REQUEST) and name.endswith(UNFINISHED))
 
 
-def answer(disk: Disk, directory: str, answered: SnapshotAnswer) -> None:
+def answer(disk: Disk, directory: str, result: SnapshotAnswer) -> None:
     """Write the answer. On a full disk it is empty, which needs no space, and StorageError is raised."""
-    path = f"{directory}/{ANSWER}{answered.asked}"
+    path = f"{directory}/{ANSWER}{result.request}"
     try:
-        write_atomically(disk, path, msgspec.json.encode(answered))
+        write_atomically(disk, path, msgspec.json.encode(result))
     except DiskFull:
         disk.open(path, create=True).close()
         raise
@@ -91,11 +91,11 @@ def take_answer(disk: Disk, directory: str, name: str) -> SnapshotAnswer | None:
     path = f"{directory}/{ANSWER}{name}"
     try:
         data = disk.read_bytes(path)
-        answered = msgspec.json.decode(data or FULL, type=SnapshotAnswer)
+        found = msgspec.json.decode(data or FULL, type=SnapshotAnswer)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
     disk.remove(path)
-    return answered
+    return found
 
 
 def name_of(snapshot_id: OffsetAndEpoch) -> str:

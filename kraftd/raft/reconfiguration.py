@@ -403,12 +403,14 @@ def on_remove_voter_response(
 def on_update_voter_response(
     replica: Replica, source: Destination, response: UpdateRaftVoterResponse
 ) -> bool:
-    reported = response.current_leader
-    leader_id = reported.leader_id if reported.leader_id >= 0 else None
-    listeners = replica.voters.listeners(reported.leader_id)
-    if leader_id is not None and reported.host:
-        listeners = (Endpoint(replica.config.listener_name, reported.host, reported.port),)
-    handled = on_common_response(replica, response.error_code, reported.leader_epoch, leader_id, listeners)
+    current_leader = response.current_leader
+    leader_id = current_leader.leader_id if current_leader.leader_id >= 0 else None
+    listeners = replica.voters.listeners(current_leader.leader_id)
+    if leader_id is not None and current_leader.host:
+        listeners = (Endpoint(replica.config.listener_name, current_leader.host, current_leader.port),)
+    handled = on_common_response(
+        replica, response.error_code, current_leader.leader_epoch, leader_id, listeners
+    )
     if handled is not None:
         return handled
     if response.error_code == ErrorCode.REQUEST_TIMED_OUT:

@@ -55,15 +55,15 @@ def on_begin_quorum_epoch_request(
     if error:
         answers.respond(replica, request, BeginQuorumEpochResponse(error_code=error))
         return
-    reported = message.topics[0].partitions[0]
-    error = checks.voter_only(replica, reported.leader_id, reported.leader_epoch)
+    partition = message.topics[0].partitions[0]
+    error = checks.voter_only(replica, partition.leader_id, partition.leader_epoch)
     if not error:
-        listeners = _listeners(replica, reported.leader_id, message.leader_endpoints)
-        if not learn(replica, reported.leader_epoch, reported.leader_id, listeners):
+        listeners = _listeners(replica, partition.leader_id, message.leader_endpoints)
+        if not learn(replica, partition.leader_epoch, partition.leader_id, listeners):
             error = ErrorCode.INVALID_REQUEST
-        elif not checks.is_meant_for(replica, message.voter_id, reported.voter_directory_id):
+        elif not checks.is_meant_for(replica, message.voter_id, partition.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
-        elif message.leader_endpoints and replica.leader_id == reported.leader_id:
+        elif message.leader_endpoints and replica.leader_id == partition.leader_id:
             move_leader(replica, listeners)
     answers.respond(replica, request, answers.begin_quorum_epoch(replica, request, error))
 
@@ -85,14 +85,14 @@ def on_end_quorum_epoch_request(
     if error:
         answers.respond(replica, request, EndQuorumEpochResponse(error_code=error))
         return
-    reported = message.topics[0].partitions[0]
-    error = checks.voter_only(replica, reported.leader_id, reported.leader_epoch)
+    partition = message.topics[0].partitions[0]
+    error = checks.voter_only(replica, partition.leader_id, partition.leader_epoch)
     if not error:
-        listeners = _listeners(replica, reported.leader_id, message.leader_endpoints)
-        if not learn(replica, reported.leader_epoch, reported.leader_id, listeners):
+        listeners = _listeners(replica, partition.leader_id, message.leader_endpoints)
+        if not learn(replica, partition.leader_epoch, partition.leader_id, listeners):
             error = ErrorCode.INVALID_REQUEST
-        elif isinstance(replica.role, Follower) and replica.leader_id == reported.leader_id:
-            replica.role.fetch_deadline_ms = replica.now_ms + _succession_wait_ms(replica, reported)
+        elif isinstance(replica.role, Follower) and replica.leader_id == partition.leader_id:
+            replica.role.fetch_deadline_ms = replica.now_ms + _succession_wait_ms(replica, partition)
             replica.role.connection_lost = True  # it will not lead again: grant any pre-vote
     answers.respond(replica, request, answers.end_quorum_epoch(replica, request, error))
 

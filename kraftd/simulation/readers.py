@@ -218,12 +218,12 @@ class SessionReader:
         self._later()
 
     def _learn(self, call: FetchCall, message: FetchResponse) -> None:
-        answered = partitions_of(message, call.version)
+        partitions = partitions_of(message, call.version)
         for key, one in self.known.items():
             self.known[key] = one._replace(has_records=False)
-        for key, data in answered.items():
+        for key, data in partitions.items():
             self.known[key] = reported_of(data, has_records=bool(data.records))
-        of_log = answered.get(METADATA.key(call.version))
+        of_log = partitions.get(METADATA.key(call.version))
         if of_log is not None:
             self._read(call, of_log)
 
@@ -240,8 +240,8 @@ class SessionReader:
         elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
             assert self.side is not None
             in_answer = call.version >= 16  # older versions get it from Metadata
-            answered = data.current_leader.leader_epoch if in_answer else self.side.view.epoch
-            self.leader_epoch = max(self.leader_epoch, answered)
+            current_epoch = data.current_leader.leader_epoch if in_answer else self.side.view.epoch
+            self.leader_epoch = max(self.leader_epoch, current_epoch)
 
     def __repr__(self) -> str:
         return f"<SessionReader {self.number} at {self.offset}, {self.call!r} of {self.side!r}>"

@@ -35,8 +35,8 @@ def stranger(dice: SeededDice, process: Process) -> tuple[Message, int]:
         )
         return vote.VoteRequest(cluster_id, process.id, [vote.TopicData(METADATA_TOPIC, [partition])]), 2
     if kind == 1:
-        started = begin.PartitionData(0, process.host.directory_id, 99, epoch + 5)
-        topics = [begin.TopicData(METADATA_TOPIC, [started])]
+        begun = begin.PartitionData(0, process.host.directory_id, 99, epoch + 5)
+        topics = [begin.TopicData(METADATA_TOPIC, [begun])]
         endpoints = [begin.LeaderEndpoint("CONTROLLER", "n99", 9)]
         return begin.BeginQuorumEpochRequest(cluster_id, process.id, topics, endpoints), 1
     if kind == 2:

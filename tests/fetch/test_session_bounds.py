@@ -272,11 +272,11 @@ def test_a_session_that_is_closed_answers_its_parked_fetch() -> None:
 def test_a_session_that_another_identity_continues_is_examined_anew() -> None:
     server = Server()
     first = session_of(server, 3)
-    for epoch, identity, looks in ((1, "me", 3), (2, "me", 0), (3, "you", 3)):
-        before = server.world.source.looks
+    for epoch, identity, examined in ((1, "me", 3), (2, "me", 0), (3, "you", 3)):
+        before = server.world.source.examined
         context = server.sessions.begin(fetch_request(first, epoch, {}), 17, 0, identity)
         assert context.subscription.reader == Reader(-1, 0, identity)
-        assert server.world.source.looks - before == looks
+        assert server.world.source.examined - before == examined
         server.sessions.answer(context, 0)
 
 

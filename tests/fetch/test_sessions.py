@@ -307,7 +307,7 @@ def subscribed(count: int) -> tuple[ParkedFetches, SyntheticPartitions, int]:
 def test_incremental_fetch_examines_only_changed_partitions(count: int) -> None:
     parked, source, session_id = subscribed(count)
     partitions = source.topics["many"][1]
-    source.looks = source.reads = 0
+    source.examined = source.reads = 0
     for index in range(0, 100, 10):
         for _ in range(5):
             partitions[index].append(100)
@@ -315,14 +315,14 @@ def test_incremental_fetch_examines_only_changed_partitions(count: int) -> None:
             parked.changed(("many", index), 0)
     (completed,) = parked.fetch(0, fetch_request(session_id, 1, {}), VERSION, 0)
     assert len(partitions_of(completed.response)) == 10
-    assert source.looks == 10 and source.reads == 10
+    assert source.examined == 10 and source.reads == 10
     parked.fetch(
         0, fetch_request(session_id, 2, {(topic_id(0), n): 5 for n in range(0, 100, 10)}), VERSION, 0
     )
-    source.looks = source.reads = 0
+    source.examined = source.reads = 0
     (completed,) = parked.fetch(0, fetch_request(session_id, 3, {}), VERSION, 0)
     assert completed.response == FetchResponse(session_id=session_id)
-    assert source.looks == source.reads == 0
+    assert source.examined == source.reads == 0
 
 
 def test_backlog_that_does_not_fit_is_read_round_robin_at_bounded_cost() -> None:

@@ -25,7 +25,7 @@ class FullDisk(RealDisk):
 
 
 def test_a_command_is_answered_on_a_full_disk_too(tmp_path: Path) -> None:
-    written = SnapshotAnswer(asked="mine", error="no space left on device")
+    written = SnapshotAnswer(request="mine", error="no space left on device")
     assert take_answer(RealDisk(), str(tmp_path), "mine") is None
     with pytest.raises(DiskFull):
         answer(FullDisk(), str(tmp_path), written)

@@ -22,7 +22,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
 ACLS_PER_PACE_CHECK = 250  # compared with a filter between two checks of the pace
-EXAMINED_US = 250
+EXAMINED_US = 250  # the cost of that many comparisons
 MAX_MATCHES = 100_000  # named in one answer, by all its filters
 
 

@@ -194,13 +194,13 @@ def _rounds_of_ring(
     racks.check(replication_factor)
     left = partition_count
     while True:
-        slices = range(min(count, left))
-        length = len(slices) + replication_factor - 1
+        starts = range(min(count, left))
+        length = len(starts) + replication_factor - 1
         ring = brokers[first : first + length]
         while len(ring) < length:
             ring += brokers[: length - len(ring)]
-        yield [tuple(ring[revolution : revolution + replication_factor]) for revolution in slices]
-        left -= len(slices)
+        yield [tuple(ring[start : start + replication_factor]) for start in starts]
+        left -= len(starts)
         if not left:
             return
         brokers = shuffled(brokers, dice)  # each broker leads once more, with other followers

@@ -28,9 +28,8 @@ class ElectionChecker(Checker):
         super().__init__(world)
         self._leaders: dict[int, Process] = {}  # by epoch: one run of one replica
         self._votes: dict[int, dict[tuple[int, bytes], tuple[int, bytes]]] = {}  # by epoch, then by voter
-        self.last_candidacies: dict[
-            ReplicaKey, int
-        ] = {}  # the last epoch in which each replica asked for votes
+        # The last epoch in which each replica asked for votes.
+        self.last_candidacies: dict[ReplicaKey, int] = {}
         # S16, by process that leads: epoch, deadline, and the voters that have fetched since it was set
         self._quorum: dict[Process, tuple[int, int, set[int]]] = {}
 
@@ -94,10 +93,10 @@ class ElectionChecker(Checker):
             return
         answer = message.topics[0].partitions[0]
         request = effect.request_id
-        requested: Any = getattr(request, "message", None)
-        if not answer.vote_granted or requested is None:
+        vote_request: Any = getattr(request, "message", None)
+        if not answer.vote_granted or vote_request is None:
             return
-        partition = requested.topics[0].partitions[0]
+        partition = vote_request.topics[0].partitions[0]
         if not partition.pre_vote:
             self._vote(process, partition.replica_epoch, partition.replica_id, partition.replica_directory_id)
 
@@ -113,7 +112,7 @@ class ElectionChecker(Checker):
         if process.host.persisted != (epoch, candidate_id):
             self.fail(
                 "S3",
-                f"{process!r} tells a vote for {candidate_id} in {epoch}, durable: {process.host.persisted}",
+                f"{process!r} sends a vote for {candidate_id} in {epoch}, durable: {process.host.persisted}",
             )
         where = process.id, process.host.directory_id
         vote = self._votes.setdefault(epoch, {}).setdefault(where, (candidate_id, directory_id))
@@ -127,11 +126,11 @@ class ElectionChecker(Checker):
         message: Any = event.message
         if type(message) is not FetchRequest or message.cluster_id != CLUSTER_ID:
             return
-        requested, core = message.topics[0].partitions[0], process.core
-        if requested.current_leader_epoch == core.epoch and requested.last_fetched_epoch <= core.epoch:
-            position = core.log.locate(requested.fetch_offset, requested.last_fetched_epoch)
+        partition, core = message.topics[0].partitions[0], process.core
+        if partition.current_leader_epoch == core.epoch and partition.last_fetched_epoch <= core.epoch:
+            position = core.log.locate(partition.fetch_offset, partition.last_fetched_epoch)
             if position.fit is Fit.VALID:
-                self._note_contact(process, message.replica_state.replica_id, requested.replica_directory_id)
+                self._note_contact(process, message.replica_state.replica_id, partition.replica_directory_id)
 
     def updated(self, process: Process, effect: raft.Respond) -> None:
         message: Any = effect.message
@@ -141,8 +140,8 @@ class ElectionChecker(Checker):
 
     def _snapshot_sent(self, process: Process, effect: raft.RespondSnapshot) -> None:
         request: Any = effect.request_id
-        requested = request.message.topics[0].partitions[0]
-        self._note_contact(process, request.message.replica_id, requested.replica_directory_id)
+        partition = request.message.topics[0].partitions[0]
+        self._note_contact(process, request.message.replica_id, partition.replica_directory_id)
 
     def _note_contact(self, process: Process, replica_id: int, directory_id: bytes) -> None:
         voters = process.core.voters

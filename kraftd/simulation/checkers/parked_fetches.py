@@ -24,11 +24,11 @@ class _Parked:
     __slots__ = ("deadline_ms", "epoch", "high_watermark", "is_new", "offset", "replica")
 
     def __init__(self, message: Any, version: int, now_ms: int) -> None:
-        requested = message.topics[0].partitions[0]
+        partition = message.topics[0].partitions[0]
         self.deadline_ms = now_ms + message.max_wait_ms
-        self.high_watermark = requested.high_watermark if version >= 18 else (1 << 63) - 1
-        self.offset = requested.fetch_offset
-        self.replica = replica_key(message.replica_state.replica_id, requested.replica_directory_id)
+        self.high_watermark = partition.high_watermark if version >= 18 else (1 << 63) - 1
+        self.offset = partition.fetch_offset
+        self.replica = replica_key(message.replica_state.replica_id, partition.replica_directory_id)
         self.epoch = -1
         self.is_new = True
 
@@ -61,9 +61,9 @@ class ParkedFetchChecker(Checker):
         if request not in process.requests:
             self.fail("S19", f"{process!r} answers {request!r}, which waits for no answer: {effect!r}")
         parked = self._parked.get(process)
-        requested = None if parked is None else parked.pop(request, None)
-        if requested is not None and type(effect) is raft.RespondRecords:
-            self._check_committed(process, requested.replica, effect)
+        fetch = None if parked is None else parked.pop(request, None)
+        if fetch is not None and type(effect) is raft.RespondRecords:
+            self._check_committed(process, fetch.replica, effect)
         message = effect.message
         if type(message) is FetchResponse and message.session_id:
             self.fail("S20", f"{process!r} opens session {message.session_id} for {request!r}")
@@ -102,7 +102,8 @@ class ParkedFetchChecker(Checker):
                 shown = self.world.checks.commits.shown_by_leader(core.epoch)
                 if one.high_watermark < shown:
                     self.fail(
-                        "S19", f"{request!r} knows {one.high_watermark}, is parked at {process!r} at {shown}"
+                        "S19",
+                        f"{request!r} carries {one.high_watermark}, but is parked at {process!r} at {shown}",
                     )
                 one.is_new, one.epoch = False, core.epoch
             if now_ms > one.deadline_ms:
@@ -111,10 +112,10 @@ class ParkedFetchChecker(Checker):
                 )
             if deadline_ms is None or deadline_ms > one.deadline_ms:
                 self.fail(
-                    "S19", f"{request!r} is due at {one.deadline_ms}, {process!r} looks at {deadline_ms}"
+                    "S19", f"{request!r} is due at {one.deadline_ms}, {process!r} polls at {deadline_ms}"
                 )
             if one.high_watermark == -2:
-                self.fail("S19", f"{request!r} is not told of the high watermark at {process!r}")
+                self.fail("S19", f"{request!r} was not answered with the new high watermark at {process!r}")
             end = core.log_end_offset if core.voters.has_voter(one.replica) else core.high_watermark
             if one.offset < end:
                 self.fail("S19", f"{request!r} waits at {one.offset}, there is more at {process!r}")

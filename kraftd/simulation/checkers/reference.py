@@ -33,35 +33,35 @@ class Committed(NamedTuple):
 
 
 class Replayed:
-    """A prefix of the committed log as an image. `records_checked`, if given, gets each record first."""
+    """A prefix of the committed log as an image. `record_checker`, if given, gets each record first."""
 
-    def __init__(self, static_voters: VoterSet, records_checked: RecordChecker | None = None) -> None:
+    def __init__(self, static_voters: VoterSet, record_checker: RecordChecker | None = None) -> None:
         self.image = Image()
         self.history = ControlRecordHistory(static_voters)
         self.end = 0
         self.batches = 0
         self.waiting: list[tuple[VersionedRecord, int, int]] | None = None  # of an open transaction
-        self._record_checker = records_checked
+        self._record_checker = record_checker
 
     def apply(self, batch: Committed) -> None:
         """The next batch. Raises Violation."""
         entry = batch.entry
         found = read_batch(batch.data, verify=False)
-        records_checked = self._record_checker
+        record_checker = self._record_checker
         if found.header.is_control:
             self.history.read_batch(found)
         else:
             offset = entry.base
-            if records_checked is not None:
-                records_checked.batch_begins(entry)
+            if record_checker is not None:
+                record_checker.batch_begins(entry)
             for value in values(found):
                 record = decode_record(value)
-                if records_checked is not None:
-                    records_checked.record(record, offset, entry.epoch)
+                if record_checker is not None:
+                    record_checker.record(record, offset, entry.epoch)
                 self._record(record, offset, entry.epoch)
                 offset += 1
-            if records_checked is not None and self.waiting is None:
-                records_checked.batch_ends(entry)
+            if record_checker is not None and self.waiting is None:
+                record_checker.batch_ends(entry)
         self.end = entry.end
         self.batches += 1
 
@@ -104,9 +104,9 @@ class Reference:
         self.newest: Replayed | None = None
         self._lagging: Replayed | None = None
 
-    def follow(self, records_checked: RecordChecker) -> None:
+    def follow(self, record_checker: RecordChecker) -> None:
         """Replay every batch as soon as it is committed."""
-        self.newest = Replayed(self._static_voters(), records_checked)
+        self.newest = Replayed(self._static_voters(), record_checker)
 
     def commit(self, entry: Entry) -> None:
         """Replay a committed batch."""
