@@ -140,7 +140,7 @@ class MetadataCache:
         epochs_reported = {one.partition_index: one.leader_epoch for one in topic.partitions}
         for index, epoch in epochs_reported.items():
             if 0 <= epoch < epochs.get(index, UNKNOWN_EPOCH):
-                return f"partition {index} has leader epoch {epoch}, {epochs[index]} was told before"
+                return f"partition {index} has leader epoch {epoch}, {epochs[index]} was seen before"
         missing = epochs.keys() - epochs_reported.keys()
         if missing and epochs_reported:
             return f"partition {min(missing)} is missing"

@@ -121,7 +121,7 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
     announced = advertise(names, listeners, advertised, config.quorum_voters.get(config.node_id))
     for_clients = advertise(clients, listeners, advertised, None)
     if any(endpoint.host == WILDCARD for endpoint in (*announced, *advertised)):
-        why = f"nobody can connect to {WILDCARD}; give a host name or an address that others reach"
+        why = f"no node can connect to {WILDCARD}; give a host name or an address that others reach"
         findings.refuse("advertised.listeners", why)
     config.advertised_listeners = announced
     config.client_listeners = for_clients
@@ -247,7 +247,7 @@ def check_own_voter(config: DaemonConfig, findings: Findings) -> None:
     for twice in sorted({one for one in ids if ids.count(one) > 1}):
         findings.refuse("controller.quorum.voters", f"node {twice} is there twice; name each voter once")
     for node_id in [one for one, (host, _) in config.quorum_voters.items() if host == WILDCARD]:
-        why = f"nobody can connect to node {node_id} at {WILDCARD}; give a host name or an address"
+        why = f"no node can connect to node {node_id} at {WILDCARD}; give a host name or an address"
         findings.refuse("controller.quorum.voters", why)
     own = config.quorum_voters.get(config.node_id)
     ports = {one.port for one in config.listeners}
@@ -329,7 +329,7 @@ def check_rebalance_protocols(config: DaemonConfig, findings: Findings) -> None:
 
 def check_connections_per_ip(config: DaemonConfig, findings: Findings) -> None:
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
-        why = "nobody could connect; 0 needs max.connections.per.ip.overrides"
+        why = "no client could connect; 0 needs max.connections.per.ip.overrides"
         findings.refuse("max.connections.per.ip", why)
 
 

@@ -170,7 +170,9 @@ class Outbound:
         self._channels.clear()
 
     def __repr__(self) -> str:
-        return f"<Outbound {self.client_id}: {' '.join(map(repr, self._channels.values())) or 'nobody'}>"
+        return (
+            f"<Outbound {self.client_id}: {' '.join(map(repr, self._channels.values())) or 'no destination'}>"
+        )
 
 
 class Channel:
@@ -412,7 +414,9 @@ class Channel:
 
     def __repr__(self) -> str:
         state = "closed" if self._link is None else "ready" if self._ready else "opening"
-        return f"<Channel to {self.address!r} {state}, {len(self._in_flight) + len(self._waiting)} asked>"
+        return (
+            f"<Channel to {self.address!r} {state}, {len(self._in_flight) + len(self._waiting)} unanswered>"
+        )
 
 
 class Link:

@@ -138,4 +138,4 @@ class AddressWatch:
         self.outbound.close()
 
     def __repr__(self) -> str:
-        return f"<AddressWatch {self.check!r}, {len(self._in_flight)} asked>"
+        return f"<AddressWatch {self.check!r}, {len(self._in_flight)} in flight>"

@@ -30,4 +30,4 @@ class Complaints:
         self._logged = self._left_out = 0
 
     def __repr__(self) -> str:
-        return f"<Complaints {self._logged} told, {self._left_out} left out>"
+        return f"<Complaints {self._logged} logged, {self._left_out} left out>"

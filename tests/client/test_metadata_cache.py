@@ -39,7 +39,7 @@ def test_a_lower_leader_epoch_is_refused_and_the_leader_stays() -> None:
     cache.take(answer(OLD, {0: 5, 1: 3}), 1)
     result = cache.take(answer(OLD, {0: 4, 1: 9}), 2)
     assert result.accepted == ()
-    assert result.refused[0].why == "partition 0 has leader epoch 4, 5 was told before"
+    assert result.refused[0].why == "partition 0 has leader epoch 4, 5 was seen before"
     assert (cache.leader("orders", 0), cache.leader("orders", 1)) == (Leader(3, 5), Leader(1, 3))
 
 

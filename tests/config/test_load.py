@@ -268,14 +268,14 @@ def test_a_listener_without_a_protocol_is_refused_with_a_suggestion(load_lines: 
         (["listener.security.protocol.map=CONTROLLER:SSL"], "CONTROLLER is TLS and needs a key store"),
         (["listener.security.protocol.map=CONTROLLER"], "must be NAME:PROTOCOL"),
         (["listeners=CONTROLLER://:x"], "must be NAME://host:port"),
-        (["advertised.listeners=CONTROLLER://0.0.0.0:9093"], "nobody can connect to 0.0.0.0"),
+        (["advertised.listeners=CONTROLLER://0.0.0.0:9093"], "no node can connect to 0.0.0.0"),
         (["controller.quorum.bootstrap.servers="], "neither controller.quorum.bootstrap.servers nor"),
         (["controller.quorum.voters=8@a:1"], "node.id=7 is not among the voters"),
-        (["controller.quorum.voters=7@0.0.0.0:9093"], "nobody can connect to node 7 at 0.0.0.0"),
+        (["controller.quorum.voters=7@0.0.0.0:9093"], "no node can connect to node 7 at 0.0.0.0"),
         (["metadata.log.segment.ms=0"], "must be at least 1"),
         (["broker.id=8"], "broker.id=8 says otherwise"),
         (["queued.max.request.bytes=10"], "must hold one request of socket.request.max.bytes"),
-        (["max.connections.per.ip=0"], "nobody could connect"),
+        (["max.connections.per.ip=0"], "no client could connect"),
         (["early.start.listeners=X"], "there is no listener named X"),
         (["authorizer.class.name=a.B"], "kraftd runs no Java classes"),
     ],
@@ -437,7 +437,7 @@ FILES = st.fixed_dictionaries(
     },
 )
 # Kafka's configuration accepts these. Its start refuses some; kraftd refuses others on purpose, or for now.
-OURS_ALONE = ("kraftd serves only", "is no port", "nobody can connect to node")
+OURS_ALONE = ("kraftd serves only", "is no port", "no node can connect to node")
 
 
 @pytest.mark.kafka

@@ -124,7 +124,7 @@ def test_a_downgrade_names_each_record_that_needs_the_level() -> None:
     cluster.apply([VersionedRecord(change, 2)])
     assert "partition orders-0 has eligible leader replicas" in obstacles(cluster, 22)
     texts = obstacles(cluster, 16)
-    assert "broker 1 has told its log directories" in texts
+    assert "broker 1 has reported its log directories" in texts
     assert "topic orders has replicas that are assigned to directories" in texts
 
 
@@ -267,7 +267,7 @@ def test_obstacles_to_a_downgrade_are_named_in_a_stable_order() -> None:
     assert sorted(in_force(cluster.image, 7, proposed)) == sorted(
         [
             f"feature {ELR} is 1 (downgrade it to 0 first)",
-            "broker 1 has told its log directories",
+            "broker 1 has reported its log directories",
             "controller 7 is registered",
             "controller 8 is registered",
             "topic orders has replicas that are assigned to directories",

@@ -79,7 +79,7 @@ def _of_broker(broker: BrokerState, level: int) -> Iterator[str]:
     if broker.is_migrating_zk and not mv.allows_zk_migration_field(level):
         yield f"broker {broker.id} migrates from ZooKeeper"
     if broker.directories and not mv.allows_directory_assignment(level):
-        yield f"broker {broker.id} has told its log directories"
+        yield f"broker {broker.id} has reported its log directories"
     if broker.cordoned_directories and not mv.allows_cordoned_directories(level):
         yield f"broker {broker.id} has cordoned directories (empty its cordoned.log.dirs)"
 

@@ -251,7 +251,7 @@ class Liveness:
         """S6 at the end, and C2: every log holds all committed records, and each acknowledged append once."""
         world = self.world
         committed = world.committed
-        self._await("L4", self._have_all, "not everybody has what is committed")
+        self._await("L4", self._have_all, "not every replica has what is committed")
         first: list[bytes] | None = None
         for host in self.cluster.hosts.values():
             process = host.process

@@ -224,7 +224,7 @@ class RecordChecker(Checker):
                 self.fail("C4", f"{where}: the leader epoch")
             is_clean = after.leader in before.isr or after.leader in before.elr
             if is_other and after.leader >= 0 and not is_clean and after.leader_recovery_state != RECOVERING:
-                self.fail("C4", f"{where}: elected uncleanly, and not said so")
+                self.fail("C4", f"{where}: elected uncleanly, but not recorded as such")
         self._check_elr(where, before, after)
         for one in after.isr:
             if (before is None or one not in before.isr) and not _is_active(self.image.brokers.get(one)):
@@ -248,7 +248,7 @@ class RecordChecker(Checker):
         if elr and len(after.isr) >= least:
             self.fail("C5", f"{where}: an ELR beside an ISR of {len(after.isr)}, {least} are enough")
         if not after.isr and not elr and not after.last_known_elr:
-            self.fail("C5", f"{where}: nobody is left")
+            self.fail("C5", f"{where}: no member is left")
 
     def batch_ends(self, entry: Entry) -> None:
         """C5, after the whole batch: a batch holds whole decisions."""
