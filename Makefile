@@ -1,4 +1,4 @@
-# Every target makes the environment it needs: `make run` and `make test` are all a clean machine has to be told.
+# Every target makes the environment that it needs, so `make run` and `make test` work on a clean machine.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -81,6 +81,7 @@ bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results
 audit: setup  ## known vulnerabilities of the locked requirements; asks a service on the internet
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/pip-audit --disable-pip --require-hashes --requirement requirements.lock
+
 clients-test: setup  ## Go's franz-go and its own test suite, with three brokers found by kraftd alone; needs Go 1.26
 	$(BIN)/pytest -n 0 -s -v tests/kafka/clients/franz_go_suite.py $(ARGS)
 

@@ -1,4 +1,4 @@
-"""What a test run needs from its machine, and what is said of the tests that it could not run.
+"""What a test run needs from its machine, and its report of the tests that it could not run.
 
 Tests marked ``kafka`` need Java and Apache Kafka's jars. Those marked ``container`` need buildah and podman,
 ``compiler`` a C compiler with sanitizers, ``browser`` Chromium and its driver, ``promtool`` Prometheus' tool.
