@@ -14,7 +14,7 @@ heal                                       lose no messages any more
 crash 1 | vanish 1                         kill -9, connections are reset; or the host is gone, none is reset
 resign 1 [epoch=E] | shutdown 1            resign as leader; shut down gracefully
 offer 1 Fetch=17                           1 is older: it offers no later version of Fetch
-move 2 [told]                              2 gets another port while it is down; told: so do bootstrap servers
+move 2 [bootstrap]                         2 gets another port while it is down; bootstrap: in all files, too
 wipe 2                                     2 gets an empty disk with another directory id while it is down
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
 show elections|messages|appends|times|Fetch  print more from here on; Fetch: the messages of that kind
@@ -249,7 +249,7 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         node = self.world.nodes[int(ids[0])]
         old = node.config.listeners[0]
         node.config = _replace(node.config, listeners=(Endpoint(old.listener, old.host, old.port + 100),))
-        if "told" in ids:
+        if "bootstrap" in ids:
             for other in self.world.nodes.values():
                 servers = [
                     (host, port + 100 if (host, port) == (old.host, old.port) else port)

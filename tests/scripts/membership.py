@@ -128,8 +128,8 @@ class MembershipCommands(PuppetCommands):
     ) -> Message:
         return RemoveRaftVoterResponse(error_code=ErrorCode[options.get("error", "NONE")])
 
-    def request_text(self, asker: int, puppet: int, message: Message) -> str:
-        text = super().request_text(asker, puppet, message)
+    def request_text(self, requester: int, puppet: int, message: Message) -> str:
+        text = super().request_text(requester, puppet, message)
         match message:
             case AddRaftVoterRequest():
                 early = "" if message.ack_when_committed else ", early"

@@ -56,7 +56,7 @@ class PuppetCommands(Stage):
 
         return receive
 
-    def request_text(self, asker: int, puppet: int, message: Message) -> str:
+    def request_text(self, requester: int, puppet: int, message: Message) -> str:
         """The request to a puppet as one line."""
         text = kind_of(message)
         match message:
@@ -80,19 +80,19 @@ class PuppetCommands(Stage):
                 end = message.topics[0].partitions[0]
                 successors = ",".join(str(one.candidate_id) for one in end.preferred_candidates)
                 text += f" epoch={end.leader_epoch} successors={successors}"
-        return f"{asker} asks {puppet}: {text}"
+        return f"{requester} asks {puppet}: {text}"
 
     def do_answer(self, words: list[str], options: dict[str, str]) -> None:
-        asker, _, puppet, *rest = words
+        requester, _, puppet, *rest = words
         late = "late" in rest
         kinds = [word for word in rest if word[0].isupper()]
         found = [
             one
             for one in self.unanswered[int(puppet)]
-            if one[0][0] == int(asker) and kind_of(one[1]) in (kinds or [kind_of(one[1])])
+            if one[0][0] == int(requester) and kind_of(one[1]) in (kinds or [kind_of(one[1])])
         ]
         if not found:
-            self.write(f"{asker} has not asked {puppet}")
+            self.write(f"{requester} has not asked {puppet}")
             return
         source, request = found[0 if late else -1]
         self.unanswered[int(puppet)] = [one for one in self.unanswered[int(puppet)] if one[0] != source]

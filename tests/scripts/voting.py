@@ -151,11 +151,11 @@ class VotingCommands(PuppetCommands):
         return _answer_about_leader(end_answer, request.topics[0].partitions[0], options)
 
     def do_fail(self, words: list[str], options: dict[str, str]) -> None:
-        asker, puppet = int(words[0]), int(words[2])
-        source, _ = [one for one in self.unanswered[puppet] if one[0][0] == asker][-1]
+        requester, puppet = int(words[0]), int(words[2])
+        source, _ = [one for one in self.unanswered[puppet] if one[0][0] == requester][-1]
         self.unanswered[puppet] = [one for one in self.unanswered[puppet] if one[0] != source]
         error = ErrorCode[options.get("error", "BROKER_NOT_AVAILABLE")]
-        self.world.step(asker, SendFailed(source[2], error))
+        self.world.step(requester, SendFailed(source[2], error))
 
     # --- the files of a replica before it starts ---
 

@@ -116,7 +116,7 @@ def test_with_pre_votes_no_removed_voter_disturbs_the_quorum() -> None:
     [
         consensus.swallow_an_append,
         consensus.never_finish_a_voter_change,
-        consensus.never_stand,
+        consensus.start_no_election,
         consensus.ask_again_at_once,
     ],
     ids=lambda mutant: mutant.__name__,

@@ -134,7 +134,7 @@ def never_end(patch: Any) -> None:
     patch.setattr(raft_core.resigning, "poll_shutdown", endless)
 
 
-def never_stand(patch: Any) -> None:
+def start_no_election(patch: Any) -> None:
     """L1: no voter starts an election unless it is the only one."""
     patch.setattr(Replica, "may_be_elected", property(lambda self: len(self.voters) == 1 and self.is_voter))
 
@@ -181,7 +181,7 @@ def welcome_every_election(patch: Any) -> None:
     patch.setattr(election, "grants_pre_vote", lambda replica: True)
 
 
-def point_at_where_it_was_asked(patch: Any) -> None:
+def point_at_the_fetch_position(patch: Any) -> None:
     """S18: the answer to a fetch that diverges names the fetch's own position."""
     locate = LogView.locate
 
@@ -256,7 +256,7 @@ ALL: dict[Any, Planted] = {
     welcome_every_election: Planted("S15", voter_count=3, old_versions=False, faults=()),
     hold_on_without_a_quorum: Planted("S16"),
     heed_other_clusters: Planted("S17"),
-    point_at_where_it_was_asked: Planted("S18", voter_count=3, faults=("isolate leader", "kill")),
+    point_at_the_fetch_position: Planted("S18", voter_count=3, faults=("isolate leader", "kill")),
     answer_twice: Planted("S19"),
     forget_a_parked_fetch: Planted("S19"),
     forget_at_the_deadline: Planted("S19"),
@@ -267,7 +267,7 @@ ALL: dict[Any, Planted] = {
     open_a_session: Planted("S20"),
     show_what_is_uncommitted: Planted("S21", voter_count=3, observer_count=2),
     acknowledge_at_once: Planted("C2", "S19"),
-    never_stand: Planted("L1", voter_count=3, safety_us=2 * SECOND),
+    start_no_election: Planted("L1", voter_count=3, safety_us=2 * SECOND),
     swallow_an_append: Planted("L2", controllers=False, safety_us=2 * SECOND),
     never_finish_a_voter_change: Planted("L3", dynamic=True, voter_count=3, auto_join=False, faults=()),
     ask_again_at_once: Planted("L5", voter_count=2, observer_count=0, safety_us=SECOND),
