@@ -20,7 +20,7 @@ from kraftd.wire.batch import build_batch
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, encode_record
 
-TURN = ScheduleSlice()
+NEXT_SLICE = ScheduleSlice()
 
 
 def topic(number: int) -> TopicRecord:
@@ -84,7 +84,7 @@ def test_a_slice_ends_with_the_run_that_fills_it_and_is_counted() -> None:
     found = [
         (replay.run_slice(8), replay.next_offset, loading.records, loading.timestamp_ms) for _ in range(3)
     ]
-    assert found == [(TURN, 4, 4, 80), (TURN, 8, 8, 90), (None, 8, 8, 90)]
+    assert found == [(NEXT_SLICE, 4, 4, 80), (NEXT_SLICE, 8, 8, 90), (None, 8, 8, 90)]
     assert (replay.image.offset, replay.image.epoch) == (7, 5)
 
 
@@ -94,11 +94,11 @@ def test_removed_partitions_count_as_work_of_their_slice() -> None:
     partitions = [PartitionRecord(index, topic(1).topic_id, (1,), (1,), leader=1) for index in range(2)]
     replay.more(3)
     replay.begin(0, batch(0, [topic(1), *partitions]))
-    assert replay.run_slice(3) == TURN
+    assert replay.run_slice(3) == NEXT_SLICE
     assert replay.run_slice(3) is None
     replay.more(5)
     replay.begin(3, batch(3, [RemoveTopicRecord(topic(1).topic_id)]) + batch(4, topics(4, 5)))
-    assert (replay.run_slice(5), replay.next_offset) == (TURN, 4)
+    assert (replay.run_slice(5), replay.next_offset) == (NEXT_SLICE, 4)
     assert (replay.run_slice(5), replay.next_offset) == (None, 5)
 
 
@@ -128,9 +128,12 @@ def snapshot(offset: int, *sizes: int) -> tuple[OffsetAndEpoch, Iterable[list[Me
 def test_a_snapshot_comes_before_the_log_in_slices() -> None:
     replay = Replay(Image(), snapshot(7, 2, 1, 2, 2))  # type: ignore[arg-type]
     assert (replay.snapshot_end, replay.loads_snapshot, replay.busy) == (7, True, True)
-    assert replay.start() == TURN
+    assert replay.start() == NEXT_SLICE
     assert replay.more(9) is None
-    assert [(replay.run_slice(9), replay.loading.records) for _ in range(2)] == [(TURN, 3), (TURN, 7)]
+    assert [(replay.run_slice(9), replay.loading.records) for _ in range(2)] == [
+        (NEXT_SLICE, 3),
+        (NEXT_SLICE, 7),
+    ]
     assert replay.loads_snapshot and replay.next_offset == 0
     assert replay.run_slice(9) == ReadCommitted(7, 9, READ_BYTES)
     assert (replay.next_offset, replay.loads_snapshot) == (7, False)

@@ -99,11 +99,11 @@ def test_a_leader_that_fails_to_serve_a_snapshot_is_not_asked_again_at_once() ->
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
     lone.answer(send, fetch_answer(EPOCH, snapshot=OffsetAndEpoch(50, EPOCH)))
-    (asked,) = lone.sent("FetchSnapshot")
+    (sent,) = lone.sent("FetchSnapshot")
     failed = PartitionSnapshot(
         0, ErrorCode.UNKNOWN_SERVER_ERROR, PieceId(50, EPOCH), SnapshotLeader(2, EPOCH)
     )
-    lone.answer(asked, FetchSnapshotResponse(topics=[TopicSnapshot(METADATA_TOPIC, [failed])]))
+    lone.answer(sent, FetchSnapshotResponse(topics=[TopicSnapshot(METADATA_TOPIC, [failed])]))
     assert lone.receivers("FetchSnapshot") == []
 
 

@@ -58,13 +58,13 @@ def test_divergence_ends_in_a_prefix_within_as_many_rounds_as_there_are_epochs(
 
 
 @given(st.lists(st.integers(1, 9), max_size=12).map(sorted), st.integers(0, 10))
-def test_end_of_an_epoch_is_where_the_next_begins(epochs: list[int], epoch_asked: int) -> None:
-    end = view(epochs).end_offset_for_epoch(epoch_asked)
-    below = [epoch for epoch in epochs if epoch <= epoch_asked]
-    if not epochs or epoch_asked >= epochs[-1]:
+def test_end_of_an_epoch_is_where_the_next_begins(epochs: list[int], requested_epoch: int) -> None:
+    end = view(epochs).end_offset_for_epoch(requested_epoch)
+    below = [epoch for epoch in epochs if epoch <= requested_epoch]
+    if not epochs or requested_epoch >= epochs[-1]:
         assert end == (len(epochs), epochs[-1] if epochs else 0)
     else:
-        assert end == (len(below), below[-1] if below else epoch_asked)
+        assert end == (len(below), below[-1] if below else requested_epoch)
 
 
 @given(st.lists(st.integers(1, 9), max_size=12).map(sorted), st.data())

@@ -27,7 +27,9 @@ HERE = Path(__file__).parent / "franz_go"
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS = "100000"
 # The lines of franz-go's log that matter: each test's end, the reason of its failure, and a panic.
-TELLING = re.compile(r"^\s*--- |^(ok|FAIL|panic:)\s|testConsumer sendErr|^\s+\w+_test\.go:\d+: (?!deleting )")
+RELEVANT = re.compile(
+    r"^\s*--- |^(ok|FAIL|panic:)\s|testConsumer sendErr|^\s+\w+_test\.go:\d+: (?!deleting )"
+)
 REPLICATED = {
     "offsets.topic.replication.factor": 3,
     "transaction.state.log.replication.factor": 3,
@@ -50,9 +52,9 @@ def go(seeds: str, log: Path, *arguments: str) -> None:
             check=False,
         )
     lines = log.read_text(errors="replace").splitlines()
-    telling = [one for one in lines if TELLING.search(one)] or lines[-20:]
-    print("", *telling, sep="\n")
-    assert done.returncode == 0, "\n".join([*telling, f"all that was logged is in {log}"])
+    relevant = [one for one in lines if RELEVANT.search(one)] or lines[-20:]
+    print("", *relevant, sep="\n")
+    assert done.returncode == 0, "\n".join([*relevant, f"all that was logged is in {log}"])
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ class Comparison:
         self.requests = kind(seed, self.image, pair.cluster_id)
         self.over = False
         self._step = 0
-        self._asked = "nothing yet"
+        self._last_request = "nothing yet"
         self.read_logs()
 
     def __repr__(self) -> str:
@@ -67,14 +67,16 @@ class Comparison:
     ) -> tuple[Any, Any]:
         """Compare both answers and the records written until `then` returns; return both answers."""
         self._step += 1
-        self._asked = f"v{version} {request!r}"
+        self._last_request = f"v{version} {request!r}"
         try:
             raw = [side.ask(request, version) for side in self.pair.sides]
             then()
             parts = [side.read_log() for side in self.pair.sides]  # records define ids in the answers
         except (GaveUp, ConnectionError):
             resigned = [side.controller for side in self.pair.sides if not _leads(side)]
-            assert [one.kind for one in resigned] == ["apache"], f"{self._place}: {resigned} at {self._asked}"
+            assert [one.kind for one in resigned] == ["apache"], (
+                f"{self._place}: {resigned} at {self._last_request}"
+            )
             self.over = True
             return None, None
         kafka, kraftd = (
@@ -82,7 +84,7 @@ class Comparison:
             for side, answer in zip(self.pair.sides, raw, strict=True)
         )
         assert kafka == kraftd or cannot_be_compared(request, kafka, kraftd), (
-            f"{self._place}: another answer to {self._asked}\n" + difference(kafka, kraftd)
+            f"{self._place}: another answer to {self._last_request}\n" + difference(kafka, kraftd)
         )
         self._compare(parts)
         return kafka, kraftd
@@ -98,7 +100,8 @@ class Comparison:
     def _compare(self, parts: list[LogPart]) -> None:
         kafka, kraftd = parts
         assert kafka.batches == kraftd.batches, (
-            f"{self._place}: other records after {self._asked}\n" + difference(kafka.batches, kraftd.batches)
+            f"{self._place}: other records after {self._last_request}\n"
+            + difference(kafka.batches, kraftd.batches)
         )
         for offset, epoch, message in kafka.records:
             self.image.apply(message, offset, epoch)

@@ -30,7 +30,7 @@ from tests.metrics.scrape import Scrape
 pytestmark = pytest.mark.kafka
 RANDOM_STEPS = 300
 # Requests that this test repeats until something happens, and those that a controller sends to itself.
-_NOT_ASKED_ALIKE = {
+_NOT_REQUESTED_ALIKE = {
     "ApiVersions",
     "BeginQuorumEpoch",
     "ControllerRegistration",
@@ -170,7 +170,7 @@ def _comparable(counts: dict[frozenset[tuple[str, str]], float]) -> dict[object,
     found: dict[object, float] = {}
     for labels, count in counts.items():
         named = dict(labels)
-        if count and named["request"] not in _NOT_ASKED_ALIKE and named.get("error") != "NONE":
+        if count and named["request"] not in _NOT_REQUESTED_ALIKE and named.get("error") != "NONE":
             found[tuple(sorted(labels))] = count
     return found
 
