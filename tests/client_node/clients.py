@@ -24,13 +24,13 @@ from kraftd.requests.events import (
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.frames import encode_request
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 CLIENT = "CLIENT"
 
 
-class ClientHouse(House):
-    """`asked` are the requests to other nodes; connections from 1000 on belong to clients."""
+class ClientHarness(Harness):
+    """`sent_to_nodes` are the requests to other nodes; connections from 1000 on belong to clients."""
 
     def __init__(self, tmp_path: Path, authorizer: Authorizer | None = None, **settings: Any) -> None:
         super().__init__(tmp_path, **settings)
@@ -42,7 +42,7 @@ class ClientHouse(House):
             lambda: self.dice.below(1 << 30) + 1,
             authorizer,
         )
-        self.asked: list[effects.SendToNode] = []
+        self.sent_to_nodes: list[effects.SendToNode] = []
         self.reads: list[effects.AnswerFetch] = []
         self.callbacks_run = 0
         self._marks = self.view.marks()
@@ -69,7 +69,7 @@ class ClientHouse(House):
                 case effects.HandToController():
                     self.step(CallHandedOver(effect.call))
                 case effects.SendToNode():
-                    self.asked.append(effect)
+                    self.sent_to_nodes.append(effect)
                 case effects.LookUpTimes():
                     self._look_up(effect)
                 case AuditLine():
@@ -106,7 +106,7 @@ class ClientHouse(House):
     ) -> tuple[int, int]:
         slot = self._slots.get(connection_id, 0)
         self._slots[connection_id] = slot + 1
-        self._asked[connection_id, slot] = (key, version)
+        self._requests[connection_id, slot] = (key, version)
         self.client_step(FramesReceived(connection_id, slot, [memoryview(frame)], CLIENT, "127.0.0.1"))
         return connection_id, slot
 

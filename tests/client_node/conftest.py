@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.client_node.clients import ClientHouse
+from tests.client_node.clients import ClientHarness
 
 
 @pytest.fixture
-def controller(tmp_path: Path) -> ClientHouse:
+def controller(tmp_path: Path) -> ClientHarness:
     """A leader with broker 1 and the topic t."""
-    leader = ClientHouse(tmp_path)
+    leader = ClientHarness(tmp_path)
     leader.start()
     leader.unfenced(1)
     leader.create("t")

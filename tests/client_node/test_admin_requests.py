@@ -45,28 +45,28 @@ from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.client_node.clients import ClientHouse
+from tests.client_node.clients import ClientHarness
 from tests.client_node.test_client_authorization import allow, grant
 
 TELEMETRY = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 ANY_ACL = DescribeAclsRequest(1, None, 1, None, None, 1, 1)
 
 
-def limit(controller: ClientHouse, user: str | None, byte_rate: float) -> None:
+def limit(controller: ClientHarness, user: str | None, byte_rate: float) -> None:
     """Set a user's quota."""
     entry = EntryData([EntityData("user", user)], [OpData("producer_byte_rate", byte_rate)])
     answer = controller.client_ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
     assert answer.entries[0].error_code == 0
 
 
-def quotas_of(controller: ClientHouse, component: ComponentData) -> dict[str | None, float]:
+def quotas_of(controller: ClientHarness, component: ComponentData) -> dict[str | None, float]:
     """The described byte rates, by user."""
     answer = controller.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, DescribeClientQuotasRequest([component]))
     assert answer.error_code == 0
     return {one.entity[0].entity_name: one.values[0].value for one in answer.entries}
 
 
-def test_api_versions_lists_the_apis_of_a_broker_in_its_versions(controller: ClientHouse) -> None:
+def test_api_versions_lists_the_apis_of_a_broker_in_its_versions(controller: ClientHarness) -> None:
     answer = controller.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     versions = {
         key: (row[5], row[6] - row[9])  # the newest version may be unstable
@@ -77,7 +77,7 @@ def test_api_versions_lists_the_apis_of_a_broker_in_its_versions(controller: Cli
     assert {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys} == versions
 
 
-def test_client_quotas_are_described_by_any_node__kip546(controller: ClientHouse) -> None:
+def test_client_quotas_are_described_by_any_node__kip546(controller: ClientHarness) -> None:
     limit(controller, "alice", 100.0)
     limit(controller, None, 5.0)
     assert quotas_of(controller, ComponentData("user", 0, "alice")) == {"alice": 100.0}
@@ -85,7 +85,7 @@ def test_client_quotas_are_described_by_any_node__kip546(controller: ClientHouse
     assert quotas_of(controller, ComponentData("user", 2, None)) == {"alice": 100.0, None: 5.0}
 
 
-def test_described_quotas_have_no_error_text_and_a_refusal_no_entries(controller: ClientHouse) -> None:
+def test_described_quotas_have_no_error_text_and_a_refusal_no_entries(controller: ClientHarness) -> None:
     for kind, error, text, entries in (("user", 0, "", []), ("planet", 35, None, None)):
         request = DescribeClientQuotasRequest([ComponentData(kind, 2, None)])
         answer = controller.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, request)
@@ -97,7 +97,7 @@ def test_described_quotas_have_no_error_text_and_a_refusal_no_entries(controller
         assert (answer.error_code, answer.error_message) == (0, "")
 
 
-def test_quotas_may_change_between_the_callbacks_that_describe_them(controller: ClientHouse) -> None:
+def test_quotas_may_change_between_the_callbacks_that_describe_them(controller: ClientHarness) -> None:
     quotas = controller.node.image.quotas
     quotas |= {(("user", f"u{number}"),): {"producer_byte_rate": 1.0} for number in range(2_000)}
     everything = DescribeClientQuotasRequest([ComponentData("user", 2, None)])
@@ -107,7 +107,7 @@ def test_quotas_may_change_between_the_callbacks_that_describe_them(controller: 
     assert len(at_once(slices).answer.entries) == 2_000
 
 
-def test_config_resources_are_listed_by_type(controller: ClientHouse) -> None:
+def test_config_resources_are_listed_by_type(controller: ClientHarness) -> None:
     config = AlterableConfig("interval.ms", "1000")
     change = AlterConfigsRequest([AlterConfigsResource(CLIENT_METRICS_RESOURCE, "often", [config])])
     assert controller.client_ask(ApiKey.ALTER_CONFIGS, 2, change).responses[0].error_code == 0
@@ -129,7 +129,7 @@ def test_config_resources_are_listed_by_type(controller: ClientHouse) -> None:
     assert unknown.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_users_acls_and_tokens_are_described_from_the_nodes_own_image(controller: ClientHouse) -> None:
+def test_users_acls_and_tokens_are_described_from_the_nodes_own_image(controller: ClientHarness) -> None:
     upsertion = ScramCredentialUpsertion("alice", 2, 4096, b"salt", b"password")
     change = AlterUserScramCredentialsRequest([], [upsertion])
     assert controller.client_ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, change).results[0].error_code == 0
@@ -161,7 +161,7 @@ def test_descriptions_require_the_same_cluster_operation_as_at_a_broker(
     tmp_path: Path, key: ApiKey, version: int, request_: Any, operation: AclOperation
 ) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
-    controller = ClientHouse(tmp_path, authorizer)
+    controller = ClientHarness(tmp_path, authorizer)
     controller.node.boundary._authorizer = authorizer
     controller.start()
     grant(authorizer)
@@ -170,7 +170,7 @@ def test_descriptions_require_the_same_cluster_operation_as_at_a_broker(
     assert controller.client_ask(key, version, request_).error_code == 0
 
 
-def test_requests_that_only_a_broker_can_answer_are_refused(controller: ClientHouse) -> None:
+def test_requests_that_only_a_broker_can_answer_are_refused(controller: ClientHarness) -> None:
     producers = controller.client_ask(
         ApiKey.DESCRIBE_PRODUCERS, 0, DescribeProducersRequest([TopicRequest("t", (0,))])
     )
@@ -185,14 +185,14 @@ def test_requests_that_only_a_broker_can_answer_are_refused(controller: ClientHo
     [(ApiKey.LIST_GROUPS, 5, ListGroupsRequest()), (ApiKey.LIST_TRANSACTIONS, 2, ListTransactionsRequest())],
 )
 def test_listings_of_groups_are_empty_with_brokers_and_refused_without(
-    controller: ClientHouse, monkeypatch: pytest.MonkeyPatch, key: ApiKey, version: int, request_: Any
+    controller: ClientHarness, monkeypatch: pytest.MonkeyPatch, key: ApiKey, version: int, request_: Any
 ) -> None:
     assert controller.client_ask(key, version, request_).error_code == 0
     monkeypatch.setattr(controller.node.image, "brokers", {})
     assert controller.client_ask(key, version, request_).error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_configs_of_many_topics_are_described_in_several_callbacks(controller: ClientHouse) -> None:
+def test_configs_of_many_topics_are_described_in_several_callbacks(controller: ClientHarness) -> None:
     """Unknown topics count as work of a callback, too."""
     controller.create(*[f"t-{number}" for number in range(1_000)])
     for prefix in ("t", "none"):

@@ -24,7 +24,7 @@ from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.client_node.clients import ClientHouse, consuming
+from tests.client_node.clients import ClientHarness, consuming
 
 TOPIC, GROUP, CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -48,9 +48,9 @@ def authorizer() -> StandardAuthorizer:
 
 
 @pytest.fixture
-def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
+def harness(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHarness:
     """A leader with broker 1 and the topics a and b; the client has no permission yet."""
-    leader = ClientHouse(tmp_path, authorizer)
+    leader = ClientHarness(tmp_path, authorizer)
     leader.start()
     leader.unfenced(1)
     leader.create("a", "b")
@@ -58,61 +58,61 @@ def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
     return leader
 
 
-def fetch_errors(house: ClientHouse, session_id: int = 0, session_epoch: int = -1) -> list[int]:
+def fetch_errors(harness: ClientHarness, session_id: int = 0, session_epoch: int = -1) -> list[int]:
     fetch = consuming(
         0, session_id=session_id, session_epoch=session_epoch, partitions=session_epoch < 1, max_wait_ms=0
     )
-    answer = house.client_ask(ApiKey.FETCH, 17, fetch)
+    answer = harness.client_ask(ApiKey.FETCH, 17, fetch)
     return [one.error_code for topic in answer.responses for one in topic.partitions]
 
 
 def test_reading_the_metadata_log_requires_read_on_its_topic(
-    house: ClientHouse, authorizer: StandardAuthorizer
+    harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:
-    assert fetch_errors(house) == [DENIED]
-    assert house.clients.boundary.authorizations.denied == 1
+    assert fetch_errors(harness) == [DENIED]
+    assert harness.clients.boundary.authorizations.denied == 1
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.DESCRIBE))
-    assert fetch_errors(house) == [DENIED]
+    assert fetch_errors(harness) == [DENIED]
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.READ))
-    assert fetch_errors(house) == [0]
+    assert fetch_errors(harness) == [0]
 
 
 def test_session_repeats_a_denial_until_the_acl_changes__kip227(
-    house: ClientHouse, authorizer: StandardAuthorizer
+    harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:
-    first = house.client_ask(ApiKey.FETCH, 17, consuming(0, session_epoch=0))
-    assert fetch_errors(house, first.session_id, 1) == [DENIED]
-    denied = house.clients.boundary.authorizations.denied
-    assert fetch_errors(house, first.session_id, 2) == [DENIED]
-    assert house.clients.boundary.authorizations.denied == denied + 1
+    first = harness.client_ask(ApiKey.FETCH, 17, consuming(0, session_epoch=0))
+    assert fetch_errors(harness, first.session_id, 1) == [DENIED]
+    denied = harness.clients.boundary.authorizations.denied
+    assert fetch_errors(harness, first.session_id, 2) == [DENIED]
+    assert harness.clients.boundary.authorizations.denied == denied + 1
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.READ))
-    assert fetch_errors(house, first.session_id, 3) == [0]
+    assert fetch_errors(harness, first.session_id, 3) == [0]
     grant(authorizer)
-    house.create("news")
-    assert fetch_errors(house, first.session_id, 4) == [DENIED]
+    harness.create("news")
+    assert fetch_errors(harness, first.session_id, 4) == [DENIED]
 
 
-def test_a_denied_fetch_of_any_topic_is_in_the_audit_stream(house: ClientHouse) -> None:
+def test_a_denied_fetch_of_any_topic_is_in_the_audit_stream(harness: ClientHarness) -> None:
     fetch = consuming(0)
-    fetch.topics[0].topic_id = house.node.image.topic_names()["a"]
-    assert house.client_ask(ApiKey.FETCH, 17, fetch).responses[0].partitions[0].error_code == DENIED
-    (line,) = [line.fields for line in house.audited if line.event == "authorization denied"]
+    fetch.topics[0].topic_id = harness.node.image.topic_names()["a"]
+    assert harness.client_ask(ApiKey.FETCH, 17, fetch).responses[0].partitions[0].error_code == DENIED
+    (line,) = [line.fields for line in harness.audited if line.event == "authorization denied"]
     assert line["resource"] == "TOPIC:LITERAL:a" and line["api"] == "FETCH" and line["client_id"] == "test"
 
 
 def test_fetch_before_acls_are_loaded_is_neither_denied_nor_allowed(tmp_path: Path) -> None:
-    house = ClientHouse(tmp_path, StandardAuthorizer(AuthorizerSettings()))
-    house.start()
-    answer = house.client_ask(ApiKey.FETCH, 17, consuming(0))
+    harness = ClientHarness(tmp_path, StandardAuthorizer(AuthorizerSettings()))
+    harness.start()
+    answer = harness.client_ask(ApiKey.FETCH, 17, consuming(0))
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_metadata_omits_topics_that_the_client_may_not_describe(
-    house: ClientHouse, authorizer: StandardAuthorizer
+    harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:
     def errors(*names: str) -> dict[str | None, int]:
         topics = [MetadataRequestTopic(name=name) for name in names] if names else None
-        answer = house.client_ask(ApiKey.METADATA, 13, MetadataRequest(topics))
+        answer = harness.client_ask(ApiKey.METADATA, 13, MetadataRequest(topics))
         return {topic.name: topic.error_code for topic in answer.topics}
 
     assert errors() == {}
@@ -121,10 +121,10 @@ def test_metadata_omits_topics_that_the_client_may_not_describe(
     assert errors() == {"a": 0} and errors("a", "b") == {"a": 0, "b": DENIED}
 
 
-def test_listing_offsets_requires_describe(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
+def test_listing_offsets_requires_describe(harness: ClientHarness, authorizer: StandardAuthorizer) -> None:
     def error() -> int:
         topic = ListOffsetsTopic(METADATA_TOPIC, [ListOffsetsPartition(0, -1, -1)])
-        answer = house.client_ask(ApiKey.LIST_OFFSETS, 11, ListOffsetsRequest(-1, 0, [topic]))
+        answer = harness.client_ask(ApiKey.LIST_OFFSETS, 11, ListOffsetsRequest(-1, 0, [topic]))
         return int(answer.topics[0].partitions[0].error_code)
 
     assert error() == DENIED
@@ -132,46 +132,48 @@ def test_listing_offsets_requires_describe(house: ClientHouse, authorizer: Stand
     assert error() == 0
 
 
-def test_denials_precede_the_refusals_of_kip630(house: ClientHouse, authorizer: StandardAuthorizer) -> None:
+def test_denials_precede_the_refusals_of_kip630(
+    harness: ClientHarness, authorizer: StandardAuthorizer
+) -> None:
     data = TopicProduceData(METADATA_TOPIC, partition_data=[PartitionProduceData(0, b"")])
 
     def errors() -> tuple[int, int]:
-        produced = house.client_ask(ApiKey.PRODUCE, 12, ProduceRequest(None, -1, 100, [data]))
+        produced = harness.client_ask(ApiKey.PRODUCE, 12, ProduceRequest(None, -1, 100, [data]))
         deletion = DeleteTopicsRequest([DeleteTopicState(METADATA_TOPIC)], timeout_ms=1000)
-        deleted = house.client_ask(ApiKey.DELETE_TOPICS, 6, deletion)
+        deleted = harness.client_ask(ApiKey.DELETE_TOPICS, 6, deletion)
         return produced.responses[0].partition_responses[0].error_code, deleted.responses[0].error_code
 
-    house.node.boundary._authorizer = authorizer
+    harness.node.boundary._authorizer = authorizer
     assert errors() == (DENIED, DENIED)
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.ALL))
     assert errors() == (ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION)
 
 
 def test_broker_is_asked_only_for_groups_that_the_client_may_describe(
-    house: ClientHouse, authorizer: StandardAuthorizer
+    harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:
     for version, request in (
         (3, FindCoordinatorRequest("g")),
         (6, FindCoordinatorRequest("", 0, ("g", "h"))),
     ):
-        house.client_send(ApiKey.FIND_COORDINATOR, version, request)
-    assert not house.asked
+        harness.client_send(ApiKey.FIND_COORDINATOR, version, request)
+    assert not harness.sent_to_nodes
     grant(authorizer, allow(GROUP, "h", AclOperation.READ))
-    place = house.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 0, ("g", "h")))
-    (ask,) = house.asked
+    place = harness.client_send(ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 0, ("g", "h")))
+    (ask,) = harness.sent_to_nodes
     assert (ask.message.coordinator_keys, ask.listener) == (("h",), "PLAINTEXT")
     found = FindCoordinatorResponse(coordinators=[Coordinator("h", 1, "127.0.0.1", 9093)])
-    house.client_step(Answered(ask.request_id, found))
-    results = [(one.key, one.node_id, one.error_code) for one in house.answer(place).coordinators]
+    harness.client_step(Answered(ask.request_id, found))
+    results = [(one.key, one.node_id, one.error_code) for one in harness.answer(place).coordinators]
     assert results == [("g", -1, ErrorCode.GROUP_AUTHORIZATION_FAILED), ("h", 1, 0)]
 
 
-def test_transactional_ids_and_share_groups_require_their_own_operations(house: ClientHouse) -> None:
-    transaction = house.client_ask(
+def test_transactional_ids_and_share_groups_require_their_own_operations(harness: ClientHarness) -> None:
+    transaction = harness.client_ask(
         ApiKey.FIND_COORDINATOR, 6, FindCoordinatorRequest("", 1, ("writer",))
     ).coordinators
     assert [one.error_code for one in transaction] == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
-    shared = house.client_ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g:t:0", 2))
+    shared = harness.client_ask(ApiKey.FIND_COORDINATOR, 3, FindCoordinatorRequest("g:t:0", 2))
     assert shared.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
@@ -183,33 +185,33 @@ def test_transactional_ids_and_share_groups_require_their_own_operations(house: 
     ],
 )
 def test_a_producer_id_requires_idempotent_write_or_write_on_any_topic(
-    house: ClientHouse, authorizer: StandardAuthorizer, acl: AclState
+    harness: ClientHarness, authorizer: StandardAuthorizer, acl: AclState
 ) -> None:
     request = InitProducerIdRequest(None, 1000)
-    refused = house.client_ask(ApiKey.INIT_PRODUCER_ID, 5, request)
-    assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED and not house.asked
+    refused = harness.client_ask(ApiKey.INIT_PRODUCER_ID, 5, request)
+    assert refused.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED and not harness.sent_to_nodes
     grant(authorizer, acl)
-    house.client_send(ApiKey.INIT_PRODUCER_ID, 5, request)
-    assert [type(ask.message).__name__ for ask in house.asked] == ["InitProducerIdRequest"]
-    named = house.client_ask(ApiKey.INIT_PRODUCER_ID, 5, InitProducerIdRequest("writer", 1000))
+    harness.client_send(ApiKey.INIT_PRODUCER_ID, 5, request)
+    assert [type(ask.message).__name__ for ask in harness.sent_to_nodes] == ["InitProducerIdRequest"]
+    named = harness.client_ask(ApiKey.INIT_PRODUCER_ID, 5, InitProducerIdRequest("writer", 1000))
     assert named.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-def test_delegation_token_is_refused_to_an_anonymous_client__kip48(house: ClientHouse) -> None:
-    answer = house.client_ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest())
+def test_delegation_token_is_refused_to_an_anonymous_client__kip48(harness: ClientHarness) -> None:
+    answer = harness.client_ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest())
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 def test_denied_topics_are_decided_in_several_callbacks_too(
-    house: ClientHouse, authorizer: StandardAuthorizer
+    harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:
     """Each topic costs a decision; the operations on a topic cost eight more."""
-    house.create(*[f"hidden-{number}" for number in range(1_000)])
-    before = house.callbacks_run
-    assert house.client_ask(ApiKey.METADATA, 12, MetadataRequest(None)).topics == []
-    assert house.callbacks_run - before >= 1_000 * DECISION_US // MAX_SLICE_WORK_US
+    harness.create(*[f"hidden-{number}" for number in range(1_000)])
+    before = harness.callbacks_run
+    assert harness.client_ask(ApiKey.METADATA, 12, MetadataRequest(None)).topics == []
+    assert harness.callbacks_run - before >= 1_000 * DECISION_US // MAX_SLICE_WORK_US
     grant(authorizer, allow(TOPIC, "*", AclOperation.ALL))
-    before = house.callbacks_run
+    before = harness.callbacks_run
     request = MetadataRequest(None, include_topic_authorized_operations=True)
-    assert len(house.client_ask(ApiKey.METADATA, 12, request).topics) > 1_000
-    assert house.callbacks_run - before >= 9 * 1_000 * DECISION_US // MAX_SLICE_WORK_US
+    assert len(harness.client_ask(ApiKey.METADATA, 12, request).topics) > 1_000
+    assert harness.callbacks_run - before >= 9 * 1_000 * DECISION_US // MAX_SLICE_WORK_US

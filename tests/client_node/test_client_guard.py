@@ -20,7 +20,7 @@ from kraftd.requests.call import Call
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.client_node.clients import ClientHouse, consuming
+from tests.client_node.clients import ClientHarness, consuming
 
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
 ABOUT_T = MetadataRequest([MetadataRequestTopic(name="t")])
@@ -31,18 +31,18 @@ def planted(*_: Any, **__: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def faults_are_planted(controller: ClientHouse) -> None:
+def faults_are_planted(controller: ClientHarness) -> None:
     controller.may_fail = True
 
 
-def check_alive(controller: ClientHouse) -> None:
+def check_alive(controller: ClientHarness) -> None:
     assert not controller.closed and "a request failed" in controller.logged_texts
     assert controller.clients.boundary.failures == 1
     assert controller.client_ask(ApiKey.METADATA, 13, ABOUT_T).topics[0].error_code == 0
 
 
 @pytest.mark.parametrize("key", sorted(ApiKey))
-def test_fault_in_every_handler_is_answered(controller: ClientHouse, key: ApiKey) -> None:
+def test_fault_in_every_handler_is_answered(controller: ClientHarness, key: ApiKey) -> None:
     route = controller.clients.boundary.registry.routes.get(key)
     if route is None:
         return
@@ -57,7 +57,7 @@ def test_fault_in_every_handler_is_answered(controller: ClientHouse, key: ApiKey
     assert answer.call is call and call.settled
 
 
-def test_fault_in_an_answer_that_waits_for_a_commit(controller: ClientHouse, monkeypatch: Any) -> None:
+def test_fault_in_an_answer_that_waits_for_a_commit(controller: ClientHarness, monkeypatch: Any) -> None:
     controller.sync_by_itself = False
     controller.create("uncommitted")
     place = controller.client_send(ApiKey.METADATA, 13, ABOUT_T)
@@ -75,7 +75,7 @@ def test_fault_in_an_answer_that_waits_for_a_commit(controller: ClientHouse, mon
 )
 @pytest.mark.parametrize("session_epoch", [-1, 0])
 def test_fault_in_the_completion_of_a_parked_fetch(
-    controller: ClientHouse, monkeypatch: Any, owner: type, name: str, session_epoch: int
+    controller: ClientHarness, monkeypatch: Any, owner: type, name: str, session_epoch: int
 ) -> None:
     fetch = consuming(controller.view.high_watermark, max_wait_ms=500, session_epoch=session_epoch)
     place = controller.client_send(ApiKey.FETCH, 17, fetch)
@@ -88,7 +88,7 @@ def test_fault_in_the_completion_of_a_parked_fetch(
     check_alive(controller)
 
 
-def test_fault_in_the_end_of_a_fetchs_wait(controller: ClientHouse, monkeypatch: Any) -> None:
+def test_fault_in_the_end_of_a_fetchs_wait(controller: ClientHarness, monkeypatch: Any) -> None:
     place = controller.client_send(
         ApiKey.FETCH, 17, consuming(controller.view.high_watermark, max_wait_ms=100)
     )
@@ -100,7 +100,7 @@ def test_fault_in_the_end_of_a_fetchs_wait(controller: ClientHouse, monkeypatch:
 
 
 @pytest.mark.parametrize("attempt", ["first", "second"])
-def test_fault_in_asking_another_node(controller: ClientHouse, monkeypatch: Any, attempt: str) -> None:
+def test_fault_in_asking_another_node(controller: ClientHarness, monkeypatch: Any, attempt: str) -> None:
     view = type(controller.view)
     monkeypatch.setattr(view, "is_active", False)
     monkeypatch.setattr(view, "leader_id", 7)
@@ -127,7 +127,7 @@ def produce(acks: int) -> ProduceRequest:
 
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_produce_without_an_answer_is_refused_by_closing_its_connection(
-    controller: ClientHouse, fault: bool
+    controller: ClientHarness, fault: bool
 ) -> None:
     if fault:
         controller.clients.boundary.registry.routes[ApiKey.PRODUCE].handle = planted
@@ -142,7 +142,7 @@ def test_a_produce_without_an_answer_is_refused_by_closing_its_connection(
     assert controller.clients.boundary.stats.by_key[ApiKey.PRODUCE].errors == {code: 1}
 
 
-def test_a_produce_with_an_answer_is_refused_in_it(controller: ClientHouse) -> None:
+def test_a_produce_with_an_answer_is_refused_in_it(controller: ClientHarness) -> None:
     place = controller.client_send(ApiKey.PRODUCE, 9, produce(1))
     (topic,) = controller.answer(place).responses
     assert topic.partition_responses[0].error_code == ErrorCode.POLICY_VIOLATION

@@ -20,7 +20,7 @@ from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.client_node.clients import ClientHouse
+from tests.client_node.clients import ClientHarness
 from tests.client_node.test_client_authorization import TOPIC, allow, grant
 
 UNKNOWN, DENIED = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -34,9 +34,9 @@ def authorizer() -> StandardAuthorizer:
 
 
 @pytest.fixture
-def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
+def harness(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHarness:
     """A leader with broker 1 and the topics a, b and c of two partitions each."""
-    leader = ClientHouse(tmp_path, authorizer)
+    leader = ClientHarness(tmp_path, authorizer)
     leader.start()
     leader.unfenced(1)
     leader.create("a", "b", "c", partitions=2)
@@ -44,11 +44,11 @@ def house(tmp_path: Path, authorizer: StandardAuthorizer) -> ClientHouse:
 
 
 def ask(
-    house: ClientHouse, *names: str, limit: int = 2_000, cursor: tuple[str, int] | None = None
+    harness: ClientHarness, *names: str, limit: int = 2_000, cursor: tuple[str, int] | None = None
 ) -> DescribeTopicPartitionsResponse:
     at = None if cursor is None else Cursor(*cursor)
     request = DescribeTopicPartitionsRequest([TopicRequest(one) for one in names], limit, at)
-    answer: DescribeTopicPartitionsResponse = house.client_ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+    answer: DescribeTopicPartitionsResponse = harness.client_ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, request)
     return answer
 
 
@@ -61,51 +61,51 @@ def next_cursor(answer: DescribeTopicPartitionsResponse) -> tuple[str, int] | No
     return None if one is None else (one.topic_name, one.partition_index)
 
 
-def test_cursor_must_be_at_a_topic_that_the_request_names(house: ClientHouse) -> None:
+def test_cursor_must_be_at_a_topic_that_the_request_names(harness: ClientHarness) -> None:
     refused = ErrorCode.INVALID_REQUEST
-    assert described(ask(house, "a", "c", cursor=("b", 0))) == [("a", refused, []), ("c", refused, [])]
-    assert described(ask(house, "a", "c", cursor=("c", -1))) == [("a", refused, []), ("c", refused, [])]
-    assert described(ask(house, "a", "c", cursor=("c", 1))) == [("c", 0, [1])]
-    assert described(ask(house, cursor=("bb", 1))) == [("c", 0, [0, 1])]
+    assert described(ask(harness, "a", "c", cursor=("b", 0))) == [("a", refused, []), ("c", refused, [])]
+    assert described(ask(harness, "a", "c", cursor=("c", -1))) == [("a", refused, []), ("c", refused, [])]
+    assert described(ask(harness, "a", "c", cursor=("c", 1))) == [("c", 0, [1])]
+    assert described(ask(harness, cursor=("bb", 1))) == [("c", 0, [0, 1])]
 
 
-def test_page_ends_within_a_topic_or_before_one(house: ClientHouse) -> None:
-    within = ask(house, limit=3)
+def test_page_ends_within_a_topic_or_before_one(harness: ClientHarness) -> None:
+    within = ask(harness, limit=3)
     assert described(within) == [("a", 0, [0, 1]), ("b", 0, [0])] and next_cursor(within) == ("b", 1)
-    before = ask(house, "c", "b", "a", "d", limit=6)
+    before = ask(harness, "c", "b", "a", "d", limit=6)
     assert described(before) == [(name, 0, [0, 1]) for name in "abc"] and next_cursor(before) == ("d", 0)
-    last = ask(house, "c", "b", "a", "d", cursor=next_cursor(before))
+    last = ask(harness, "c", "b", "a", "d", cursor=next_cursor(before))
     assert described(last) == [("d", UNKNOWN, [])] and next_cursor(last) is None
 
 
 def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
-    house: ClientHouse, authorizer: StandardAuthorizer
+    harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:
     grant(authorizer, allow(TOPIC, "b", AclOperation.DESCRIBE), allow(TOPIC, "x", AclOperation.DESCRIBE))
-    answer = ask(house, "a", "b", "c", "x", limit=1)
+    answer = ask(harness, "a", "b", "c", "x", limit=1)
     assert described(answer) == [("b", 0, [0]), ("a", DENIED, []), ("c", DENIED, [])]
     assert next_cursor(answer) == ("b", 1)
-    assert described(ask(house)) == [("b", 0, [0, 1])]
+    assert described(ask(harness)) == [("b", 0, [0, 1])]
 
 
-def test_unknown_topics_have_authorized_operations_too__kip430(house: ClientHouse) -> None:
-    existing, missing = ask(house, "a", "d").topics
+def test_unknown_topics_have_authorized_operations_too__kip430(harness: ClientHarness) -> None:
+    existing, missing = ask(harness, "a", "d").topics
     assert existing.topic_authorized_operations == missing.topic_authorized_operations > 0
 
 
 def test_very_many_topics_are_described_in_several_callbacks(
-    house: ClientHouse, monkeypatch: pytest.MonkeyPatch
+    harness: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(api, "NAMES_PER_CALLBACK", 10)
     monkeypatch.setattr(slices, "MAX_SLICE_WORK_US", 750)
     names = [f"n{number:02}" for number in range(50)]
-    house.create(*names)
-    before = house.callbacks_run
-    assert [name for name, _, _ in described(ask(house))] == ["a", "b", "c", *names]
-    assert house.callbacks_run - before == 5 + 8  # nine decisions and a partition take 136 µs
+    harness.create(*names)
+    before = harness.callbacks_run
+    assert [name for name, _, _ in described(ask(harness))] == ["a", "b", "c", *names]
+    assert harness.callbacks_run - before == 5 + 8  # nine decisions and a partition take 136 µs
 
 
-def test_topic_that_is_requested_twice_is_answered_once(house: ClientHouse) -> None:
+def test_topic_that_is_requested_twice_is_answered_once(harness: ClientHarness) -> None:
     topics = [MetadataRequestTopic(name=name) for name in ("a", "b", "a", "nope", "nope")]
-    answer = house.client_ask(ApiKey.METADATA, 12, MetadataRequest(topics))
+    answer = harness.client_ask(ApiKey.METADATA, 12, MetadataRequest(topics))
     assert [one.name for one in answer.topics] == ["a", "b", "nope"]

@@ -11,7 +11,7 @@ from kraftd.fetch.session_cache import CacheLimits, FetchSession
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
-from tests.client_node.clients import ClientHouse
+from tests.client_node.clients import ClientHarness
 
 LIMITS = CacheLimits(slots=4, partitions=40, size_bytes=30_000, eviction_ms=3)
 PARKED_SLOTS = 30
@@ -69,23 +69,23 @@ def test_hostile_fetches_leave_no_more_behind_than_the_bounds_allow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kraftd.fetch.parked_fetches.MAX_PARKED_SLOTS", PARKED_SLOTS)
-    house = ClientHouse(tmp_path)
-    house.start()
-    house.unfenced(1)
-    house.create("t", partitions=2)
-    node, dice = house.clients, Random(1)
+    harness = ClientHarness(tmp_path)
+    harness.start()
+    harness.unfenced(1)
+    harness.create("t", partitions=2)
+    node, dice = harness.clients, Random(1)
     cache, fetches = node.fetches.sessions.cache, node.fetches
     cache.limits = LIMITS
     most_sessions = most_parked = 0
     for number in range(2_000):
         version = dice.choice(VERSIONS)
-        request = hostile_fetch(dice, version, list(cache), house.view.high_watermark)
-        house.client_send(ApiKey.FETCH, version, request, connection_id=dice.choice(CONNECTIONS))
-        house.client_advance(dice.choice((0, 1, 1, 5)))
+        request = hostile_fetch(dice, version, list(cache), harness.view.high_watermark)
+        harness.client_send(ApiKey.FETCH, version, request, connection_id=dice.choice(CONNECTIONS))
+        harness.client_advance(dice.choice((0, 1, 1, 5)))
         if number % 50 == 0:
-            house.create(f"created-{number}")
+            harness.create(f"created-{number}")
         if number % 100 == 0:
-            house.client_closed(dice.choice(CONNECTIONS))
+            harness.client_closed(dice.choice(CONNECTIONS))
         slots = sum(len(session.subscription) for session in cache)
         assert len(cache) <= LIMITS.slots and slots == cache.partitions <= LIMITS.partitions
         assert (
@@ -98,6 +98,6 @@ def test_hostile_fetches_leave_no_more_behind_than_the_bounds_allow(
         assert len(fetches) == sum(map(len, node._fetch_calls.values())) <= LIMITS.slots + PARKED_SLOTS
         assert not node.source._noted
         most_sessions, most_parked = max(most_sessions, len(cache)), max(most_parked, len(fetches))
-        house.answers.clear()
+        harness.answers.clear()
     assert most_sessions == LIMITS.slots and most_parked > 10 and cache.evictions
     assert not node.boundary.failures

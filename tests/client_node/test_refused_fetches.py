@@ -11,13 +11,13 @@ from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_response import PartitionData
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.client_node.clients import ClientHouse, consuming
+from tests.client_node.clients import ClientHarness, consuming
 
 TOO_LARGE = 1 << 63  # for the high watermark in an answer
 
 
 def test_parked_fetch_whose_answer_cannot_be_written_fails_alone(
-    controller: ClientHouse, monkeypatch: pytest.MonkeyPatch
+    controller: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real_read = LogSource.read
 
@@ -50,7 +50,7 @@ def test_parked_fetch_whose_answer_cannot_be_written_fails_alone(
 
 
 def test_fetch_whose_records_cannot_be_written_is_refused(
-    controller: ClientHouse, monkeypatch: pytest.MonkeyPatch
+    controller: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(_effect: AnswerFetch, _data: bytes) -> None:
         raise ValueError("planted")
@@ -63,9 +63,9 @@ def test_fetch_whose_records_cannot_be_written_is_refused(
 
 
 def test_fetch_that_fails_at_its_start_is_refused_and_forgotten(
-    controller: ClientHouse, monkeypatch: pytest.MonkeyPatch
+    controller: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_asked: object) -> None:
+    def fail(*_arguments: object) -> None:
         raise ValueError("planted")
 
     controller.may_fail = True

@@ -19,7 +19,7 @@ from kraftd.security.authorizer import AuthorizerNotReady, StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.security.principals import Principal
 from kraftd.wire.api import ApiKey
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 ALICE = Principal("User", "alice")
 ACL_COUNT = 3_000
@@ -42,12 +42,12 @@ class Watched(StandardAuthorizer):
         return self.allows(ALICE, "127.0.0.1", AclOperation.READ, AclResourceType.TOPIC, name)
 
 
-def guarded(house: House) -> Watched:
+def guarded(harness: Harness) -> Watched:
     """Let a controller that has not started pass its ACLs to an authorizer."""
     authorizer = Watched()
-    house.node.boundary._authorizer = authorizer
-    house.node.following._acls = AclPublisher(authorizer)
-    house.node.following._acls.follow(house.node.image)
+    harness.node.boundary._authorizer = authorizer
+    harness.node.following._acls = AclPublisher(authorizer)
+    harness.node.following._acls.follow(harness.node.image)
     return authorizer
 
 
@@ -59,17 +59,17 @@ def test_very_many_acls_are_loaded_in_slices_and_take_effect_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "MAX_RECORDS_PER_CALLBACK", RECORDS_PER_SLICE)
-    house = House(tmp_path).start()
-    house.node.boundary._authorizer = allowing()
+    harness = Harness(tmp_path).start()
+    harness.node.boundary._authorizer = allowing()
     for start in range(0, ACL_COUNT, 20):
         request = CreateAclsRequest([creation(number) for number in range(start, start + 20)])
-        answer = house.ask(ApiKey.CREATE_ACLS, 3, request)
+        answer = harness.ask(ApiKey.CREATE_ACLS, 3, request)
         assert {one.error_code for one in answer.results} == {0}
     wanted = DeleteAclsFilter(AclResourceType.TOPIC, "t7", 3, None, None, 1, 1)
-    house.ask(ApiKey.DELETE_ACLS, 3, DeleteAclsRequest([wanted]))
-    house.storage.close()
+    harness.ask(ApiKey.DELETE_ACLS, 3, DeleteAclsRequest([wanted]))
+    harness.storage.close()
 
-    again = House(tmp_path, house.disk)
+    again = Harness(tmp_path, harness.disk)
     authorizer = guarded(again)
     again.runs_slices_by_itself = False
     again.step(raft_events.Started())

@@ -16,7 +16,7 @@ from kraftd.requests.outbox import Outbox
 NODE_ID, OTHER_ID, EPOCH, LOG_END, HIGH_WATERMARK = 100, 7, 5, 40, 38
 
 
-class Desk:
+class Harness:
     """A leadership whose neighbours note each call, in order."""
 
     def __init__(self) -> None:
@@ -108,86 +108,86 @@ def active_line(epoch: int = EPOCH) -> LogLine:
 
 
 def test_a_leader_whose_image_is_complete_becomes_active_at_once() -> None:
-    desk = Desk()
-    assert desk.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
-    assert desk.standing.active_epoch == EPOCH
-    assert desk.context.kraft_version == 1
-    assert repr(desk.leadership) == "<Leadership, epoch none claimed, 1 leaders seen>"
+    harness = Harness()
+    assert harness.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
+    assert harness.standing.active_epoch == EPOCH
+    assert harness.context.kraft_version == 1
+    assert repr(harness.leadership) == "<Leadership, epoch none claimed, 1 leaders seen>"
 
 
 def test_a_leader_that_reads_still_becomes_active_once_it_has_caught_up() -> None:
-    desk = Desk()
-    desk.following.replay.complete = False
-    assert desk.change(NODE_ID) == ["attempt"]
-    assert repr(desk.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
-    desk.following.replay.complete = True
-    assert desk.catch_up() == [
+    harness = Harness()
+    harness.following.replay.complete = False
+    assert harness.change(NODE_ID) == ["attempt"]
+    assert repr(harness.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
+    harness.following.replay.complete = True
+    assert harness.catch_up() == [
         active_line(),
         ControllerActivated(EPOCH),
         *BECOMES,
         "look for a twin",
         "attempt",
     ]
-    assert desk.catch_up() == ["look for a twin", "attempt"]  # once
+    assert harness.catch_up() == ["look for a twin", "attempt"]  # once
 
 
 def test_a_leadership_that_is_lost_before_the_image_is_complete_is_not_claimed() -> None:
-    desk = Desk()
-    desk.following.replay.complete = False
-    desk.change(NODE_ID)
-    desk.change(OTHER_ID, EPOCH + 1)
-    assert desk.catch_up() == ["look for a twin", "attempt"]
-    assert desk.standing.active_epoch is None
+    harness = Harness()
+    harness.following.replay.complete = False
+    harness.change(NODE_ID)
+    harness.change(OTHER_ID, EPOCH + 1)
+    assert harness.catch_up() == ["look for a twin", "attempt"]
+    assert harness.standing.active_epoch is None
 
 
 def test_a_node_that_is_about_to_end_does_not_become_active() -> None:
-    desk = Desk()
-    desk.standing.stopping = True
-    assert desk.change(NODE_ID) == ["attempt"]
-    assert repr(desk.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
+    harness = Harness()
+    harness.standing.stopping = True
+    assert harness.change(NODE_ID) == ["attempt"]
+    assert repr(harness.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
 
 
 def test_a_leadership_that_ends_with_its_first_records_starts_nothing() -> None:
-    desk = Desk()
-    desk.refuses = True
-    assert desk.change(NODE_ID) == [active_line(), "mark the image", "first records", "flush", "attempt"]
+    harness = Harness()
+    harness.refuses = True
+    assert harness.change(NODE_ID) == [active_line(), "mark the image", "first records", "flush", "attempt"]
 
 
 @pytest.mark.parametrize(
     ("leader_id", "text", "leader"), [(OTHER_ID, "leader is known", "7"), (None, "no leader", "nobody")]
 )
 def test_another_leader_or_none_is_logged(leader_id: int | None, text: str, leader: str) -> None:
-    desk = Desk()
-    assert desk.change(leader_id) == [LogLine("info", text, {"leader": leader, "epoch": EPOCH}), "attempt"]
-    assert desk.leadership.last_leader_id == leader_id
-    assert desk.leadership.leaders_seen == (leader_id is not None)
+    harness = Harness()
+    assert harness.change(leader_id) == [LogLine("info", text, {"leader": leader, "epoch": EPOCH}), "attempt"]
+    assert harness.leadership.last_leader_id == leader_id
+    assert harness.leadership.leaders_seen == (leader_id is not None)
 
 
 def test_leaders_are_counted_and_the_last_one_is_remembered_through_an_election() -> None:
-    desk = Desk()
+    harness = Harness()
     for leader_id in (OTHER_ID, None, 8):
-        desk.change(leader_id)
-    assert (desk.leadership.leaders_seen, desk.leadership.last_leader_id) == (2, 8)
-    desk.change(None)
-    assert (desk.leadership.leaders_seen, desk.leadership.last_leader_id) == (2, 8)
+        harness.change(leader_id)
+    assert (harness.leadership.leaders_seen, harness.leadership.last_leader_id) == (2, 8)
+    harness.change(None)
+    assert (harness.leadership.leaders_seen, harness.leadership.last_leader_id) == (2, 8)
 
 
 @pytest.mark.parametrize("leader_id", [OTHER_ID, None])
 def test_a_lost_leadership_undoes_what_is_not_committed_and_refuses_what_waits(leader_id: int | None) -> None:
-    desk = Desk()
-    desk.change(NODE_ID)
-    down, _, *done = desk.change(leader_id, EPOCH + 1)
+    harness = Harness()
+    harness.change(NODE_ID)
+    down, _, *done = harness.change(leader_id, EPOCH + 1)
     fields = {"epoch": EPOCH, "new_epoch": EPOCH + 1, "undone_to": HIGH_WATERMARK - 1}
     assert down == LogLine("warning", "no longer the active controller", fields)
     assert done == [*STEPS_DOWN, "attempt"]
-    assert desk.standing.active_epoch is None
+    assert harness.standing.active_epoch is None
 
 
 def test_a_leader_of_a_later_epoch_steps_down_before_it_becomes_active_again() -> None:
-    desk = Desk()
-    desk.change(NODE_ID)
-    assert desk.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
-    down, *effects = desk.change(NODE_ID, EPOCH + 2)
+    harness = Harness()
+    harness.change(NODE_ID)
+    assert harness.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
+    down, *effects = harness.change(NODE_ID, EPOCH + 2)
     assert isinstance(down, LogLine) and down.fields["new_epoch"] == EPOCH + 2
     assert effects == [
         active_line(EPOCH + 2),
@@ -200,9 +200,9 @@ def test_a_leader_of_a_later_epoch_steps_down_before_it_becomes_active_again() -
 
 @pytest.mark.parametrize("high_watermark", [-1, 0])
 def test_without_a_high_watermark_all_is_undone(high_watermark: int) -> None:
-    desk = Desk()
-    desk.change(NODE_ID)
-    desk.core.high_watermark = high_watermark
-    down, *_ = desk.change(None, EPOCH + 1)
+    harness = Harness()
+    harness.change(NODE_ID)
+    harness.core.high_watermark = high_watermark
+    down, *_ = harness.change(None, EPOCH + 1)
     assert down.fields["undone_to"] == -1
-    assert ("undo to", 0, 39) in desk.done
+    assert ("undo to", 0, 39) in harness.done

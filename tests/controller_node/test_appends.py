@@ -27,7 +27,7 @@ RECORD = VersionedRecord(NoOpRecord(), 0)
 VALUE = encode_records([RECORD])[0]
 
 
-class Desk:
+class Harness:
     """Appends in front of a core that notes events and answers each with the effects that a test sets."""
 
     def __init__(self) -> None:
@@ -87,22 +87,22 @@ def requested(append_id: int, count: int, atomic: bool = True) -> raft_events.Ap
 
 
 def test_small_decisions_share_an_append_and_are_applied_at_once() -> None:
-    desk = Desk()
+    harness = Harness()
     call: Any = object()
-    assert desk.append(2, call=call) == LOG_END + 2
-    assert desk.append(3) == desk.appends.next_offset == desk.appends.decided_end == LOG_END + 5
-    assert len(desk.appends) == 5
-    assert desk.events == [] and desk.outbox.take() == [ScheduleFlush()]
-    assert desk.parked == [(1, LOG_END + 2), LOG_END + 5]
-    assert desk.noted == [(LOG_END + 2, call), (LOG_END + 5, None)]
+    assert harness.append(2, call=call) == LOG_END + 2
+    assert harness.append(3) == harness.appends.next_offset == harness.appends.decided_end == LOG_END + 5
+    assert len(harness.appends) == 5
+    assert harness.events == [] and harness.outbox.take() == [ScheduleFlush()]
+    assert harness.parked == [(1, LOG_END + 2), LOG_END + 5]
+    assert harness.noted == [(LOG_END + 2, call), (LOG_END + 5, None)]
     first, second = [(2, LOG_END, EPOCH), (2, LOG_END + 2)], [(3, LOG_END + 2, EPOCH), (3, LOG_END + 5)]
-    assert desk.applied == [*first, *second]
-    desk.answer = [ScheduleFlush()]
-    desk.appends.flush()
-    assert desk.events == [requested(1, 5)] and desk.performed == [ScheduleFlush()]
-    assert len(desk.appends) == 0
-    desk.appends.flush()
-    assert len(desk.events) == 1
+    assert harness.applied == [*first, *second]
+    harness.answer = [ScheduleFlush()]
+    harness.appends.flush()
+    assert harness.events == [requested(1, 5)] and harness.performed == [ScheduleFlush()]
+    assert len(harness.appends) == 0
+    harness.appends.flush()
+    assert len(harness.events) == 1
 
 
 @pytest.mark.parametrize("atomic", [True, False])
@@ -112,34 +112,34 @@ def test_a_large_decision_is_a_separate_append(
 ) -> None:
     monkeypatch.setattr(appending, "MAX_GATHERED_RECORDS", records)
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", size_bytes)
-    desk = Desk()
-    desk.append(2)
-    assert desk.append(3, atomic=atomic) == LOG_END + 3  # this core's log does not grow
-    assert desk.events == [requested(1, 2), requested(2, 3, atomic)]
-    assert desk.parked == [(1, LOG_END + 2), (2, LOG_END + 3)]
-    assert len(desk.appends) == 0
+    harness = Harness()
+    harness.append(2)
+    assert harness.append(3, atomic=atomic) == LOG_END + 3  # this core's log does not grow
+    assert harness.events == [requested(1, 2), requested(2, 3, atomic)]
+    assert harness.parked == [(1, LOG_END + 2), (2, LOG_END + 3)]
+    assert len(harness.appends) == 0
 
 
 def test_records_that_do_not_fit_into_the_pending_batch_begin_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 3 * len(VALUE))
-    desk = Desk()
+    harness = Harness()
     for count in (2, 1, 1):
-        desk.append(count)
-    assert desk.events == [requested(1, 3)]
-    assert desk.parked == [(1, LOG_END + 2), LOG_END + 3, (2, LOG_END + 1)]
-    assert desk.outbox.take() == [ScheduleFlush(), ScheduleFlush()]
+        harness.append(count)
+    assert harness.events == [requested(1, 3)]
+    assert harness.parked == [(1, LOG_END + 2), LOG_END + 3, (2, LOG_END + 1)]
+    assert harness.outbox.take() == [ScheduleFlush(), ScheduleFlush()]
 
 
 def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 2 * len(VALUE))
-    desk = Desk()
-    desk.append(2)
-    desk.loses_leadership = True
+    harness = Harness()
+    harness.append(2)
+    harness.loses_leadership = True
     with pytest.raises(Refusal, match="lost"):
-        desk.append(1)
-    assert len(desk.appends) == 0 and len(desk.noted) == 1
+        harness.append(1)
+    assert len(harness.appends) == 0 and len(harness.noted) == 1
 
 
 @pytest.mark.parametrize(
@@ -150,50 +150,50 @@ def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch:
     ],
 )
 def test_a_refusal_of_the_core_refuses_the_decision(error: ErrorCode, code: ErrorCode) -> None:
-    desk = Desk()
-    desk.answer = [ScheduleFlush(), raft_effects.AppendRefused(1, error)]
+    harness = Harness()
+    harness.answer = [ScheduleFlush(), raft_effects.AppendRefused(1, error)]
     with pytest.raises(Refusal) as refusal:
-        desk.appends.request([VALUE] * 3, EPOCH, True)
+        harness.appends.request([VALUE] * 3, EPOCH, True)
     assert refusal.value.code == code
-    assert desk.parked == [] and desk.appends.decided_end == 0
+    assert harness.parked == [] and harness.appends.decided_end == 0
 
 
 def test_records_that_are_applied_by_the_caller_are_only_appended() -> None:
-    desk = Desk()
-    desk.answer = [ScheduleFlush()]
-    assert desk.appends.request([VALUE] * 3, EPOCH, False) == [ScheduleFlush()]
-    assert desk.events == [requested(1, 3, False)]
-    assert (desk.parked, desk.appends.decided_end) == ([(1, LOG_END + 3)], LOG_END + 3)
-    assert desk.applied == [] and desk.performed == []
+    harness = Harness()
+    harness.answer = [ScheduleFlush()]
+    assert harness.appends.request([VALUE] * 3, EPOCH, False) == [ScheduleFlush()]
+    assert harness.events == [requested(1, 3, False)]
+    assert (harness.parked, harness.appends.decided_end) == ([(1, LOG_END + 3)], LOG_END + 3)
+    assert harness.applied == [] and harness.performed == []
 
 
 def test_a_fault_between_image_and_log_ends_the_node() -> None:
-    desk = Desk()
-    desk.append(1)
-    desk.fault = ZeroDivisionError("planted")
+    harness = Harness()
+    harness.append(1)
+    harness.fault = ZeroDivisionError("planted")
     with pytest.raises(HalfChanged, match=r"applied and not appended: ZeroDivisionError\('planted'\)"):
-        desk.appends.flush()
-    desk = Desk()
-    desk.appends._pending_events = None  # type: ignore[assignment]
+        harness.appends.flush()
+    harness = Harness()
+    harness.appends._pending_events = None  # type: ignore[assignment]
     with pytest.raises(HalfChanged, match="appended and not applied"):
-        desk.append(1)
+        harness.append(1)
 
 
 def test_pending_records_reach_the_core_before_other_events() -> None:
-    desk = Desk()
+    harness = Harness()
     event: Any = object()
-    desk.appends.step_core(event)
-    desk.append(1)
-    desk.appends.step_core(event)
-    assert desk.events == [("told", event), requested(1, 1), ("told", event)]
+    harness.appends.step_core(event)
+    harness.append(1)
+    harness.appends.step_core(event)
+    assert harness.events == [("told", event), requested(1, 1), ("told", event)]
 
 
 def test_a_lost_leadership_drops_pending_records() -> None:
-    desk = Desk()
-    desk.append(2)
-    desk.appends.forget()
-    assert (len(desk.appends), desk.appends.decided_end, desk.appends.next_offset) == (0, 0, LOG_END)
-    assert repr(desk.appends) == "<Appends 0 records, 0 bytes gathered>"
+    harness = Harness()
+    harness.append(2)
+    harness.appends.forget()
+    assert (len(harness.appends), harness.appends.decided_end, harness.appends.next_offset) == (0, 0, LOG_END)
+    assert repr(harness.appends) == "<Appends 0 records, 0 bytes gathered>"
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
@@ -201,24 +201,24 @@ def test_a_lost_leadership_drops_pending_records() -> None:
 def test_an_upgrade_of_kraft_version_follows_pending_records__kip853(
     validate_only: bool, error: ErrorCode | None
 ) -> None:
-    desk = Desk()
-    desk.append(2)
-    desk.answer = (
+    harness = Harness()
+    harness.append(2)
+    harness.answer = (
         [ScheduleFlush()] if error is None else [ScheduleFlush(), raft_effects.AppendRefused(2, error)]
     )
-    desk.appends._request = lambda *_, **__: []  # type: ignore[assignment,method-assign]
-    assert desk.appends.upgrade_kraft_version(1, validate_only) == error
-    assert desk.events == [raft_events.KRaftVersionUpgradeRequested(2, 1, EPOCH, validate_only)]
-    assert desk.performed == desk.answer
-    assert len(desk.appends) == 0
+    harness.appends._request = lambda *_, **__: []  # type: ignore[assignment,method-assign]
+    assert harness.appends.upgrade_kraft_version(1, validate_only) == error
+    assert harness.events == [raft_events.KRaftVersionUpgradeRequested(2, 1, EPOCH, validate_only)]
+    assert harness.performed == harness.answer
+    assert len(harness.appends) == 0
 
 
 def test_an_upgrade_is_refused_if_the_leadership_ends_before_it() -> None:
-    desk = Desk()
-    desk.append(2)
-    desk.loses_leadership = True
-    assert desk.appends.upgrade_kraft_version(1, False) == ErrorCode.NOT_CONTROLLER
-    assert desk.events == [requested(1, 2)]
+    harness = Harness()
+    harness.append(2)
+    harness.loses_leadership = True
+    assert harness.appends.upgrade_kraft_version(1, False) == ErrorCode.NOT_CONTROLLER
+    assert harness.events == [requested(1, 2)]
 
 
 class Broken(raft_effects.Effect, frozen=True):
@@ -256,6 +256,6 @@ def test_the_records_of_a_decision_are_measured_as_they_are_encoded(monkeypatch:
     size_bytes = len(encode_records([large])[0])
     for limit, alone in ((size_bytes, False), (size_bytes - 1, True)):
         monkeypatch.setattr(appending, "MAX_BATCH_BYTES", limit)
-        desk = Desk()
-        desk.appends.append([large], True)
-        assert (len(desk.events) == 1) is alone
+        harness = Harness()
+        harness.appends.append([large], True)
+        assert (len(harness.events) == 1) is alone

@@ -53,91 +53,91 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 
-def events(house: House, name: str) -> list[dict[str, Any]]:
-    return [effect.fields for effect in house.audited if effect.event == name]
+def events(harness: Harness, name: str) -> list[dict[str, Any]]:
+    return [effect.fields for effect in harness.audited if effect.event == name]
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    house = House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    harness = Harness(tmp_path).start()
     for broker_id in (1, 2):
-        house.unfenced(broker_id)
-    house.audited.clear()
-    return house
+        harness.unfenced(broker_id)
+    harness.audited.clear()
+    return harness
 
 
-def test_up_to_ten_topics_are_named_with_the_sender(house: House) -> None:
-    house.create(*(f"t{at:02}" for at in range(12)))
-    (created,) = events(house, "topics created")
+def test_up_to_ten_topics_are_named_with_the_sender(harness: Harness) -> None:
+    harness.create(*(f"t{at:02}" for at in range(12)))
+    (created,) = events(harness, "topics created")
     assert created["count"] == 12
     assert created["topics"] == ", ".join(f"t{at:02}" for at in range(10)) + ", …"
     assert created["principal"] == "User:ANONYMOUS"
     assert (created["client_id"], created["api"]) == ("test", "CREATE_TOPICS")
-    assert "partitions added" not in {effect.event for effect in house.audited}
+    assert "partitions added" not in {effect.event for effect in harness.audited}
 
 
-def test_deleted_topics_are_named(house: House) -> None:
-    house.create("a", "b")
+def test_deleted_topics_are_named(harness: Harness) -> None:
+    harness.create("a", "b")
     topics = [DeleteTopicState(name=name) for name in ("a", "b")]
-    house.send(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=topics, timeout_ms=1000))
-    (deleted,) = events(house, "topics deleted")
+    harness.send(ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics=topics, timeout_ms=1000))
+    (deleted,) = events(harness, "topics deleted")
     assert (deleted["count"], deleted["topics"]) == (2, "a, b")
-    assert "topics deleted" in house.logged_texts
+    assert "topics deleted" in harness.logged_texts
 
 
-def test_configs_are_audited_by_key_and_never_by_value(house: House) -> None:
-    house.create("a")
+def test_configs_are_audited_by_key_and_never_by_value(harness: Harness) -> None:
+    harness.create("a")
     configs = [AlterableConfig("retention.ms", 0, "1234567")]
     resource = AlterConfigsResource(TOPIC_RESOURCE, "a", configs)
-    house.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources=[resource]))
-    (changed,) = events(house, "configs changed")
+    harness.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, IncrementalAlterConfigsRequest(resources=[resource]))
+    (changed,) = events(harness, "configs changed")
     assert (changed["resource"], changed["set"]) == ("topic a", ["retention.ms"])
-    assert "1234567" not in repr(house.audited)
+    assert "1234567" not in repr(harness.audited)
 
 
-def test_a_fenced_broker_has_its_reason_and_its_partitions(house: House) -> None:
-    house.create("a", partitions=4)
-    house.advance(house.config.broker_session_timeout_ms + 1_000)
-    fenced = events(house, "broker fenced")
+def test_a_fenced_broker_has_its_reason_and_its_partitions(harness: Harness) -> None:
+    harness.create("a", partitions=4)
+    harness.advance(harness.config.broker_session_timeout_ms + 1_000)
+    fenced = events(harness, "broker fenced")
     assert {event["broker"] for event in fenced} == {1, 2}
     assert all(event["reason"] == "no heartbeat within broker.session.timeout.ms" for event in fenced)
     assert sum(event.get("leaders_moved", 0) for event in fenced) >= 4
     assert all("principal" not in event for event in fenced)
 
 
-def test_nothing_is_audited_before_its_commit(house: House) -> None:
-    house.sync_by_itself = False
-    house.create("a")
-    assert events(house, "topics created") == []
-    house.sync()
-    assert len(events(house, "topics created")) == 1
+def test_nothing_is_audited_before_its_commit(harness: Harness) -> None:
+    harness.sync_by_itself = False
+    harness.create("a")
+    assert events(harness, "topics created") == []
+    harness.sync()
+    assert len(events(harness, "topics created")) == 1
 
 
 def test_the_release_of_metadata_version_is_named(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    levels = {event["feature"]: event for event in events(house, "feature level")}
+    harness = Harness(tmp_path).start()
+    levels = {event["feature"]: event for event in events(harness, "feature level")}
     assert levels["metadata.version"]["release"] == "4.3-IV0"
 
 
-def test_a_refused_registration_is_audited_at_once_and_then_once_a_minute(house: House) -> None:
+def test_a_refused_registration_is_audited_at_once_and_then_once_a_minute(harness: Harness) -> None:
     request = BrokerRegistrationRequest(broker_id=7, cluster_id="of-another-cluster")
     for _ in range(5):
-        house.send(ApiKey.BROKER_REGISTRATION, 4, request)
-    (refused,) = events(house, "node refused")
+        harness.send(ApiKey.BROKER_REGISTRATION, 4, request)
+    (refused,) = events(harness, "node refused")
     assert (refused["error"], refused["from_node"], refused["seen"]) == ("INCONSISTENT_CLUSTER_ID", 7, 1)
     assert "cluster" in refused["remedy"]
-    assert house.logged_texts.count("a node is refused") == 1
+    assert harness.logged_texts.count("a node is refused") == 1
 
 
-def test_a_second_broker_of_an_id_is_in_the_description_of_the_quorum(house: House) -> None:
-    assert house.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
-    (refused,) = events(house, "node refused")
+def test_a_second_broker_of_an_id_is_in_the_description_of_the_quorum(harness: Harness) -> None:
+    assert harness.register(1, incarnation=2).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    (refused,) = events(harness, "node refused")
     assert (refused["error"], refused["from_node"]) == ("DUPLICATE_BROKER_REGISTRATION", 1)
     topic = DescribedTopic(METADATA_TOPIC, [DescribedPartition(0)])
-    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DescribeQuorumRequest([topic]))
+    answer = harness.ask(ApiKey.DESCRIBE_QUORUM, 2, DescribeQuorumRequest([topic]))
     assert answer.error_code == 0
     assert "node 1 at" in answer.error_message
     assert "give one of them its own" in answer.error_message
@@ -150,17 +150,17 @@ def test_every_kind_of_change_names_no_secret() -> None:
 
 
 def test_a_controller_that_registers_is_named_by_its_own_id(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
+    harness = Harness(tmp_path).start()
     request = ControllerRegistrationRequest(9, b"i" * 16, False, [ControllerListener("C", "h", 9093, 0)], [])
-    house.send(ApiKey.CONTROLLER_REGISTRATION, 0, request)
-    assert events(house, "controller registered")[-1]["controller"] == 9
+    harness.send(ApiKey.CONTROLLER_REGISTRATION, 0, request)
+    assert events(harness, "controller registered")[-1]["controller"] == 9
 
 
-def test_added_partitions_are_named_by_topic_and_counted(house: House) -> None:
-    house.create("a")
+def test_added_partitions_are_named_by_topic_and_counted(harness: Harness) -> None:
+    harness.create("a")
     topic = CreatePartitionsTopic("a", 4, None)
-    house.send(ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest([topic], 1000))
-    (added,) = events(house, "partitions added")
+    harness.send(ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest([topic], 1000))
+    (added,) = events(harness, "partitions added")
     assert (added["topic"], added["count"], added["api"]) == ("a", 3, "CREATE_PARTITIONS")
 
 
@@ -294,7 +294,7 @@ def test_partition_changes_without_isr_or_leader_are_not_audited() -> None:
     assert event.fields == {"isr_expanded": 1, "reassigned": 2}
 
 
-def test_the_partitions_of_a_fenced_broker_are_audited_once_with_the_reason(house: House) -> None:
+def test_the_partitions_of_a_fenced_broker_are_audited_once_with_the_reason(harness: Harness) -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("a", (1, 2))
     records = [
@@ -304,9 +304,9 @@ def test_the_partitions_of_a_fenced_broker_are_audited_once_with_the_reason(hous
     (event,) = audit_module.audit(cluster.image, records, 9, None)
     moved = {"isr_shrunk": 1, "leaders_moved": 1}
     assert {name: event.fields[name] for name in moved} == moved
-    epoch = house.node.image.brokers[1].epoch
-    house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
-    (event,) = events(house, "broker is shutting down") or events(house, "broker fenced")
+    epoch = harness.node.image.brokers[1].epoch
+    harness.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
+    (event,) = events(harness, "broker is shutting down") or events(harness, "broker fenced")
     assert event["reason"] == "the broker asked for it" and event["api"] == "BROKER_HEARTBEAT"
 
 

@@ -44,28 +44,28 @@ from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import build_batch
 from kraftd.wire.record_frame import VersionedRecord, encode_record
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 NOW_MS = 1_900_000_000_000
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
-    return house
+def harness(tmp_path: Path) -> Harness:
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    harness.create(*(f"topic-{at}" for at in range(20)), partitions=3)
+    return harness
 
 
-def delete(house: House, *names: str) -> None:
+def delete(harness: Harness, *names: str) -> None:
     request = DeleteTopicsRequest([DeleteTopicState(name) for name in names], timeout_ms=30_000)
-    assert not any(one.error_code for one in house.ask(ApiKey.DELETE_TOPICS, 6, request).responses)
+    assert not any(one.error_code for one in harness.ask(ApiKey.DELETE_TOPICS, 6, request).responses)
 
 
-def order(house: House, base: OffsetAndEpoch | None = None, **fields: float) -> CheckpointOrder:
+def order(harness: Harness, base: OffsetAndEpoch | None = None, **fields: float) -> CheckpointOrder:
     """An order for a checkpoint of all committed records."""
-    log = house.storage.log
-    end_offset = house.node.core.high_watermark
+    log = harness.storage.log
+    end_offset = harness.node.core.high_watermark
     epoch = log.epochs.epoch_of(end_offset - 1)
     assert epoch is not None
     position = log.position_near(0 if base is None else base.offset)
@@ -88,51 +88,51 @@ def content_of(image: Image) -> list[bytes]:
     return [encode_record(record) for record in records]
 
 
-def restarted(tmp_path: Path, disk: MemoryDisk) -> House:
+def restarted(tmp_path: Path, disk: MemoryDisk) -> Harness:
     """The same directory, opened by another process."""
     again = tmp_path / "again"
     again.mkdir(exist_ok=True)
     disk.locked.clear()
-    return House(again, disk).start()
+    return Harness(again, disk).start()
 
 
-def test_a_checkpoint_replays_to_the_image_that_it_was_made_of(house: House) -> None:
-    first = order(house)
-    made = make_checkpoint(house.disk, first, NOW_MS)
+def test_a_checkpoint_replays_to_the_image_that_it_was_made_of(harness: Harness) -> None:
+    first = order(harness)
+    made = make_checkpoint(harness.disk, first, NOW_MS)
     assert made.outcome == MADE
-    assert made.record_count == len(list(house.node.image.records()))
-    assert image_of(house.disk, first.directory, first.snapshot_id) == house.node.image
+    assert made.record_count == len(list(harness.node.image.records()))
+    assert image_of(harness.disk, first.directory, first.snapshot_id) == harness.node.image
 
 
-def test_its_header_has_voters_kraft_version_and_the_last_records_time(house: House) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    reader = CheckpointReader(house.disk, checkpoint_path(first.directory, first.snapshot_id))
+def test_its_header_has_voters_kraft_version_and_the_last_records_time(harness: Harness) -> None:
+    first = order(harness)
+    make_checkpoint(harness.disk, first, NOW_MS)
+    reader = CheckpointReader(harness.disk, checkpoint_path(first.directory, first.snapshot_id))
     assert reader.header.kraft_version == 1
-    assert reader.header.voters == house.node.core.voters.to_record()
-    assert reader.header.last_contained_log_timestamp_ms == house.clock.ms
+    assert reader.header.voters == harness.node.core.voters.to_record()
+    assert reader.header.last_contained_log_timestamp_ms == harness.clock.ms
 
 
-def test_the_next_checkpoint_is_made_from_the_last_one_and_the_log(house: House) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    house.create("later")
-    second = order(house, first.snapshot_id)
-    made = make_checkpoint(house.disk, second, NOW_MS)
+def test_the_next_checkpoint_is_made_from_the_last_one_and_the_log(harness: Harness) -> None:
+    first = order(harness)
+    make_checkpoint(harness.disk, first, NOW_MS)
+    harness.create("later")
+    second = order(harness, first.snapshot_id)
+    made = make_checkpoint(harness.disk, second, NOW_MS)
     assert made.outcome == MADE
-    assert image_of(house.disk, second.directory, second.snapshot_id) == house.node.image
-    without_base = make_checkpoint(house.disk, order(house), NOW_MS)
+    assert image_of(harness.disk, second.directory, second.snapshot_id) == harness.node.image
+    without_base = make_checkpoint(harness.disk, order(harness), NOW_MS)
     assert without_base.size_bytes == made.size_bytes
 
 
 def test_its_batches_are_small(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    house.unfenced(1)
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
     for at in range(4):
-        house.create(f"large-{at}", partitions=2000)
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    reader = CheckpointReader(house.disk, checkpoint_path(first.directory, first.snapshot_id))
+        harness.create(f"large-{at}", partitions=2000)
+    first = order(harness)
+    make_checkpoint(harness.disk, first, NOW_MS)
+    reader = CheckpointReader(harness.disk, checkpoint_path(first.directory, first.snapshot_id))
     sizes = [len(batch.view) for batch in reader.batches()]
     assert len(sizes) > 2
     assert max(sizes) <= BATCH_BYTES + (BATCH_BYTES >> 3)
@@ -150,41 +150,41 @@ def test_large_values_make_batches_of_fewer_records() -> None:
     assert [value for run in runs for value in run] == [encode_record(record) for record in image.records()]
 
 
-def test_too_few_changes_make_no_checkpoint_if_a_ratio_is_required(house: House) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
+def test_too_few_changes_make_no_checkpoint_if_a_ratio_is_required(harness: Harness) -> None:
+    first = order(harness)
+    make_checkpoint(harness.disk, first, NOW_MS)
 
     def outcome() -> CheckpointMade:
-        second = order(house, first.snapshot_id, min_changed_ratio=0.5)
-        return make_checkpoint(house.disk, second, NOW_MS)
+        second = order(harness, first.snapshot_id, min_changed_ratio=0.5)
+        return make_checkpoint(harness.disk, second, NOW_MS)
 
     for at in range(40):
-        house.create(f"more-{at}", partitions=3)
+        harness.create(f"more-{at}", partitions=3)
     made = outcome()
     assert (made.outcome, made.changed_ratio) == (UNCHANGED, 0), "what is new is no change of the snapshot"
-    delete(house, "topic-0")  # four records of some ninety
+    delete(harness, "topic-0")  # four records of some ninety
     made = outcome()
     assert made.outcome == UNCHANGED
     assert 0 < made.changed_ratio < 0.1
-    delete(house, *(f"topic-{at}" for at in range(1, 18)))
+    delete(harness, *(f"topic-{at}" for at in range(1, 18)))
     assert outcome().outcome == MADE
 
 
-def test_no_checkpoint_is_made_within_a_metadata_transaction__kip868(house: House) -> None:
-    log = house.storage.log
+def test_no_checkpoint_is_made_within_a_metadata_transaction__kip868(harness: Harness) -> None:
+    log = harness.storage.log
     record = encode_record(VersionedRecord(BeginTransactionRecord("test"), 0))
     log.append(build_batch([record], log.log_end, 1, NOW_MS))
     log.sync()
     in_transaction = CheckpointOrder(directory=log.directory, end_offset=log.log_end, epoch=1)
-    assert make_checkpoint(house.disk, in_transaction, NOW_MS).outcome == TRANSACTION
-    assert list_checkpoints(house.disk, log.directory)[0] == [OffsetAndEpoch(0, 0)]
+    assert make_checkpoint(harness.disk, in_transaction, NOW_MS).outcome == TRANSACTION
+    assert list_checkpoints(harness.disk, log.directory)[0] == [OffsetAndEpoch(0, 0)]
 
 
-def test_an_end_that_is_no_batch_boundary_is_refused(house: House) -> None:
-    inside = order(house)
+def test_an_end_that_is_no_batch_boundary_is_refused(harness: Harness) -> None:
+    inside = order(harness)
     inside = CheckpointOrder(directory=inside.directory, end_offset=inside.end_offset - 1, epoch=1)
     with pytest.raises(CorruptStorage, match="no batch ends at offset"):
-        make_checkpoint(house.disk, inside, NOW_MS)
+        make_checkpoint(harness.disk, inside, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -198,28 +198,28 @@ def test_an_end_that_is_no_batch_boundary_is_refused(house: House) -> None:
     ids=["nothing", "everything", "names", "some"],
 )
 def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
-    house: House, tmp_path: Path, chooser: Callable[[int], Choose]
+    harness: Harness, tmp_path: Path, chooser: Callable[[int], Choose]
 ) -> None:
-    base = order(house)
-    make_checkpoint(house.disk, base, NOW_MS)
-    house.create("later", partitions=2)
-    expected = content_of(house.node.image)
-    before = house.disk.operations
-    second = order(house, base.snapshot_id)
-    make_checkpoint(house.disk, second, NOW_MS)
-    needed = house.disk.operations - before
+    base = order(harness)
+    make_checkpoint(harness.disk, base, NOW_MS)
+    harness.create("later", partitions=2)
+    expected = content_of(harness.node.image)
+    before = harness.disk.operations
+    second = order(harness, base.snapshot_id)
+    make_checkpoint(harness.disk, second, NOW_MS)
+    needed = harness.disk.operations - before
     path = checkpoint_path(second.directory, second.snapshot_id)
     named = 0
     for at in range(1, needed + 4):
-        house.disk.remove(path)
-        house.disk.sync_directory(second.directory)
-        house.disk.crash_at = house.disk.operations + at
+        harness.disk.remove(path)
+        harness.disk.sync_directory(second.directory)
+        harness.disk.crash_at = harness.disk.operations + at
         try:
-            make_checkpoint(house.disk, second, NOW_MS)
+            make_checkpoint(harness.disk, second, NOW_MS)
         except SimulatedCrash:
             pass
-        house.disk.crash_at = None
-        disk = house.disk.after_crash(chooser(at))
+        harness.disk.crash_at = None
+        disk = harness.disk.after_crash(chooser(at))
         again = restarted(tmp_path, disk)
         ids, leftovers = list_checkpoints(disk, second.directory)
         assert not leftovers
@@ -231,144 +231,144 @@ def test_a_crash_at_any_moment_leaves_the_whole_checkpoint_or_none(
     assert named  # the last rounds crash after the checkpoint has its name
 
 
-def test_a_full_disk_fails_it_and_leaves_nothing_behind(house: House) -> None:
-    first = order(house)
+def test_a_full_disk_fails_it_and_leaves_nothing_behind(harness: Harness) -> None:
+    first = order(harness)
     used = sum(
-        len(house.disk.read_bytes(f"{first.directory}/{name}"))
-        for name in house.disk.list_names(first.directory)
+        len(harness.disk.read_bytes(f"{first.directory}/{name}"))
+        for name in harness.disk.list_names(first.directory)
     )
-    house.disk.capacity_bytes = used + 1000
+    harness.disk.capacity_bytes = used + 1000
     with pytest.raises(DiskFull):
-        make_checkpoint(house.disk, first, NOW_MS)
-    assert list_checkpoints(house.disk, first.directory)[1] == []
+        make_checkpoint(harness.disk, first, NOW_MS)
+    assert list_checkpoints(harness.disk, first.directory)[1] == []
 
 
 @pytest.mark.parametrize("failure", [DiskFull, StorageFailure])
 def test_a_failed_operation_leaves_the_whole_checkpoint_or_none(
-    house: House, failure: type[StorageError]
+    harness: Harness, failure: type[StorageError]
 ) -> None:
-    first = order(house)
+    first = order(harness)
     path = checkpoint_path(first.directory, first.snapshot_id)
-    before = house.disk.operations
-    make_checkpoint(house.disk, first, NOW_MS)
-    needed = house.disk.operations - before
-    whole = house.disk.read_bytes(path)
+    before = harness.disk.operations
+    make_checkpoint(harness.disk, first, NOW_MS)
+    needed = harness.disk.operations - before
+    whole = harness.disk.read_bytes(path)
     for at in range(1, needed + 1):
-        house.disk.remove(path)
-        last = house.disk.operations + at
+        harness.disk.remove(path)
+        last = harness.disk.operations + at
 
         def fail(operation: str, path: str, last: int = last) -> None:
-            if house.disk.operations == last:
+            if harness.disk.operations == last:
                 raise failure(f"cannot {operation} {path}")
 
-        house.disk.fault = fail
+        harness.disk.fault = fail
         with pytest.raises(failure):
-            make_checkpoint(house.disk, first, NOW_MS)
-        house.disk.fault = None
-        ids, leftovers = list_checkpoints(house.disk, first.directory)
+            make_checkpoint(harness.disk, first, NOW_MS)
+        harness.disk.fault = None
+        ids, leftovers = list_checkpoints(harness.disk, first.directory)
         assert not leftovers
         if first.snapshot_id in ids:
-            assert house.disk.read_bytes(path) == whole
+            assert harness.disk.read_bytes(path) == whole
 
 
-def test_a_controller_restarts_from_checkpoint_and_log(house: House, tmp_path: Path) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    house.storage.log.add_snapshot(first.snapshot_id)
-    house.storage.log.roll()
-    house.create("later")
-    house.storage.log.delete_before_snapshot(first.snapshot_id)
-    house.storage.log.sync()
-    again = restarted(tmp_path, house.disk)
-    assert content_of(again.node.image) == content_of(house.node.image)
+def test_a_controller_restarts_from_checkpoint_and_log(harness: Harness, tmp_path: Path) -> None:
+    first = order(harness)
+    make_checkpoint(harness.disk, first, NOW_MS)
+    harness.storage.log.add_snapshot(first.snapshot_id)
+    harness.storage.log.roll()
+    harness.create("later")
+    harness.storage.log.delete_before_snapshot(first.snapshot_id)
+    harness.storage.log.sync()
+    again = restarted(tmp_path, harness.disk)
+    assert content_of(again.node.image) == content_of(harness.node.image)
     assert again.storage.log.log_start == first.end_offset
-    assert again.node.core.voters == house.node.core.voters
+    assert again.node.core.voters == harness.node.core.voters
 
 
 def test_a_damaged_newest_checkpoint_is_set_aside_if_the_log_reaches_back(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    house.create("later")
-    second = order(house, first.snapshot_id)
-    make_checkpoint(house.disk, second, NOW_MS)
+    first = order(harness)
+    make_checkpoint(harness.disk, first, NOW_MS)
+    harness.create("later")
+    second = order(harness, first.snapshot_id)
+    make_checkpoint(harness.disk, second, NOW_MS)
     path = checkpoint_path(second.directory, second.snapshot_id)
-    house.disk.open(path).write(200, b"rot")
-    again = restarted(tmp_path, house.disk)
-    assert content_of(again.node.image) == content_of(house.node.image)
+    harness.disk.open(path).write(200, b"rot")
+    again = restarted(tmp_path, harness.disk)
+    assert content_of(again.node.image) == content_of(harness.node.image)
     assert again.storage.log.latest_snapshot == first.snapshot_id
-    assert f"{path.rpartition('/')[2]}.damaged" in house.disk.list_names(second.directory)
+    assert f"{path.rpartition('/')[2]}.damaged" in harness.disk.list_names(second.directory)
     assert any("set aside" in note for note in again.storage.notes)
 
 
-def log_behind_a_checkpoint(house: House) -> CheckpointOrder:
+def log_behind_a_checkpoint(harness: Harness) -> CheckpointOrder:
     """Let the log begin at a checkpoint; return the order that made the checkpoint."""
-    made = order(house)
-    make_checkpoint(house.disk, made, NOW_MS)
-    log = house.storage.log
+    made = order(harness)
+    make_checkpoint(harness.disk, made, NOW_MS)
+    log = harness.storage.log
     log.add_snapshot(made.snapshot_id)
     log.roll()
-    house.create("later")
+    harness.create("later")
     assert log.delete_before_snapshot(made.snapshot_id)
     log.sync()
     return made
 
 
 def test_a_damaged_checkpoint_without_a_substitute_is_refused_with_a_remedy(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    first = log_behind_a_checkpoint(house)
+    first = log_behind_a_checkpoint(harness)
     path = checkpoint_path(first.directory, first.snapshot_id)
-    house.disk.open(path).write(200, b"rot")
-    names = house.disk.list_names(first.directory)
+    harness.disk.open(path).write(200, b"rot")
+    names = harness.disk.list_names(first.directory)
     with pytest.raises(
         CorruptStorage, match=rf"byte \d+ \(offset {first.end_offset}\).*from the leader"
     ) as error:
-        restarted(tmp_path, house.disk)
+        restarted(tmp_path, harness.disk)
     assert error.value.path == path
-    assert house.disk.list_names(first.directory) == names
+    assert harness.disk.list_names(first.directory) == names
 
 
-def test_nothing_changes_if_a_damaged_checkpoint_is_indispensable(house: House, tmp_path: Path) -> None:
-    first = log_behind_a_checkpoint(house)
-    second = order(house, first.snapshot_id)
-    make_checkpoint(house.disk, second, NOW_MS)
+def test_nothing_changes_if_a_damaged_checkpoint_is_indispensable(harness: Harness, tmp_path: Path) -> None:
+    first = log_behind_a_checkpoint(harness)
+    second = order(harness, first.snapshot_id)
+    make_checkpoint(harness.disk, second, NOW_MS)
     for each in (first, second):
-        house.disk.open(checkpoint_path(first.directory, each.snapshot_id)).write(200, b"rot")
-    paths = house.disk.paths()
+        harness.disk.open(checkpoint_path(first.directory, each.snapshot_id)).write(200, b"rot")
+    paths = harness.disk.paths()
     with pytest.raises(CorruptStorage, match=rf"\(offset {first.end_offset}\).*from the leader"):
-        restarted(tmp_path, house.disk)
-    assert house.disk.paths() == paths
+        restarted(tmp_path, harness.disk)
+    assert harness.disk.paths() == paths
 
 
 def test_a_damaged_older_checkpoint_is_set_aside_if_the_newest_is_intact(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    first = order(house)
-    make_checkpoint(house.disk, first, NOW_MS)
-    house.create("later")
-    second = order(house, first.snapshot_id)
-    make_checkpoint(house.disk, second, NOW_MS)
+    first = order(harness)
+    make_checkpoint(harness.disk, first, NOW_MS)
+    harness.create("later")
+    second = order(harness, first.snapshot_id)
+    make_checkpoint(harness.disk, second, NOW_MS)
     paths = [checkpoint_path(first.directory, each) for each in (OffsetAndEpoch(0, 0), first.snapshot_id)]
     for path in paths:
-        house.disk.open(path).write(70, b"rot")
-    again = restarted(tmp_path, house.disk)
-    assert content_of(again.node.image) == content_of(house.node.image)
-    assert again.node.core.voters == house.node.core.voters
+        harness.disk.open(path).write(70, b"rot")
+    again = restarted(tmp_path, harness.disk)
+    assert content_of(again.node.image) == content_of(harness.node.image)
+    assert again.node.core.voters == harness.node.core.voters
     assert again.storage.log.snapshots == [second.snapshot_id]
-    assert {f"{path}.damaged" for path in paths} <= set(house.disk.paths())
+    assert {f"{path}.damaged" for path in paths} <= set(harness.disk.paths())
     assert sum("set aside" in note for note in again.storage.notes) == 2
 
 
 def test_a_damaged_first_checkpoint_is_refused_unless_the_log_has_the_voters(
-    house: House, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
-    path = checkpoint_path(house.storage.log.directory, OffsetAndEpoch(0, 0))
-    house.disk.open(path).write(70, b"rot")
+    path = checkpoint_path(harness.storage.log.directory, OffsetAndEpoch(0, 0))
+    harness.disk.open(path).write(70, b"rot")
     with pytest.raises(CorruptStorage, match=r"byte 0 \(offset 0\).*served before, move the file aside"):
-        restarted(tmp_path, house.disk)
-    house.disk.remove(path)
-    again = restarted(tmp_path, house.disk)
-    assert content_of(again.node.image) == content_of(house.node.image)
-    assert again.node.core.voters == house.node.core.voters
+        restarted(tmp_path, harness.disk)
+    harness.disk.remove(path)
+    again = restarted(tmp_path, harness.disk)
+    assert content_of(again.node.image) == content_of(harness.node.image)
+    assert again.node.core.voters == harness.node.core.voters

@@ -35,7 +35,7 @@ NOW_MS, LOG_END = 70_000, 40
 DIRECTORY = b"d" * 16
 
 
-class Desk:
+class Harness:
     """The calls in front of a core that notes events and answers each with the effects that a test sets."""
 
     def __init__(self) -> None:
@@ -100,81 +100,81 @@ def opened(answer: Any, key: int, version: int) -> Any:
 
 
 def test_a_call_reaches_the_core_behind_all_gathered_records() -> None:
-    desk = Desk()
-    call = desk.ask(vote())
-    assert desk.events == ["flush", raft_events.RequestReceived(call, call.message, 2, "QUORUM")]
+    harness = Harness()
+    call = harness.ask(vote())
+    assert harness.events == ["flush", raft_events.RequestReceived(call, call.message, 2, "QUORUM")]
 
 
 def test_an_answer_at_once_leaves_nothing_that_waits() -> None:
-    desk = Desk()
+    harness = Harness()
     call = vote()
-    desk.ask(call, raft_effects.Respond(call, VoteResponse(), 2))
+    harness.ask(call, raft_effects.Respond(call, VoteResponse(), 2))
     answer: Any
-    (answer,) = desk.outbox.take()
+    (answer,) = harness.outbox.take()
     assert opened(answer, ApiKey.VOTE, 2).error_code == 0
     assert (answer.connection_id, answer.slot, answer.call) == (1, 4, call)
-    assert desk.answers.waiting == {} and not desk.performed
+    assert harness.answers.waiting == {} and not harness.performed
 
 
 def test_calls_wait_by_connection_until_the_core_answers_each_once() -> None:
-    desk = Desk()
+    harness = Harness()
     first, second, third = vote(), vote(), vote(2)
     parked = raft_effects.SyncLog(50)
-    desk.ask(first, parked)
-    desk.ask(second)
-    desk.ask(third, raft_effects.Respond(first, VoteResponse(), 2))  # of another call
-    assert desk.performed == [parked, raft_effects.Respond(first, VoteResponse(), 2)]
-    assert desk.answers.waiting == {1: {first, second}, 2: {third}}
-    assert repr(desk.answers) == "<CoreAnswers 3 calls wait>"
-    (answer,) = desk.take(raft_effects.Respond(second, VoteResponse(), 2))
+    harness.ask(first, parked)
+    harness.ask(second)
+    harness.ask(third, raft_effects.Respond(first, VoteResponse(), 2))  # of another call
+    assert harness.performed == [parked, raft_effects.Respond(first, VoteResponse(), 2)]
+    assert harness.answers.waiting == {1: {first, second}, 2: {third}}
+    assert repr(harness.answers) == "<CoreAnswers 3 calls wait>"
+    (answer,) = harness.take(raft_effects.Respond(second, VoteResponse(), 2))
     assert answer.call is second
-    assert desk.answers.waiting == {1: {first}, 2: {third}}
-    assert desk.take(raft_effects.Respond(second, VoteResponse(), 2)) == []
-    assert desk.take(raft_effects.Respond(vote(3), VoteResponse(), 2)) == []
+    assert harness.answers.waiting == {1: {first}, 2: {third}}
+    assert harness.take(raft_effects.Respond(second, VoteResponse(), 2)) == []
+    assert harness.take(raft_effects.Respond(vote(3), VoteResponse(), 2)) == []
 
 
 def test_the_core_forgets_the_calls_of_a_lost_connection() -> None:
-    desk = Desk()
-    call = desk.ask(vote())
-    desk.ask(vote(2))
-    desk.events.clear()
-    desk.answers.abandon(1)
-    desk.answers.abandon(3)
-    assert desk.events == [("told", raft_events.RequestAbandoned(call))]
-    assert list(desk.answers.waiting) == [2]
-    assert desk.take(raft_effects.Respond(call, VoteResponse(), 2)) == []
+    harness = Harness()
+    call = harness.ask(vote())
+    harness.ask(vote(2))
+    harness.events.clear()
+    harness.answers.abandon(1)
+    harness.answers.abandon(3)
+    assert harness.events == [("told", raft_events.RequestAbandoned(call))]
+    assert list(harness.answers.waiting) == [2]
+    assert harness.take(raft_effects.Respond(call, VoteResponse(), 2)) == []
 
 
 def test_an_answer_that_cannot_be_written_is_a_fault_of_that_call_alone() -> None:
-    desk = Desk()
-    call = desk.ask(vote())
+    harness = Harness()
+    call = harness.ask(vote())
     broken: Any = SimpleNamespace()
-    line, answer = desk.take(raft_effects.Respond(call, broken, 2))
+    line, answer = harness.take(raft_effects.Respond(call, broken, 2))
     assert isinstance(line, LogLine) and line.fields["call"] == repr(call)
     assert isinstance(line.fields["exc_info"], AttributeError | TypeError | KeyError)
     assert opened(answer, ApiKey.VOTE, 2).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_records_and_pieces_of_snapshots_are_read_for_calls_that_still_wait() -> None:
-    desk = Desk()
-    call = desk.ask(fetch())
+    harness = Harness()
+    call = harness.ask(fetch())
     message, piece = fetched(), FetchSnapshotResponse()
     records = raft_effects.RespondRecords(call, message, 17, 50, 55, 900)
-    assert desk.take(records) == [AnswerRecords(call, message, 50, 55, 900)]
-    assert desk.take(records) == []
-    other = desk.ask(fetch())
+    assert harness.take(records) == [AnswerRecords(call, message, 50, 55, 900)]
+    assert harness.take(records) == []
+    other = harness.ask(fetch())
     snapshot = raft_effects.RespondSnapshot(other, piece, 1, OffsetAndEpoch(30, 2), 60, 800)
-    assert desk.take(snapshot) == [AnswerSnapshot(other, piece, OffsetAndEpoch(30, 2), 60, 800)]
-    assert desk.take(snapshot) == []
+    assert harness.take(snapshot) == [AnswerSnapshot(other, piece, OffsetAndEpoch(30, 2), 60, 800)]
+    assert harness.take(snapshot) == []
 
 
 def test_the_errors_of_an_answer_are_counted_and_a_refused_node_is_logged() -> None:
-    desk = Desk()
-    call = desk.ask(vote())
+    harness = Harness()
+    call = harness.ask(vote())
     refused = VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID)
-    effects = desk.take(raft_effects.Respond(call, refused, 2))
+    effects = harness.take(raft_effects.Respond(call, refused, 2))
     assert [one.text for one in effects if isinstance(one, LogLine)] == ["a node is refused"]
-    assert desk.boundary.stats.by_key[ApiKey.VOTE].errors == {ErrorCode.INCONSISTENT_CLUSTER_ID: 1}
+    assert harness.boundary.stats.by_key[ApiKey.VOTE].errors == {ErrorCode.INCONSISTENT_CLUSTER_ID: 1}
 
 
 @pytest.mark.parametrize(
@@ -187,12 +187,12 @@ def test_the_errors_of_an_answer_are_counted_and_a_refused_node_is_logged() -> N
     ids=["refused", "without partitions", "refused partition"],
 )
 def test_a_refused_fetch_is_not_noted_for_its_sender(message: FetchResponse) -> None:
-    desk = Desk()
-    call = desk.ask(fetch(18))
-    desk.take(raft_effects.Respond(call, message, 18))
-    assert repr(desk.answers._fetching) == "<FetchingReplicas of 0 ids>"
-    assert desk.answers.replicas_ahead() == []
-    counted = desk.boundary.stats.by_key
+    harness = Harness()
+    call = harness.ask(fetch(18))
+    harness.take(raft_effects.Respond(call, message, 18))
+    assert repr(harness.answers._fetching) == "<FetchingReplicas of 0 ids>"
+    assert harness.answers.replicas_ahead() == []
+    counted = harness.boundary.stats.by_key
     assert (counted[ApiKey.FETCH].errors if counted else {}) == (
         {ErrorCode.INCONSISTENT_CLUSTER_ID: 1} if message != FetchResponse() else {}
     )
@@ -203,34 +203,34 @@ def test_a_refused_fetch_is_not_noted_for_its_sender(message: FetchResponse) -> 
 def test_a_fetch_that_parts_from_the_log_below_its_high_watermark_is_ahead(
     field: str, epoch: int, ahead: int
 ) -> None:
-    desk = Desk()
+    harness = Harness()
     message = fetched()
     parted = getattr(message.responses[0].partitions[0], field)
     parted.epoch, parted.end_offset = epoch, 45
-    call = desk.ask(fetch(18))
-    desk.take(raft_effects.Respond(call, message, 18))
-    lines = desk.answers.replicas_ahead()
+    call = harness.ask(fetch(18))
+    harness.take(raft_effects.Respond(call, message, 18))
+    lines = harness.answers.replicas_ahead()
     assert len(lines) == ahead and all("offset 45, " in line for line in lines)
-    desk.core.is_leader = False
-    assert desk.answers.replicas_ahead() == []
+    harness.core.is_leader = False
+    assert harness.answers.replicas_ahead() == []
 
 
 def test_many_fetches_without_news_share_one_answer() -> None:
-    desk = Desk()
+    harness = Harness()
     message = fetched(high_watermark=50)
     for node_id in (7, 8):
-        desk.boundary.stats.by_key.clear()
-        call = desk.ask(fetch(17, node_id, node_id))
-        (answer,) = desk.take(raft_effects.Respond(call, message, 17))
+        harness.boundary.stats.by_key.clear()
+        call = harness.ask(fetch(17, node_id, node_id))
+        (answer,) = harness.take(raft_effects.Respond(call, message, 17))
         assert opened(answer, ApiKey.FETCH, 17) == message
-    assert repr(desk.answers._fetching) == "<FetchingReplicas of 2 ids>"
-    assert list(desk.answers._empty_fetches._last) == [17]
+    assert repr(harness.answers._fetching) == "<FetchingReplicas of 2 ids>"
+    assert list(harness.answers._empty_fetches._last) == [17]
 
 
 def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = Desk()
+    harness = Harness()
     views: list[Any] = []
 
     def looked(found: Any, now_ms: int) -> dict[int, str]:
@@ -238,12 +238,12 @@ def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
         return {}
 
     monkeypatch.setattr(core_answers, "twins", looked)
-    assert desk.answers.twins(NOW_MS) == []
-    assert views == [([], NOW_MS)] and desk.asked_at == [NOW_MS]
+    assert harness.answers.twins(NOW_MS) == []
+    assert views == [([], NOW_MS)] and harness.asked_at == [NOW_MS]
     monkeypatch.setattr(core_answers, "twins", lambda *_: {9: "nine", 2: "two"})
-    assert desk.answers.twins(NOW_MS) == ["two", "nine"]
-    desk.core.is_leader = False
-    assert desk.answers.twins(NOW_MS) == []
+    assert harness.answers.twins(NOW_MS) == ["two", "nine"]
+    harness.core.is_leader = False
+    assert harness.answers.twins(NOW_MS) == []
 
 
 @pytest.mark.parametrize(
@@ -251,12 +251,12 @@ def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
     [(LOG_END - 1, True, 0), (LOG_END, True, 1), (LOG_END + 5, True, 1), (LOG_END, False, 0)],
 )
 def test_a_leader_notes_the_offset_that_a_broker_has_applied(offset: int, leads: bool, ahead: int) -> None:
-    desk = Desk()
-    desk.core.is_leader = leads
+    harness = Harness()
+    harness.core.is_leader = leads
     heartbeat = BrokerHeartbeatRequest(7, 5, offset)
-    desk.answers.note_heartbeat(Call(1, 0, "C", "h", ApiKey.BROKER_HEARTBEAT, 1, 1, "c", heartbeat))
-    desk.core.is_leader = True
-    assert len(desk.answers.replicas_ahead()) == ahead
+    harness.answers.note_heartbeat(Call(1, 0, "C", "h", ApiKey.BROKER_HEARTBEAT, 1, 1, "c", heartbeat))
+    harness.core.is_leader = True
+    assert len(harness.answers.replicas_ahead()) == ahead
 
 
 def described(code: int, text: str | None = None) -> DescribeQuorumResponse:
@@ -279,11 +279,11 @@ def quorum() -> Call:
 def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
     monkeypatch: pytest.MonkeyPatch, code: int, of_partition: str, of_all: str | None
 ) -> None:
-    desk = Desk()
+    harness = Harness()
     times_ms: list[Any] = []
-    desk.answers.troubles = lambda: ["nobody answers"]
-    desk.answers.addresses = lambda: ["wrong address"]
-    monkeypatch.setattr(desk.answers, "replicas_ahead", lambda: ["ahead"])
+    harness.answers.troubles = lambda: ["nobody answers"]
+    harness.answers.addresses = lambda: ["wrong address"]
+    monkeypatch.setattr(harness.answers, "replicas_ahead", lambda: ["ahead"])
 
     def at(line: str) -> Any:
         def lines(now: int) -> list[str]:
@@ -292,10 +292,10 @@ def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
 
         return lines
 
-    monkeypatch.setattr(desk.answers, "twins", at("twin"))
-    monkeypatch.setattr(desk.boundary.refusals, "lines", at("refused"))
-    call = desk.ask(quorum())
-    (answer,) = desk.take(raft_effects.Respond(call, described(code, "said"), 2))
+    monkeypatch.setattr(harness.answers, "twins", at("twin"))
+    monkeypatch.setattr(harness.boundary.refusals, "lines", at("refused"))
+    call = harness.ask(quorum())
+    (answer,) = harness.take(raft_effects.Respond(call, described(code, "said"), 2))
     message = opened(answer, ApiKey.DESCRIBE_QUORUM, 2)
     assert message.topics[0].partitions[0].error_message == of_partition
     assert (message.error_message or None) == of_all
@@ -303,9 +303,9 @@ def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
 
 
 def test_the_troubles_are_the_lines_behind_the_first_even_if_that_is_empty() -> None:
-    desk = Desk()
-    desk.answers.troubles = lambda: ["nobody answers"]
-    call = desk.ask(quorum())
-    answer = desk.take(raft_effects.Respond(call, described(ErrorCode.NOT_LEADER_OR_FOLLOWER), 2))[-1]
+    harness = Harness()
+    harness.answers.troubles = lambda: ["nobody answers"]
+    call = harness.ask(quorum())
+    answer = harness.take(raft_effects.Respond(call, described(ErrorCode.NOT_LEADER_OR_FOLLOWER), 2))[-1]
     text = opened(answer, ApiKey.DESCRIBE_QUORUM, 2).topics[0].partitions[0].error_message
     assert text == "\nnobody answers"

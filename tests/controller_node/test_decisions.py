@@ -26,7 +26,7 @@ RECORD = VersionedRecord(NoOpRecord(), 0)
 ANSWER = UnregisterBrokerResponse()
 
 
-class Desk:
+class Harness:
     """Decisions in front of a log that notes appends; a test sets which other decisions are under way."""
 
     def __init__(self) -> None:
@@ -90,37 +90,37 @@ def decision(count: int = 1, **fields: Any) -> Decision[Any]:
 
 
 def test_a_decision_sees_the_image_the_request_and_its_version() -> None:
-    desk = Desk()
+    harness = Harness()
     call = unregister()
     calls: list[Any] = []
 
     def decide(*args: Any) -> Decision[Any]:
-        calls.append((*args, desk.context.next_offset))
+        calls.append((*args, harness.context.next_offset))
         return Decision(ANSWER)
 
-    desk.decisions.decide(call, decide)
-    assert calls == [(desk.context, call.message, 0, NEXT_OFFSET)]
-    assert desk.checked == []  # an active controller may decide
+    harness.decisions.decide(call, decide)
+    assert calls == [(harness.context, call.message, 0, NEXT_OFFSET)]
+    assert harness.checked == []  # an active controller may decide
 
 
 @pytest.mark.parametrize("atomic", [True, False])
 def test_records_are_appended_for_the_call_whose_answer_waits_for_the_last(atomic: bool) -> None:
-    desk = Desk()
-    made = decision(2, atomic=atomic, after=desk.after.append)
-    call = desk.decide(made)
-    assert desk.appended == [(made.records, atomic, call)]
-    assert desk.after == [NEXT_OFFSET + 2]
-    assert desk.parked == [(call, framed(call), NEXT_OFFSET + 2)]
+    harness = Harness()
+    made = decision(2, atomic=atomic, after=harness.after.append)
+    call = harness.decide(made)
+    assert harness.appended == [(made.records, atomic, call)]
+    assert harness.after == [NEXT_OFFSET + 2]
+    assert harness.parked == [(call, framed(call), NEXT_OFFSET + 2)]
 
 
 @pytest.mark.parametrize(("seen_offset", "waits_for"), [(None, DECIDED_END), (0, 1), (20, 21)])
 def test_an_answer_without_records_waits_for_what_it_may_reflect(
     seen_offset: int | None, waits_for: int
 ) -> None:
-    desk = Desk()
-    call = desk.decide(Decision(ANSWER, seen_offset=seen_offset, after=desk.after.append))
-    assert desk.appended == [] and desk.after == [NEXT_OFFSET]
-    assert desk.parked == [(call, framed(call), waits_for)]
+    harness = Harness()
+    call = harness.decide(Decision(ANSWER, seen_offset=seen_offset, after=harness.after.append))
+    assert harness.appended == [] and harness.after == [NEXT_OFFSET]
+    assert harness.parked == [(call, framed(call), waits_for)]
 
 
 def test_a_decision_of_several_turns_that_ends_in_the_first_is_taken_at_once() -> None:
@@ -128,9 +128,9 @@ def test_a_decision_of_several_turns_that_ends_in_the_first_is_taken_at_once() -
         yield from ()
         return decision()
 
-    desk = Desk()
-    desk.decide(deciding())
-    assert len(desk.appended) == len(desk.parked) == 1 and not desk.begun
+    harness = Harness()
+    harness.decide(deciding())
+    assert len(harness.appended) == len(harness.parked) == 1 and not harness.begun
 
 
 @pytest.mark.parametrize("under_way", [False, True])
@@ -140,49 +140,49 @@ def test_a_long_decision_begins_or_waits_for_the_one_under_way(under_way: bool) 
         yield
 
     for made in (decision(MAX_INLINE_RECORDS + 1), deciding()):
-        desk = Desk()
-        desk.long.is_under_way = under_way
-        call = desk.decide(made, heartbeat())
-        assert desk.begun == ([] if under_way else [(call, made)])
-        assert desk.put_off == ([call] if under_way else [])
-        assert not desk.appended and not desk.parked
+        harness = Harness()
+        harness.long.is_under_way = under_way
+        call = harness.decide(made, heartbeat())
+        assert harness.begun == ([] if under_way else [(call, made)])
+        assert harness.put_off == ([call] if under_way else [])
+        assert not harness.appended and not harness.parked
 
 
 def test_as_many_records_as_one_turn_may_apply_are_appended_at_once() -> None:
-    desk = Desk()
-    desk.decide(decision(MAX_INLINE_RECORDS))
-    assert len(desk.appended) == 1 and not desk.begun
+    harness = Harness()
+    harness.decide(decision(MAX_INLINE_RECORDS))
+    assert len(harness.appended) == 1 and not harness.begun
 
 
 def test_behind_a_long_decision_all_wait_but_heartbeats_without_records() -> None:
-    desk = Desk()
-    desk.long.is_under_way = desk.waits = True
-    call = desk.decide(Decision(ANSWER))
-    assert desk.put_off == [call] and not desk.parked
-    beat = desk.decide(Decision(BrokerHeartbeatResponse()), heartbeat())
-    assert desk.put_off == [call] and len(desk.parked) == 1
-    beat = desk.decide(Decision(BrokerHeartbeatResponse(), [RECORD]), heartbeat())
-    assert desk.put_off == [call, beat] and not desk.appended
+    harness = Harness()
+    harness.long.is_under_way = harness.waits = True
+    call = harness.decide(Decision(ANSWER))
+    assert harness.put_off == [call] and not harness.parked
+    beat = harness.decide(Decision(BrokerHeartbeatResponse()), heartbeat())
+    assert harness.put_off == [call] and len(harness.parked) == 1
+    beat = harness.decide(Decision(BrokerHeartbeatResponse(), [RECORD]), heartbeat())
+    assert harness.put_off == [call, beat] and not harness.appended
 
 
 @pytest.mark.parametrize(("active", "stopping"), [(False, False), (True, True), (False, True)])
 @pytest.mark.parametrize("on_standby", [True, False])
 def test_a_node_that_may_not_decide_is_asked_first(active: bool, stopping: bool, on_standby: bool) -> None:
-    desk = Desk()
-    desk.standing.active_epoch, desk.standing.stopping = EPOCH if active else None, stopping
-    desk.decide(Decision(ANSWER), on_standby=on_standby)
-    assert desk.checked == [on_standby]
-    desk.decide(Decision(ANSWER))
-    assert desk.checked == [on_standby, False]
+    harness = Harness()
+    harness.standing.active_epoch, harness.standing.stopping = EPOCH if active else None, stopping
+    harness.decide(Decision(ANSWER), on_standby=on_standby)
+    assert harness.checked == [on_standby]
+    harness.decide(Decision(ANSWER))
+    assert harness.checked == [on_standby, False]
 
 
 def test_an_append_that_ended_the_leadership_is_refused() -> None:
-    desk = Desk()
-    desk.ends_leadership = True
+    harness = Harness()
+    harness.ends_leadership = True
     with pytest.raises(Refusal) as refusal:
-        desk.decide(decision(after=desk.after.append))
+        harness.decide(decision(after=harness.after.append))
     assert (refusal.value.code, refusal.value.message) == (ErrorCode.NOT_CONTROLLER, "another")
-    assert not desk.after and not desk.parked
+    assert not harness.after and not harness.parked
 
 
 @pytest.mark.parametrize(
@@ -199,46 +199,46 @@ def test_decisions_that_fail_or_come_too_late_are_counted(
     def decide(*_: Any) -> Any:
         raise error
 
-    desk = Desk()
-    assert (desk.decisions.timed_out, desk.decisions.failures) == (0, 0)
+    harness = Harness()
+    assert (harness.decisions.timed_out, harness.decisions.failures) == (0, 0)
     for count in (1, 2):
         with pytest.raises(type(error)):
-            desk.decisions.decide(unregister(), decide)
-        assert desk.decisions.timed_out == timed_out * count
-        assert desk.decisions.failures == failures * count
+            harness.decisions.decide(unregister(), decide)
+        assert harness.decisions.timed_out == timed_out * count
+        assert harness.decisions.failures == failures * count
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.STALE_BROKER_EPOCH])
 def test_errors_of_decisions_are_counted_by_api(code: ErrorCode) -> None:
-    desk = Desk()
-    desk.decide(Decision(UnregisterBrokerResponse(error_code=code)))
-    desk.decide(Decision(BrokerHeartbeatResponse(error_code=code)), heartbeat())
-    counted = {key: one.errors for key, one in desk.boundary.stats.by_key.items() if one.errors}
+    harness = Harness()
+    harness.decide(Decision(UnregisterBrokerResponse(error_code=code)))
+    harness.decide(Decision(BrokerHeartbeatResponse(error_code=code)), heartbeat())
+    counted = {key: one.errors for key, one in harness.boundary.stats.by_key.items() if one.errors}
     expected = {ApiKey.UNREGISTER_BROKER: {code: 1}, ApiKey.BROKER_HEARTBEAT: {code: 1}}
     assert counted == (expected if code else {})
 
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_the_nodes_own_decision_gets_its_end_offset(count: int) -> None:
-    desk = Desk()
-    made = decision(count, atomic=True, after=desk.after.append)
+    harness = Harness()
+    made = decision(count, atomic=True, after=harness.after.append)
     offsets: list[int] = []
-    assert desk.decisions.decide_alone(lambda ctx: offsets.append(ctx.next_offset) or made) is made  # type: ignore[func-returns-value]
+    assert harness.decisions.decide_alone(lambda ctx: offsets.append(ctx.next_offset) or made) is made  # type: ignore[func-returns-value]
     assert offsets == [NEXT_OFFSET]
-    assert desk.after == [NEXT_OFFSET + count]
-    assert desk.appended == ([(made.records, True, None)] if count else [])
-    desk.decisions.decide_alone(lambda _: Decision(ANSWER))
-    assert not desk.parked
+    assert harness.after == [NEXT_OFFSET + count]
+    assert harness.appended == ([(made.records, True, None)] if count else [])
+    harness.decisions.decide_alone(lambda _: Decision(ANSWER))
+    assert not harness.parked
 
 
 def test_decisions_are_busy_while_answers_wait_or_a_long_one_is_under_way() -> None:
-    desk = Desk()
+    harness = Harness()
     parked: Any = []
-    desk.decisions.parked = parked
+    harness.decisions.parked = parked
     busy = []
-    for desk.long.busy, waiting in ((False, []), (True, []), (False, [1])):
+    for harness.long.busy, waiting in ((False, []), (True, []), (False, [1])):
         parked[:] = waiting
-        busy.append(desk.decisions.busy)
+        busy.append(harness.decisions.busy)
     assert busy == [False, True, True]
 
 
@@ -246,8 +246,8 @@ def test_decisions_are_busy_while_answers_wait_or_a_long_one_is_under_way() -> N
 def test_a_heartbeat_that_changes_nothing_is_answered_by_a_node_that_decides(
     active: bool, stopping: bool
 ) -> None:
-    desk = Desk()
-    desk.standing.active_epoch, desk.standing.stopping = EPOCH if active else None, stopping
+    harness = Harness()
+    harness.standing.active_epoch, harness.standing.stopping = EPOCH if active else None, stopping
     call, answer = heartbeat(), BrokerHeartbeatResponse(is_fenced=False)
     calls: list[Any] = []
 
@@ -256,27 +256,27 @@ def test_a_heartbeat_that_changes_nothing_is_answered_by_a_node_that_decides(
         return answer, 20
 
     decides = active and not stopping
-    assert desk.decisions.answer_unchanged(call, find) is decides
-    assert calls == ([(desk.context, call.message)] if decides else [])
-    assert desk.parked == ([(call, [b"".join(call.frame(answer))], 21)] if decides else [])
+    assert harness.decisions.answer_unchanged(call, find) is decides
+    assert calls == ([(harness.context, call.message)] if decides else [])
+    assert harness.parked == ([(call, [b"".join(call.frame(answer))], 21)] if decides else [])
 
 
 def test_other_heartbeats_need_a_decision_and_faults_in_the_search_are_counted() -> None:
     def find(*_: Any) -> Any:
         raise ZeroDivisionError("planted")
 
-    desk = Desk()
-    assert desk.decisions.answer_unchanged(heartbeat(), lambda *_: None) is False
-    assert not desk.parked and desk.decisions.failures == 0
+    harness = Harness()
+    assert harness.decisions.answer_unchanged(heartbeat(), lambda *_: None) is False
+    assert not harness.parked and harness.decisions.failures == 0
     for count in (1, 2):
         with pytest.raises(ZeroDivisionError):
-            desk.decisions.answer_unchanged(heartbeat(), find)
-        assert desk.decisions.failures == count
+            harness.decisions.answer_unchanged(heartbeat(), find)
+        assert harness.decisions.failures == count
 
 
 def test_equal_answers_to_heartbeats_are_encoded_once() -> None:
-    desk = Desk()
+    harness = Harness()
     answer = BrokerHeartbeatResponse()
     for _ in range(2):
-        desk.decisions.answer_unchanged(heartbeat(), lambda *_: (answer, 20))
-    assert desk.decisions._unchanged._last[1][0] is answer
+        harness.decisions.answer_unchanged(heartbeat(), lambda *_: (answer, 20))
+    assert harness.decisions._unchanged._last[1][0] is answer

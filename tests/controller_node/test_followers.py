@@ -26,7 +26,7 @@ from kraftd.raft import events as raft_events
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.table import table_of
-from tests.controller_node.house import CLUSTER_ID, DIRECTORY, House
+from tests.controller_node.harness import CLUSTER_ID, DIRECTORY, Harness
 
 VOTERS = tuple(
     InitialVoter(node_id, "127.0.0.1", 8993 + node_id, bytes(15) + bytes([node_id]))
@@ -34,7 +34,7 @@ VOTERS = tuple(
 )
 
 
-class Voter(House):
+class Voter(Harness):
     """One of three voters, with the requests that it sends."""
 
     def __init__(self, tmp_path: Path, node_id: int, disk: MemoryDisk | None = None) -> None:

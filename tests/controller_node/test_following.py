@@ -34,7 +34,7 @@ def batch(base_offset: int, *messages: Message) -> bytes:
     return build_batch(values, base_offset, 1, 70)
 
 
-class Desk:
+class Harness:
     """Following of an empty log; `handled` are calls that waited for the metadata."""
 
     def __init__(self, snapshot: Any = None, authorizer: Any = None) -> None:
@@ -61,44 +61,44 @@ class Desk:
 
 
 def test_nothing_is_read_before_the_first_commit() -> None:
-    desk = Desk()
-    desk.following.start()
-    desk.following.read_on()
-    assert desk.outbox.take() == []
-    assert desk.following.replay.complete
+    harness = Harness()
+    harness.following.start()
+    harness.following.read_on()
+    assert harness.outbox.take() == []
+    assert harness.following.replay.complete
 
 
 def test_the_first_committed_levels_complete_the_load_and_answer_calls() -> None:
-    desk = Desk()
+    harness = Harness()
     calls: list[Any] = [SimpleNamespace(connection_id=number) for number in (1, 2, 1)]
-    assert not any(desk.following.knows_metadata(call) for call in calls)
-    desk.following.abandon(2)
-    assert desk.read(0, LEVEL, high_watermark=1) == [ReadCommitted(0, 1, READ_BYTES), ControllerLoaded(1)]
-    assert desk.handled == [calls[0], calls[2]] and desk.caught_up == 1
-    assert desk.following.finalized.epoch == 0
-    assert desk.following.knows_metadata(calls[1])
-    desk.read(1, TopicRecord("a", bytes(15) + b"\1"), high_watermark=2)
-    assert len(desk.handled) == 2 and desk.caught_up == 2
+    assert not any(harness.following.knows_metadata(call) for call in calls)
+    harness.following.abandon(2)
+    assert harness.read(0, LEVEL, high_watermark=1) == [ReadCommitted(0, 1, READ_BYTES), ControllerLoaded(1)]
+    assert harness.handled == [calls[0], calls[2]] and harness.caught_up == 1
+    assert harness.following.finalized.epoch == 0
+    assert harness.following.knows_metadata(calls[1])
+    harness.read(1, TopicRecord("a", bytes(15) + b"\1"), high_watermark=2)
+    assert len(harness.handled) == 2 and harness.caught_up == 2
 
 
 def test_an_incomplete_read_is_followed_by_another() -> None:
-    desk = Desk()
-    made = desk.read(0, LEVEL, high_watermark=3)
+    harness = Harness()
+    made = harness.read(0, LEVEL, high_watermark=3)
     assert made == [ReadCommitted(0, 3, READ_BYTES), ReadCommitted(1, 3, READ_BYTES)]
-    assert desk.caught_up == 0 and desk.following.finalized.epoch == -1
+    assert harness.caught_up == 0 and harness.following.finalized.epoch == -1
 
 
 def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
-    desk = Desk((OffsetAndEpoch(5, 1), iter([[LEVEL]])))
-    desk.following.start()
-    assert desk.outbox.take() == [ScheduleSlice()]
-    desk.context.now_ms += 30
-    desk.core.high_watermark = 5
-    desk.following.replay_some(desk._catch_up)
-    loading = desk.following.loading
+    harness = Harness((OffsetAndEpoch(5, 1), iter([[LEVEL]])))
+    harness.following.start()
+    assert harness.outbox.take() == [ScheduleSlice()]
+    harness.context.now_ms += 30
+    harness.core.high_watermark = 5
+    harness.following.replay_some(harness._catch_up)
+    loading = harness.following.loading
     assert (loading.snapshots, loading.snapshot_records) == (1, 1)
     assert loading.snapshot_times.total == 30_000_000
-    assert desk.caught_up == 1 and desk.outbox.take() == [ControllerLoaded(5)]
+    assert harness.caught_up == 1 and harness.outbox.take() == [ControllerLoaded(5)]
 
 
 class NotingAuthorizer:
@@ -152,9 +152,9 @@ def test_without_an_authorizer_an_image_notes_no_changes() -> None:
 
 def test_acls_that_are_read_reach_the_authorizer_and_are_in_force_once_all_is_read() -> None:
     authorizer: Any = NotingAuthorizer()
-    desk = Desk(authorizer=authorizer)
-    desk.read(0, LEVEL, acl(1), acl(2), high_watermark=4)
+    harness = Harness(authorizer=authorizer)
+    harness.read(0, LEVEL, acl(1), acl(2), high_watermark=4)
     assert authorizer.calls == ["begin", ([], ["t1", "t2"])]
-    desk.following.take_batches(CommittedRead(3, batch(3, acl(3))))
-    desk.following.replay_some(desk._catch_up)
+    harness.following.take_batches(CommittedRead(3, batch(3, acl(3))))
+    harness.following.replay_some(harness._catch_up)
     assert authorizer.calls == ["begin", ([], ["t1", "t2"]), ([], ["t3"]), "end"]

@@ -34,13 +34,13 @@ from kraftd.requests.refusals import refuse
 from kraftd.requests.stats import error_codes
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
 QUORUM = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
 
 
-class WatchedHouse(House):
+class WatchedHarness(Harness):
     """A controller that keeps the exceptions of its log lines."""
 
     def __init__(self, tmp_path: Path) -> None:
@@ -58,52 +58,54 @@ class WatchedHouse(House):
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> WatchedHouse:
-    house = WatchedHouse(tmp_path)
-    house.start()
-    house.epoch = house.unfenced()  # type: ignore[attr-defined]
-    return house
+def harness(tmp_path: Path) -> WatchedHarness:
+    harness = WatchedHarness(tmp_path)
+    harness.start()
+    harness.epoch = harness.unfenced()  # type: ignore[attr-defined]
+    return harness
 
 
 def planted(*_: Any, **__: Any) -> Any:
     raise ZeroDivisionError("planted")
 
 
-def check_logged(house: WatchedHouse) -> None:
-    (error,) = house.logged
+def check_logged(harness: WatchedHarness) -> None:
+    (error,) = harness.logged
     assert isinstance(error, ZeroDivisionError) and error.__traceback__ is not None
 
 
-def check_alive(house: WatchedHouse) -> None:
+def check_alive(harness: WatchedHarness) -> None:
     """Check that other requests are still served."""
-    assert not house.closed
-    answer = house.answer(house.create("afterwards", connection_id=50))
+    assert not harness.closed
+    answer = harness.answer(harness.create("afterwards", connection_id=50))
     assert answer.topics[0].error_code == ErrorCode.NONE
 
 
-def test_a_fault_in_a_handler_that_answers_at_once_is_answered(house: WatchedHouse, monkeypatch: Any) -> None:
+def test_a_fault_in_a_handler_that_answers_at_once_is_answered(
+    harness: WatchedHarness, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(api_18_api_versions, "describe", planted)
-    answer = house.ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+    answer = harness.ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     assert answer.error_code == UNKNOWN
-    check_logged(house)
-    check_alive(house)
+    check_logged(harness)
+    check_alive(harness)
 
 
 @pytest.mark.parametrize("carried", [False, True])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].name)
-def test_a_fault_in_every_handler_is_answered(house: WatchedHouse, row: Row, carried: bool) -> None:
-    route = house.node.boundary.registry.routes[row[0]]
+def test_a_fault_in_every_handler_is_answered(harness: WatchedHarness, row: Row, carried: bool) -> None:
+    route = harness.node.boundary.registry.routes[row[0]]
     route.handle = planted
     message = route.request()
     outer = Call(1, 0, "CONTROLLER", "127.0.0.1", ApiKey.ENVELOPE, 0, 1, "broker", None)
     call = Call(1, 0, "CONTROLLER", "127.0.0.1", row[0], route.last, 77, "test", message)
     call.envelope = outer if carried else None
-    house.node.boundary.handle(call)
-    line, *_, answer = house.node.outbox.take()
+    harness.node.boundary.handle(call)
+    line, *_, answer = harness.node.outbox.take()
     assert isinstance(line.fields["exc_info"], ZeroDivisionError)
     assert isinstance(answer, effects.Answer) and answer.call is call and call.settled
     if not error_free(message, row[0], route.last):
-        assert house.node.boundary.stats.by_key[row[0]].errors[UNKNOWN] >= 1
+        assert harness.node.boundary.stats.by_key[row[0]].errors[UNKNOWN] >= 1
 
 
 def error_free(message: Any, key: ApiKey, version: int) -> bool:
@@ -111,17 +113,17 @@ def error_free(message: Any, key: ApiKey, version: int) -> bool:
     return not error_codes(refuse(key, version, message, UNKNOWN))
 
 
-def test_a_fault_of_the_core_before_any_change_is_answered(house: WatchedHouse, monkeypatch: Any) -> None:
+def test_a_fault_of_the_core_before_any_change_is_answered(harness: WatchedHarness, monkeypatch: Any) -> None:
     monkeypatch.setitem(raft_core._ON_REQUEST, type(QUORUM), planted)
-    assert house.ask(ApiKey.DESCRIBE_QUORUM, 2, QUORUM).error_code == UNKNOWN
-    check_logged(house)
+    assert harness.ask(ApiKey.DESCRIBE_QUORUM, 2, QUORUM).error_code == UNKNOWN
+    check_logged(harness)
     monkeypatch.undo()
-    assert house.ask(ApiKey.DESCRIBE_QUORUM, 2, QUORUM).error_code == ErrorCode.NONE
-    check_alive(house)
+    assert harness.ask(ApiKey.DESCRIBE_QUORUM, 2, QUORUM).error_code == ErrorCode.NONE
+    check_alive(harness)
 
 
 def test_a_fault_of_the_core_half_way_through_a_request_ends_the_process(
-    house: WatchedHouse, monkeypatch: Any
+    harness: WatchedHarness, monkeypatch: Any
 ) -> None:
     def half(replica: Any, *_: Any) -> None:
         replica.emit(PersistElection)
@@ -129,111 +131,113 @@ def test_a_fault_of_the_core_half_way_through_a_request_ends_the_process(
 
     monkeypatch.setitem(raft_core._ON_REQUEST, type(QUORUM), half)
     with pytest.raises(ConsensusBroken, match="half way"):
-        house.send(ApiKey.DESCRIBE_QUORUM, 2, QUORUM)
+        harness.send(ApiKey.DESCRIBE_QUORUM, 2, QUORUM)
 
 
-def test_a_fault_in_a_decision_is_answered(house: WatchedHouse, monkeypatch: Any) -> None:
-    end_offset = house.storage.log.log_end
+def test_a_fault_in_a_decision_is_answered(harness: WatchedHarness, monkeypatch: Any) -> None:
+    end_offset = harness.storage.log.log_end
     monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", planted)
-    request = BrokerHeartbeatRequest(1, house.epoch, want_fence=True)  # type: ignore[attr-defined]
-    assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
-    assert house.storage.log.log_end == end_offset
-    assert house.node.metadata_errors == 1
-    check_logged(house)
+    request = BrokerHeartbeatRequest(1, harness.epoch, want_fence=True)  # type: ignore[attr-defined]
+    assert harness.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
+    assert harness.storage.log.log_end == end_offset
+    assert harness.node.metadata_errors == 1
+    check_logged(harness)
     monkeypatch.undo()
-    check_alive(house)
+    check_alive(harness)
 
 
 def test_a_fault_in_a_heartbeat_that_changes_nothing_is_answered(
-    house: WatchedHouse, monkeypatch: Any
+    harness: WatchedHarness, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(api_63_broker_heartbeat, "unchanged", planted)
-    request = BrokerHeartbeatRequest(1, house.epoch)  # type: ignore[attr-defined]
-    assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
-    assert house.node.metadata_errors == 1
-    check_logged(house)
+    request = BrokerHeartbeatRequest(1, harness.epoch)  # type: ignore[attr-defined]
+    assert harness.ask(ApiKey.BROKER_HEARTBEAT, 1, request).error_code == UNKNOWN
+    assert harness.node.metadata_errors == 1
+    check_logged(harness)
     monkeypatch.undo()
-    check_alive(house)
+    check_alive(harness)
 
 
 def test_a_fault_after_a_decision_is_logged_and_not_answered_again(
-    house: WatchedHouse,
+    harness: WatchedHarness,
 ) -> None:
-    route = house.node.boundary.registry.routes[ApiKey.CREATE_TOPICS]
+    route = harness.node.boundary.registry.routes[ApiKey.CREATE_TOPICS]
     handle = route.handle
     route.handle = lambda call: (handle(call), planted())  # type: ignore[assignment,misc,return-value]
-    house.sync_by_itself = False
-    place = house.create("a")
-    check_logged(house)
-    assert house.answer(place) is None
-    house.sync()
-    assert house.answer(place).topics[0].error_code == ErrorCode.NONE
+    harness.sync_by_itself = False
+    place = harness.create("a")
+    check_logged(harness)
+    assert harness.answer(place) is None
+    harness.sync()
+    assert harness.answer(place).topics[0].error_code == ErrorCode.NONE
 
 
 def test_a_fault_in_a_later_part_of_a_long_decision_is_answered(
-    house: WatchedHouse, monkeypatch: Any
+    harness: WatchedHarness, monkeypatch: Any
 ) -> None:
     def slow(*_: Any) -> Generator[None, None, None]:
         yield
         yield
         planted()
 
-    house.runs_slices_by_itself = False
+    harness.runs_slices_by_itself = False
     monkeypatch.setattr(api_63_broker_heartbeat, "begin_heartbeat", slow)
-    request = BrokerHeartbeatRequest(1, house.epoch, want_fence=True)  # type: ignore[attr-defined]
-    place = house.send(ApiKey.BROKER_HEARTBEAT, 1, request)
-    behind = house.create("behind", connection_id=2)
-    assert house.answer(place) is None and house.answer(behind) is None
-    house.runs_slices_by_itself = True
-    house.step(events.SliceDue())
-    assert house.answer(place).error_code == UNKNOWN
-    assert house.answer(behind).topics[0].error_code == ErrorCode.NONE
-    check_logged(house)
-    check_alive(house)
+    request = BrokerHeartbeatRequest(1, harness.epoch, want_fence=True)  # type: ignore[attr-defined]
+    place = harness.send(ApiKey.BROKER_HEARTBEAT, 1, request)
+    behind = harness.create("behind", connection_id=2)
+    assert harness.answer(place) is None and harness.answer(behind) is None
+    harness.runs_slices_by_itself = True
+    harness.step(events.SliceDue())
+    assert harness.answer(place).error_code == UNKNOWN
+    assert harness.answer(behind).topics[0].error_code == ErrorCode.NONE
+    check_logged(harness)
+    check_alive(harness)
 
 
 @pytest.mark.parametrize("broken", ["audit", "log"])
 def test_a_fault_in_logging_a_change_costs_neither_the_change_nor_its_answer(
-    house: WatchedHouse, monkeypatch: Any, broken: str
+    harness: WatchedHarness, monkeypatch: Any, broken: str
 ) -> None:
     with monkeypatch.context() as fault:
         if broken == "audit":
             fault.setattr(pending_events, "audit", planted)
         else:
             fault.setattr(pending_events.PendingEvents, "_log_created", planted)
-        assert house.answer(house.create("told")).topics[0].error_code == ErrorCode.NONE
-    check_logged(house)
-    assert "told" in house.node.image.topic_names()
-    check_alive(house)
+        assert harness.answer(harness.create("told")).topics[0].error_code == ErrorCode.NONE
+    check_logged(harness)
+    assert "told" in harness.node.image.topic_names()
+    check_alive(harness)
 
 
 def test_records_that_are_appended_and_cannot_be_applied_end_the_process(
-    house: WatchedHouse, monkeypatch: Any
+    harness: WatchedHarness, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(Image, "apply_all", planted)
     with pytest.raises(HalfChanged, match="appended and not applied"):
-        house.create("lost")
+        harness.create("lost")
 
 
 def test_records_that_are_applied_and_cannot_be_appended_end_the_process(
-    house: WatchedHouse, monkeypatch: Any
+    harness: WatchedHarness, monkeypatch: Any
 ) -> None:
-    house.turns_end_by_themselves = False
-    house.create("gathered")
+    harness.flushes_by_itself = False
+    harness.create("gathered")
     monkeypatch.setattr(Appends, "_request", planted)
     with pytest.raises(HalfChanged, match="applied and not appended"):
-        house.fetch(0)  # pending records are appended first
+        harness.fetch(0)  # pending records are appended first
 
 
-def test_a_fault_in_notes_of_a_fetch_costs_that_fetch_alone(house: WatchedHouse, monkeypatch: Any) -> None:
-    end_offset = house.storage.log.log_end
-    waiting = house.fetch(end_offset, high_watermark=end_offset)
+def test_a_fault_in_notes_of_a_fetch_costs_that_fetch_alone(
+    harness: WatchedHarness, monkeypatch: Any
+) -> None:
+    end_offset = harness.storage.log.log_end
+    waiting = harness.fetch(end_offset, high_watermark=end_offset)
     with monkeypatch.context() as fault:
         fault.setattr(FetchingReplicas, "note", planted)
-        house.create("news", connection_id=3)
-        assert house.answer(waiting).error_code == UNKNOWN
-        check_logged(house)
-        house.logged.clear()
-        assert house.answer(house.fetch(0)).error_code == UNKNOWN
-        check_logged(house)
-    check_alive(house)
+        harness.create("news", connection_id=3)
+        assert harness.answer(waiting).error_code == UNKNOWN
+        check_logged(harness)
+        harness.logged.clear()
+        assert harness.answer(harness.fetch(0)).error_code == UNKNOWN
+        check_logged(harness)
+    check_alive(harness)

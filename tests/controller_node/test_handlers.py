@@ -37,15 +37,15 @@ from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from kraftd.security.principals import ANONYMOUS, Principal
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 ALICE, BY_TOKEN = Principal("User", "alice"), Principal("User", "alice", True)
 NOT_ALLOWED = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_only_authenticated_senders_may_request_tokens__kip48(
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_denied_tokens_have_their_principals_and_no_times__kip373(house: House, version: int) -> None:
+def test_denied_tokens_have_their_principals_and_no_times__kip373(harness: Harness, version: int) -> None:
     request = CreateDelegationTokenRequest("User" if version > 2 else "", "bob" if version > 2 else "")
-    made = house.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, request)
+    made = harness.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, request)
     assert made.error_code == NOT_ALLOWED
     owner = ("User", "bob" if version > 2 else "ANONYMOUS")
     assert (made.principal_type, made.principal_name) == owner
@@ -87,7 +87,7 @@ def test_denied_tokens_have_their_principals_and_no_times__kip373(house: House, 
         (ApiKey.RENEW_DELEGATION_TOKEN, RenewDelegationTokenRequest()),
         (ApiKey.EXPIRE_DELEGATION_TOKEN, ExpireDelegationTokenRequest()),
     ):
-        refused = house.ask(key, 2, change)
+        refused = harness.ask(key, 2, change)
         assert (refused.error_code, refused.expiry_timestamp_ms) == (NOT_ALLOWED, -1)
 
 
@@ -135,18 +135,18 @@ def test_without_an_authorizer_descriptions_of_acls_are_refused_in_kafkas_words(
     ("version", "code"), [(0, ErrorCode.INVALID_REQUEST), (1, ErrorCode.MISMATCHED_ENDPOINT_TYPE)]
 )
 def test_describing_brokers_is_refused_with_the_versions_code__kip919(
-    house: House, version: int, code: ErrorCode
+    harness: Harness, version: int, code: ErrorCode
 ) -> None:
-    answer = house.ask(ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest(endpoint_type=1))
+    answer = harness.ask(ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest(endpoint_type=1))
     assert answer.error_code == code
 
 
 @pytest.mark.parametrize(("version", "results"), [(1, 1), (2, 0)])
 def test_updated_features_are_listed_one_by_one_before_v2__kip584(
-    house: House, version: int, results: int
+    harness: Harness, version: int, results: int
 ) -> None:
     request = UpdateFeaturesRequest(1_000, [FeatureUpdateKey("group.version", 0, upgrade_type=2)])
-    answer = house.ask(ApiKey.UPDATE_FEATURES, version, request)
+    answer = harness.ask(ApiKey.UPDATE_FEATURES, version, request)
     assert (answer.error_code, len(answer.results)) == (0, results)
 
 
@@ -156,125 +156,129 @@ def test_updated_features_are_listed_one_by_one_before_v2__kip584(
 def test_disabled_deletion_is_refused_with_the_versions_code(
     tmp_path: Path, version: int, code: ErrorCode
 ) -> None:
-    house = House(tmp_path, delete__topic__enable="false").start()
-    answer = house.ask(ApiKey.DELETE_TOPICS, version, DeleteTopicsRequest(topic_names=("a",)))
+    harness = Harness(tmp_path, delete__topic__enable="false").start()
+    answer = harness.ask(ApiKey.DELETE_TOPICS, version, DeleteTopicsRequest(topic_names=("a",)))
     assert [one.error_code for one in answer.responses] == [code]
 
 
 @pytest.mark.parametrize("unstable", [True, False])
 def test_levels_that_are_not_released_are_listed_if_they_may_be_set(tmp_path: Path, unstable: bool) -> None:
-    house = House(tmp_path, unstable__feature__versions__enable=str(unstable).lower()).start()
-    listed = {one.name: (one.min_version, one.max_version) for one in house.api_versions().supported_features}
+    harness = Harness(tmp_path, unstable__feature__versions__enable=str(unstable).lower()).start()
+    listed = {
+        one.name: (one.min_version, one.max_version) for one in harness.api_versions().supported_features
+    }
     assert listed == supported_features(unstable=unstable)
 
 
 TOPIC, LOGGER = 2, 8
 
 
-def test_denied_configs_are_refused_behind_the_others(house: House) -> None:
+def test_denied_configs_are_refused_behind_the_others(harness: Harness) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
     authorizer.change([], [AclState(2, "b", 3, "User:ANONYMOUS", "*", 11, 3)])  # ALTER_CONFIGS on b
     authorizer.end_load()
-    house.unfenced()
-    house.create("a", "b")
-    house.node.boundary._authorizer = authorizer
+    harness.unfenced()
+    harness.create("a", "b")
+    harness.node.boundary._authorizer = authorizer
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     rows: list[Any] = [legacy.AlterConfigsResource(TOPIC, name) for name in "ab"]
-    answer = house.ask(ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest(rows))
+    answer = harness.ask(ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest(rows))
     assert [(one.resource_name, one.error_code) for one in answer.responses] == [("b", 0), ("a", denied)]
     assert answer.responses[1].error_message == denied.message
     assert answer.responses[1].resource_type == TOPIC
     rows = [incremental.AlterConfigsResource(kind, name) for kind, name in ((LOGGER, "100"), (TOPIC, "b"))]
-    answer = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, incremental.IncrementalAlterConfigsRequest(rows))
+    answer = harness.ask(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, incremental.IncrementalAlterConfigsRequest(rows)
+    )
     assert [(one.resource_name, one.error_code) for one in answer.responses] == [
         ("b", 0),
         ("100", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     ]
 
 
-def test_errors_of_the_core_are_counted_by_their_api(house: House) -> None:
+def test_errors_of_the_core_are_counted_by_their_api(harness: Harness) -> None:
     request = DescribeQuorumRequest([TopicData("unknown", [PartitionData(0)])])
-    assert house.ask(ApiKey.DESCRIBE_QUORUM, 2, request).topics[0].partitions[0].error_code == 3
-    assert house.node.boundary.stats.by_key[ApiKey.DESCRIBE_QUORUM].errors == {3: 1}
+    assert harness.ask(ApiKey.DESCRIBE_QUORUM, 2, request).topics[0].partitions[0].error_code == 3
+    assert harness.node.boundary.stats.by_key[ApiKey.DESCRIBE_QUORUM].errors == {3: 1}
 
 
-def test_all_parked_fetches_of_one_connection_are_answered(house: House) -> None:
-    house.register(1)
-    end, high_watermark = house.storage.log.log_end, house.node.core.high_watermark
-    places = [house.fetch(end, high_watermark, connection_id=9) for _ in range(3)]
-    assert len(house.node.core_answers.waiting[9]) == 3
-    house.register(2)
-    assert all(house.answer(place) is not None for place in places)
-    assert not house.node.core_answers.waiting[9]
+def test_all_parked_fetches_of_one_connection_are_answered(harness: Harness) -> None:
+    harness.register(1)
+    end, high_watermark = harness.storage.log.log_end, harness.node.core.high_watermark
+    places = [harness.fetch(end, high_watermark, connection_id=9) for _ in range(3)]
+    assert len(harness.node.core_answers.waiting[9]) == 3
+    harness.register(2)
+    assert all(harness.answer(place) is not None for place in places)
+    assert not harness.node.core_answers.waiting[9]
 
 
-def test_a_lost_leadership_is_logged_with_the_undone_records(house: House) -> None:
+def test_a_lost_leadership_is_logged_with_the_undone_records(harness: Harness) -> None:
     lines: list[Any] = []
-    for event in (raft_events.ResignRequested(house.node.core.epoch), raft_events.DeadlineReached()):
-        lines += house.node.step(event, house.clock.ms)
+    for event in (raft_events.ResignRequested(harness.node.core.epoch), raft_events.DeadlineReached()):
+        lines += harness.node.step(event, harness.clock.ms)
     by_text = {one.text: (one.level, one.fields) for one in lines if hasattr(one, "text")}
     level, fields = by_text["no longer the active controller"]
-    committed = house.node.core.high_watermark
+    committed = harness.node.core.high_watermark
     assert level == "warning" and fields["undone_to"] == committed - 1
     assert fields["new_epoch"] >= fields["epoch"] > 0
     assert by_text["no leader"][0] == "info" and by_text["no leader"][1]["leader"] == "nobody"
-    assert house.node.leadership.leaders_seen == 1
+    assert harness.node.leadership.leaders_seen == 1
 
 
-def test_describe_cluster_names_the_current_leader(house: House) -> None:
+def test_describe_cluster_names_the_current_leader(harness: Harness) -> None:
     request = DescribeClusterRequest(endpoint_type=2)
-    house.node.leadership.last_leader_id = 7
-    assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).controller_id == 100
+    harness.node.leadership.last_leader_id = 7
+    assert harness.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).controller_id == 100
 
 
-def test_a_denied_deletion_is_answered_with_one_result(house: House) -> None:
+def test_a_denied_deletion_is_answered_with_one_result(harness: Harness) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
     authorizer.end_load()
-    house.unfenced()
-    house.create("a")
-    house.node.boundary._authorizer = authorizer
-    house.ask(ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=("a",), timeout_ms=1_000))
-    denied = [one.fields["operation"] for one in house.audited if one.event == "authorization denied"]
+    harness.unfenced()
+    harness.create("a")
+    harness.node.boundary._authorizer = authorizer
+    harness.ask(ApiKey.DELETE_TOPICS, 5, DeleteTopicsRequest(topic_names=("a",), timeout_ms=1_000))
+    denied = [one.fields["operation"] for one in harness.audited if one.event == "authorization denied"]
     assert denied == ["DELETE"]
 
 
 def test_calls_of_a_lost_connection_no_longer_wait_for_the_metadata(tmp_path: Path) -> None:
-    house = House(tmp_path)
+    harness = Harness(tmp_path)
     places = [
-        house.send(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2), connection_id)
+        harness.send(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2), connection_id)
         for connection_id in (1, 2)
     ]
-    house.step(ConnectionClosed(1))
-    house.start()
-    assert [house.answer(place) is None for place in places] == [True, False]
+    harness.step(ConnectionClosed(1))
+    harness.start()
+    assert [harness.answer(place) is None for place in places] == [True, False]
 
 
-def test_decisions_know_the_next_offset_and_the_quorums_level(house: House) -> None:
-    context, finalized = house.node.context, house.node.following.finalized
+def test_decisions_know_the_next_offset_and_the_quorums_level(harness: Harness) -> None:
+    context, finalized = harness.node.context, harness.node.following.finalized
     context.kraft_version = finalized.kraft_version = 0  # before an upgrade
-    house.node.core_answers._driver.perform([raft_effects.VotersChanged()])
+    harness.node.core_answers._driver.perform([raft_effects.VotersChanged()])
     assert context.kraft_version == finalized.kraft_version == 1
-    house.create("a")
+    harness.create("a")
     offsets: list[int] = []
 
     def decide(ctx: Any) -> Any:
         offsets.append(ctx.next_offset)
         return SimpleNamespace(records=[], after=offsets.append)
 
-    house.node.decisions.decide_alone(decide)
-    assert offsets == [house.storage.log.log_end] * 2
+    harness.node.decisions.decide_alone(decide)
+    assert offsets == [harness.storage.log.log_end] * 2
 
 
-def test_an_owner_without_a_type_is_answered_with_an_empty_one__kip373(house: House) -> None:
+def test_an_owner_without_a_type_is_answered_with_an_empty_one__kip373(harness: Harness) -> None:
     request = CreateDelegationTokenRequest(None, "bob")
-    made = house.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request)
+    made = harness.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request)
     assert (made.error_code, made.principal_type, made.principal_name) == (NOT_ALLOWED, "", "bob")
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
 @pytest.mark.parametrize("error", [None, ErrorCode.UNSUPPORTED_VERSION])
 def test_the_quorum_decides_on_another_kraft_version__kip853(
-    house: House, monkeypatch: pytest.MonkeyPatch, validate_only: bool, error: ErrorCode | None
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, validate_only: bool, error: ErrorCode | None
 ) -> None:
     calls: list[Any] = []
 
@@ -282,47 +286,47 @@ def test_the_quorum_decides_on_another_kraft_version__kip853(
         calls.append(arguments)
         return error
 
-    monkeypatch.setattr(house.node.decisions.appends, "upgrade_kraft_version", upgrade)
-    house.node.context.kraft_version = 0
+    monkeypatch.setattr(harness.node.decisions.appends, "upgrade_kraft_version", upgrade)
+    harness.node.context.kraft_version = 0
     update = FeatureUpdateKey("kraft.version", 1, upgrade_type=1)
     request = UpdateFeaturesRequest(1_000, [update], validate_only)
-    answer = house.ask(ApiKey.UPDATE_FEATURES, 2, request)
+    answer = harness.ask(ApiKey.UPDATE_FEATURES, 2, request)
     assert calls == [(1, validate_only)]
     assert answer.error_code == (error or ErrorCode.NONE)
     assert (answer.error_message or "").endswith("" if error is None else error.message)
     assert bool(answer.error_message) is (error is not None)
 
 
-def guarded(house: House, *acls: AclState) -> None:
+def guarded(harness: Harness, *acls: AclState) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
     authorizer.change([], acls)
     authorizer.end_load()
-    house.node.boundary._authorizer = authorizer
+    harness.node.boundary._authorizer = authorizer
 
 
-def test_a_permission_on_the_cluster_deletes_topics(house: House) -> None:
-    house.unfenced()
-    house.create("a")
-    guarded(house, AclState(4, "kafka-cluster", 3, "User:ANONYMOUS", "*", 6, 3))  # DELETE
+def test_a_permission_on_the_cluster_deletes_topics(harness: Harness) -> None:
+    harness.unfenced()
+    harness.create("a")
+    guarded(harness, AclState(4, "kafka-cluster", 3, "User:ANONYMOUS", "*", 6, 3))  # DELETE
     request = DeleteTopicsRequest(topic_names=("a",), timeout_ms=1_000)
-    assert house.ask(ApiKey.DELETE_TOPICS, 5, request).responses[0].error_code == 0
+    assert harness.ask(ApiKey.DELETE_TOPICS, 5, request).responses[0].error_code == 0
 
 
-def test_hidden_configs_of_created_topics_are_not_audited_as_denied(house: House) -> None:
-    house.unfenced()
-    guarded(house, AclState(TOPIC, "a", 3, "User:ANONYMOUS", "*", 5, 3))  # CREATE
-    house.create("a", "b")
+def test_hidden_configs_of_created_topics_are_not_audited_as_denied(harness: Harness) -> None:
+    harness.unfenced()
+    guarded(harness, AclState(TOPIC, "a", 3, "User:ANONYMOUS", "*", 5, 3))  # CREATE
+    harness.create("a", "b")
     denied = [
         (one.fields["operation"], one.fields["resource"])
-        for one in house.audited
+        for one in harness.audited
         if one.event == "authorization denied"
     ]
     assert len(denied) == 1 and denied[0][0] == "CREATE"
 
 
-def test_a_cluster_that_may_not_be_described_is_denied_in_words(house: House) -> None:
-    guarded(house)
-    answer = house.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
+def test_a_cluster_that_may_not_be_described_is_denied_in_words(harness: Harness) -> None:
+    guarded(harness)
+    answer = harness.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2))
     denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (answer.error_code, answer.error_message) == (denied, denied.message)
 
@@ -416,14 +420,14 @@ def test_requests_about_topics_are_charged_and_filtered(
     )
 
 
-def test_a_described_cluster_lists_the_operations_if_it_is_asked_to__kip430(house: House) -> None:
+def test_a_described_cluster_lists_the_operations_if_it_is_asked_to__kip430(harness: Harness) -> None:
     for included, bits in ((False, -(1 << 31)), (True, 0b1111110100000)):
         request = DescribeClusterRequest(included, endpoint_type=2)
-        assert house.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).cluster_authorized_operations == bits
+        assert harness.ask(ApiKey.DESCRIBE_CLUSTER, 2, request).cluster_authorized_operations == bits
 
 
-def test_a_permission_to_create_on_the_cluster_creates_topics(house: House) -> None:
-    house.unfenced()
-    guarded(house, AclState(4, "kafka-cluster", 3, "User:ANONYMOUS", "*", 5, 3))  # CREATE
-    answer = house.answer(house.create("a"))
+def test_a_permission_to_create_on_the_cluster_creates_topics(harness: Harness) -> None:
+    harness.unfenced()
+    guarded(harness, AclState(4, "kafka-cluster", 3, "User:ANONYMOUS", "*", 5, 3))  # CREATE
+    answer = harness.answer(harness.create("a"))
     assert [one.error_code for one in answer.topics] == [0]

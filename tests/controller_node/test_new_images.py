@@ -20,7 +20,7 @@ from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.frames import encode_request, parse_response
-from tests.controller_node.house import CLUSTER_ID, House
+from tests.controller_node.harness import CLUSTER_ID, Harness
 from tests.controller_node.test_replicas_ahead import begin_with_a_snapshot
 
 WANTED = OffsetAndEpoch(500, 3)
@@ -32,61 +32,61 @@ RUNS: list[list[Any]] = [
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
+def harness(tmp_path: Path) -> Harness:
     """A node that has not started."""
-    return House(tmp_path)
+    return Harness(tmp_path)
 
 
-def reset(house: House) -> list[Any]:
+def reset(harness: Harness) -> list[Any]:
     """The effects of the core's event that the log was replaced."""
-    house.node.core_answers._driver.perform([raft_effects.ResetLog(WANTED)])
-    return house.node.outbox.take()
+    harness.node.core_answers._driver.perform([raft_effects.ResetLog(WANTED)])
+    return harness.node.outbox.take()
 
 
-def test_a_replaced_log_begins_a_new_image_that_waits_for_the_snapshot(house: House) -> None:
-    before = house.node.image
-    assert reset(house) == [raft_effects.ResetLog(WANTED), OpenSnapshot(WANTED)]
-    assert house.node.image is not before is not house.node.context.image
-    assert house.node.image is house.node.following.replay.image
-    assert house.node.following.replay.loads_snapshot
-    house.node.following.read_on()
-    assert house.node.outbox.take() == []  # the log is read after the snapshot only
+def test_a_replaced_log_begins_a_new_image_that_waits_for_the_snapshot(harness: Harness) -> None:
+    before = harness.node.image
+    assert reset(harness) == [raft_effects.ResetLog(WANTED), OpenSnapshot(WANTED)]
+    assert harness.node.image is not before is not harness.node.context.image
+    assert harness.node.image is harness.node.following.replay.image
+    assert harness.node.following.replay.loads_snapshot
+    harness.node.following.read_on()
+    assert harness.node.outbox.take() == []  # the log is read after the snapshot only
 
 
-def test_the_opened_snapshot_becomes_the_image_and_its_time_is_counted(house: House) -> None:
-    reset(house)
-    loading = house.node.following.loading
+def test_the_opened_snapshot_becomes_the_image_and_its_time_is_counted(harness: Harness) -> None:
+    reset(harness)
+    loading = harness.node.following.loading
     loading.records = 40  # of an earlier image
-    made = house.node.step(SnapshotOpened(WANTED, iter(RUNS)), house.clock.ms)
+    made = harness.node.step(SnapshotOpened(WANTED, iter(RUNS)), harness.clock.ms)
     assert not any(isinstance(one, ReadCommitted | ScheduleSlice) for one in made)
-    image = house.node.image
+    image = harness.node.image
     assert (image.offset, image.epoch) == (499, 3)
     assert image.topics[TOPIC_ID].name == "a"
-    assert house.node.following.replay.next_offset == 500
+    assert harness.node.following.replay.next_offset == 500
     assert (loading.records, loading.snapshots, loading.snapshot_records) == (43, 1, 3)
     assert loading.snapshot_times.count == 1
 
 
-def test_the_acls_of_the_snapshot_replace_those_before(house: House) -> None:
+def test_the_acls_of_the_snapshot_replace_those_before(harness: Harness) -> None:
     authorizer = StandardAuthorizer(AuthorizerSettings())
-    house.node.following._acls = AclPublisher(authorizer)
-    reset(house)
-    house.node.step(SnapshotOpened(WANTED, iter(RUNS)), house.clock.ms)
-    house.node.following.publish(500)
+    harness.node.following._acls = AclPublisher(authorizer)
+    reset(harness)
+    harness.node.step(SnapshotOpened(WANTED, iter(RUNS)), harness.clock.ms)
+    harness.node.following.publish(500)
     assert authorizer.loaded
-    assert len(house.node.image.acls) == 1
+    assert len(harness.node.image.acls) == 1
 
 
-def test_a_piece_of_a_snapshot_is_read_and_filled_into_its_answer__kip630(house: House) -> None:
-    house.start()
-    begin_with_a_snapshot(house)
-    (snapshot,) = house.node.core.log.snapshots
+def test_a_piece_of_a_snapshot_is_read_and_filled_into_its_answer__kip630(harness: Harness) -> None:
+    harness.start()
+    begin_with_a_snapshot(harness)
+    (snapshot,) = harness.node.core.log.snapshots
     wanted = fetch_snapshot.SnapshotId(snapshot.offset, snapshot.epoch)
-    partition = fetch_snapshot.PartitionSnapshot(0, house.node.core.epoch, wanted, 60)
+    partition = fetch_snapshot.PartitionSnapshot(0, harness.node.core.epoch, wanted, 60)
     topics = [fetch_snapshot.TopicSnapshot(METADATA_TOPIC, [partition])]
     request = fetch_snapshot.FetchSnapshotRequest(CLUSTER_ID, 7, 100, topics)
     frame = b"".join(encode_request(ApiKey.FETCH_SNAPSHOT, 1, 5, "c", request))[4:]
-    made = house.node.step(FramesReceived(3, 0, [memoryview(frame)], "CONTROLLER", "h"), house.clock.ms)
+    made = harness.node.step(FramesReceived(3, 0, [memoryview(frame)], "CONTROLLER", "h"), harness.clock.ms)
     (effect,) = (one for one in made if isinstance(one, AnswerSnapshot))
     assert (effect.call.connection_id, effect.snapshot_id, effect.position) == (3, snapshot, 60)
     assert effect.max_bytes == 100

@@ -15,159 +15,161 @@ from kraftd.messages.list_partition_reassignments_request import ListPartitionRe
 from kraftd.raft import events as raft_events
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
 
 
-def test_an_empty_log_gets_the_bootstrap_records_and_the_node_registers_itself(house: House) -> None:
-    image = house.node.image
-    assert house.node.active
+def test_an_empty_log_gets_the_bootstrap_records_and_the_node_registers_itself(harness: Harness) -> None:
+    image = harness.node.image
+    assert harness.node.active
     assert image.features["metadata.version"] == 30
     assert not image.in_transaction
-    assert image.controllers[100].incarnation_id == house.node.identity.incarnation_id
-    assert house.node.core.high_watermark == house.storage.log.synced_end == image.offset + 1
+    assert image.controllers[100].incarnation_id == harness.node.identity.incarnation_id
+    assert harness.node.core.high_watermark == harness.storage.log.synced_end == image.offset + 1
 
 
-def test_a_broker_registers_sends_heartbeats_and_is_unfenced(house: House) -> None:
-    epoch = house.unfenced(1)
-    assert not house.node.image.brokers[1].fenced
-    assert house.node.image.brokers[1].epoch == epoch
-    assert [line for line in house.logged_texts if "broker" in line] == [
+def test_a_broker_registers_sends_heartbeats_and_is_unfenced(harness: Harness) -> None:
+    epoch = harness.unfenced(1)
+    assert not harness.node.image.brokers[1].fenced
+    assert harness.node.image.brokers[1].epoch == epoch
+    assert [line for line in harness.logged_texts if "broker" in line] == [
         "broker registered",
         "broker unfenced",
     ]
 
 
-def test_no_answer_is_given_before_its_records_are_synced(house: House) -> None:
-    house.unfenced()
-    house.sync_by_itself = False
-    place = house.create("a")
-    assert house.answer(place) is None
-    assert house.node.image.topic_named("a") is not None
-    house.sync()
-    assert house.answer(place).topics[0].error_code == ErrorCode.NONE
+def test_no_answer_is_given_before_its_records_are_synced(harness: Harness) -> None:
+    harness.unfenced()
+    harness.sync_by_itself = False
+    place = harness.create("a")
+    assert harness.answer(place) is None
+    assert harness.node.image.topic_named("a") is not None
+    harness.sync()
+    assert harness.answer(place).topics[0].error_code == ErrorCode.NONE
 
 
-def test_only_committed_records_are_logged(house: House) -> None:
-    house.unfenced()
-    house.sync_by_itself = False
-    house.create("kept")
-    assert "topics created" not in house.logged_texts
-    house.sync()
-    assert house.logged_texts.count("topics created") == 1
-    house.create("lost")
-    house.step(raft_events.ResignRequested(house.node.core.epoch))
-    house.sync()
-    assert house.logged_texts.count("topics created") == 1
+def test_only_committed_records_are_logged(harness: Harness) -> None:
+    harness.unfenced()
+    harness.sync_by_itself = False
+    harness.create("kept")
+    assert "topics created" not in harness.logged_texts
+    harness.sync()
+    assert harness.logged_texts.count("topics created") == 1
+    harness.create("lost")
+    harness.step(raft_events.ResignRequested(harness.node.core.epoch))
+    harness.sync()
+    assert harness.logged_texts.count("topics created") == 1
 
 
-def test_an_active_controller_registers_again_if_another_incarnation_did(house: House) -> None:
-    mine = house.node.identity.incarnation_id
-    house.sync_by_itself = False
-    place = house.intrude(1)
-    assert house.node.image.controllers[100].incarnation_id != mine
-    house.sync_by_itself = True
-    house.sync()
-    assert house.answer(place).error_code == ErrorCode.NONE
-    assert house.node.image.controllers[100].incarnation_id == mine
+def test_an_active_controller_registers_again_if_another_incarnation_did(harness: Harness) -> None:
+    mine = harness.node.identity.incarnation_id
+    harness.sync_by_itself = False
+    place = harness.intrude(1)
+    assert harness.node.image.controllers[100].incarnation_id != mine
+    harness.sync_by_itself = True
+    harness.sync()
+    assert harness.answer(place).error_code == ErrorCode.NONE
+    assert harness.node.image.controllers[100].incarnation_id == mine
 
 
-def test_two_processes_of_one_id_do_not_fill_the_log_with_registrations(house: House) -> None:
-    mine = house.node.identity.incarnation_id
-    before = house.storage.log.log_end
+def test_two_processes_of_one_id_do_not_fill_the_log_with_registrations(harness: Harness) -> None:
+    mine = harness.node.identity.incarnation_id
+    before = harness.storage.log.log_end
     for number in range(10):
-        house.intrude(number)
-    assert house.storage.log.log_end == before + 11
-    assert house.node.image.controllers[100].incarnation_id != mine
-    house.advance(UNTIL_SEEN_MS)
-    assert house.node.image.controllers[100].incarnation_id == mine
+        harness.intrude(number)
+    assert harness.storage.log.log_end == before + 11
+    assert harness.node.image.controllers[100].incarnation_id != mine
+    harness.advance(UNTIL_SEEN_MS)
+    assert harness.node.image.controllers[100].incarnation_id == mine
 
 
-def test_a_read_waits_for_the_commit_of_pending_records(house: House) -> None:
-    house.unfenced()
-    house.sync_by_itself = False
-    house.create("a")
-    read = house.send(
+def test_a_read_waits_for_the_commit_of_pending_records(harness: Harness) -> None:
+    harness.unfenced()
+    harness.sync_by_itself = False
+    harness.create("a")
+    read = harness.send(
         ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None), 2
     )
-    assert house.answer(read) is None
-    house.sync()
-    assert house.answer(read).error_code == ErrorCode.NONE
+    assert harness.answer(read) is None
+    harness.sync()
+    assert harness.answer(read).error_code == ErrorCode.NONE
 
 
-def test_a_read_waits_for_records_of_periodic_tasks_too(house: House) -> None:
-    house.unfenced()
-    house.sync_by_itself = False
-    house.advance(20_000)  # a silent broker is fenced: that may be undone
-    assert house.node.image.brokers[1].fenced and house.syncs_asked
-    read = house.send(
+def test_a_read_waits_for_records_of_periodic_tasks_too(harness: Harness) -> None:
+    harness.unfenced()
+    harness.sync_by_itself = False
+    harness.advance(20_000)  # a silent broker is fenced: that may be undone
+    assert harness.node.image.brokers[1].fenced and harness.pending_syncs
+    read = harness.send(
         ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None), 2
     )
-    assert house.answer(read) is None
-    house.sync()
-    assert house.answer(read).error_code == ErrorCode.NONE
+    assert harness.answer(read) is None
+    harness.sync()
+    assert harness.answer(read).error_code == ErrorCode.NONE
 
 
-def test_a_heartbeat_waits_only_for_records_of_its_own_broker(house: House) -> None:
-    epoch = house.unfenced(1)
-    house.sync_by_itself = False
-    house.create("a")
-    heartbeat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=house.storage.log.log_end)
-    others = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 2)
-    assert house.answer(others).is_fenced is False
+def test_a_heartbeat_waits_only_for_records_of_its_own_broker(harness: Harness) -> None:
+    epoch = harness.unfenced(1)
+    harness.sync_by_itself = False
+    harness.create("a")
+    heartbeat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=harness.storage.log.log_end)
+    others = harness.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 2)
+    assert harness.answer(others).is_fenced is False
     heartbeat.want_fence = True
-    fenced = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 3)
-    again = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 4)  # changes nothing any more
-    assert house.answer(fenced) is None and house.answer(again) is None
-    house.sync()
-    assert house.answer(fenced).is_fenced is True and house.answer(again).is_fenced is True
+    fenced = harness.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 3)
+    again = harness.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 4)  # changes nothing any more
+    assert harness.answer(fenced) is None and harness.answer(again) is None
+    harness.sync()
+    assert harness.answer(fenced).is_fenced is True and harness.answer(again).is_fenced is True
     heartbeat.want_fence = False
-    freed = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 5)
-    again = house.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 6)
-    assert house.answer(freed) is None and house.answer(again) is None
-    house.sync()
-    assert house.answer(freed).is_fenced is False and house.answer(again).is_fenced is False
+    freed = harness.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 5)
+    again = harness.send(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 6)
+    assert harness.answer(freed) is None and harness.answer(again) is None
+    harness.sync()
+    assert harness.answer(freed).is_fenced is False and harness.answer(again).is_fenced is False
 
 
-def test_a_read_is_answered_at_once_when_nothing_is_uncommitted(house: House) -> None:
-    house.sync_by_itself = False
-    answer = house.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None))
+def test_a_read_is_answered_at_once_when_nothing_is_uncommitted(harness: Harness) -> None:
+    harness.sync_by_itself = False
+    answer = harness.ask(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(topics=None)
+    )
     assert answer.error_code == ErrorCode.NONE
 
 
-def test_many_appends_share_one_sync(house: House) -> None:
-    house.unfenced()
-    house.sync_by_itself = False
-    places = [house.create(f"t{i}", connection_id=i) for i in range(10)]
-    assert house.syncs_asked == 1
-    house.sync()
-    assert house.syncs_asked == 0
-    assert all(house.answer(place) is not None for place in places)
+def test_many_appends_share_one_sync(harness: Harness) -> None:
+    harness.unfenced()
+    harness.sync_by_itself = False
+    places = [harness.create(f"t{i}", connection_id=i) for i in range(10)]
+    assert harness.pending_syncs == 1
+    harness.sync()
+    assert harness.pending_syncs == 0
+    assert all(harness.answer(place) is not None for place in places)
 
 
-def test_a_restart_replays_the_log_into_an_equal_image(house: House, tmp_path: Path) -> None:
-    house.unfenced()
-    house.create("a", "b", partitions=3)
-    before = house.node.image
-    house.storage.close()
-    again = House(tmp_path, disk=house.disk)
+def test_a_restart_replays_the_log_into_an_equal_image(harness: Harness, tmp_path: Path) -> None:
+    harness.unfenced()
+    harness.create("a", "b", partitions=3)
+    before = harness.node.image
+    harness.storage.close()
+    again = Harness(tmp_path, disk=harness.disk)
     again.start()
     assert again.node.active
-    assert again.node.core.epoch > house.node.core.epoch
+    assert again.node.core.epoch > harness.node.core.epoch
     assert again.node.image.topics == before.topics
     assert again.node.image.brokers == before.brokers
 
 
-def test_requests_are_answered_while_the_log_is_being_replayed(house: House, tmp_path: Path) -> None:
-    house.unfenced()
+def test_requests_are_answered_while_the_log_is_being_replayed(harness: Harness, tmp_path: Path) -> None:
+    harness.unfenced()
     for i in range(3):
-        house.create(*(f"t{i}-{j}" for j in range(400)))
-    house.storage.close()
-    again = House(tmp_path, disk=house.disk)
+        harness.create(*(f"t{i}-{j}" for j in range(400)))
+    harness.storage.close()
+    again = Harness(tmp_path, disk=harness.disk)
     again.events.append(raft_events.Started())
     while not again.node.following.replay.next_offset:
         again._perform(again.node.step(again.events.popleft(), again.clock.ms))
@@ -190,20 +192,22 @@ def test_requests_are_answered_while_the_log_is_being_replayed(house: House, tmp
     assert again.answer(described).controller_id == 100
 
 
-def test_a_silent_broker_is_fenced_after_its_session(house: House) -> None:
-    house.unfenced()
-    house.advance(9_000)
-    assert not house.node.image.brokers[1].fenced
-    house.advance(1)
-    assert house.node.image.brokers[1].fenced
-    assert "broker fenced" in house.logged_texts
+def test_a_silent_broker_is_fenced_after_its_session(harness: Harness) -> None:
+    harness.unfenced()
+    harness.advance(9_000)
+    assert not harness.node.image.brokers[1].fenced
+    harness.advance(1)
+    assert harness.node.image.brokers[1].fenced
+    assert "broker fenced" in harness.logged_texts
 
 
-def test_heartbeats_of_a_restarted_leader_start_with_a_whole_session(house: House, tmp_path: Path) -> None:
-    house.unfenced()
-    house.storage.close()
-    again = House(tmp_path, disk=house.disk)
-    again.clock.ms = house.clock.ms + 60_000
+def test_heartbeats_of_a_restarted_leader_start_with_a_whole_session(
+    harness: Harness, tmp_path: Path
+) -> None:
+    harness.unfenced()
+    harness.storage.close()
+    again = Harness(tmp_path, disk=harness.disk)
+    again.clock.ms = harness.clock.ms + 60_000
     again.start()
     again.advance(8_900)
     assert not again.node.image.brokers[1].fenced
@@ -211,82 +215,82 @@ def test_heartbeats_of_a_restarted_leader_start_with_a_whole_session(house: Hous
     assert again.node.image.brokers[1].fenced
 
 
-def test_no_op_records_are_written_at_their_interval(house: House) -> None:
-    before = house.storage.log.log_end
-    house.advance(5_000)
-    assert house.storage.log.log_end - before == 10
+def test_no_op_records_are_written_at_their_interval(harness: Harness) -> None:
+    before = harness.storage.log.log_end
+    harness.advance(5_000)
+    assert harness.storage.log.log_end - before == 10
 
 
 def test_without_an_interval_no_no_op_records_are_written(tmp_path: Path) -> None:
-    house = House(tmp_path, metadata__max__idle__interval__ms=0).start()
-    before = house.storage.log.log_end
-    house.advance(5_000)
-    assert house.storage.log.log_end == before
+    harness = Harness(tmp_path, metadata__max__idle__interval__ms=0).start()
+    before = harness.storage.log.log_end
+    harness.advance(5_000)
+    assert harness.storage.log.log_end == before
 
 
-def test_a_parked_fetch_is_answered_by_the_next_append(house: House) -> None:
-    end = house.storage.log.log_end
-    place = house.fetch(end, high_watermark=house.node.core.high_watermark)
-    assert house.answer(place) is None
-    house.register(1)
-    partition = house.answer(place).responses[0].partitions[0]
+def test_a_parked_fetch_is_answered_by_the_next_append(harness: Harness) -> None:
+    end = harness.storage.log.log_end
+    place = harness.fetch(end, high_watermark=harness.node.core.high_watermark)
+    assert harness.answer(place) is None
+    harness.register(1)
+    partition = harness.answer(place).responses[0].partitions[0]
     assert partition.error_code == ErrorCode.NONE
-    assert bytes(partition.records) == bytes(house.storage.log.read(end, 1 << 20))[: len(partition.records)]
+    assert bytes(partition.records) == bytes(harness.storage.log.read(end, 1 << 20))[: len(partition.records)]
     assert len(partition.records) > 0
 
 
 def test_a_parked_fetch_is_answered_empty_when_its_time_is_up(tmp_path: Path) -> None:
-    house = House(tmp_path, metadata__max__idle__interval__ms=0).start()
-    place = house.fetch(house.storage.log.log_end, high_watermark=house.node.core.high_watermark)
-    house.advance(499)
-    assert house.answer(place) is None
-    house.advance(1)
-    assert not house.answer(place).responses[0].partitions[0].records
+    harness = Harness(tmp_path, metadata__max__idle__interval__ms=0).start()
+    place = harness.fetch(harness.storage.log.log_end, high_watermark=harness.node.core.high_watermark)
+    harness.advance(499)
+    assert harness.answer(place) is None
+    harness.advance(1)
+    assert not harness.answer(place).responses[0].partitions[0].records
 
 
-def test_parked_requests_of_a_lost_connection_are_dropped(house: House) -> None:
-    place = house.fetch(house.storage.log.log_end, high_watermark=house.node.core.high_watermark)
-    house.step(events.ConnectionClosed(place[0]))
-    house.register(1)
-    house.advance(1_000)
-    assert house.answer(place) is None
+def test_parked_requests_of_a_lost_connection_are_dropped(harness: Harness) -> None:
+    place = harness.fetch(harness.storage.log.log_end, high_watermark=harness.node.core.high_watermark)
+    harness.step(events.ConnectionClosed(place[0]))
+    harness.register(1)
+    harness.advance(1_000)
+    assert harness.answer(place) is None
 
 
-def test_lost_leadership_refuses_waiting_calls_and_undoes_records(house: House) -> None:
-    house.unfenced()
-    house.create("kept")
-    house.sync_by_itself = False
-    place = house.create("lost")
-    house.step(raft_events.ResignRequested(house.node.core.epoch))
-    assert house.answer(place).topics[0].error_code == ErrorCode.NOT_CONTROLLER
-    assert not house.node.active
-    assert house.node.image.topic_named("lost") is None
-    assert house.node.image.topic_named("kept") is not None
-    assert house.answer(house.create("later")).topics[0].error_code == ErrorCode.NOT_CONTROLLER
+def test_lost_leadership_refuses_waiting_calls_and_undoes_records(harness: Harness) -> None:
+    harness.unfenced()
+    harness.create("kept")
+    harness.sync_by_itself = False
+    place = harness.create("lost")
+    harness.step(raft_events.ResignRequested(harness.node.core.epoch))
+    assert harness.answer(place).topics[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert not harness.node.active
+    assert harness.node.image.topic_named("lost") is None
+    assert harness.node.image.topic_named("kept") is not None
+    assert harness.answer(harness.create("later")).topics[0].error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_a_stale_broker_epoch_is_refused(house: House) -> None:
-    epoch = house.unfenced()
+def test_a_stale_broker_epoch_is_refused(harness: Harness) -> None:
+    epoch = harness.unfenced()
     request = AllocateProducerIdsRequest(1, epoch + 1)
-    assert house.ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, request).error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert harness.ask(ApiKey.ALLOCATE_PRODUCER_IDS, 0, request).error_code == ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_finalized_features_are_visible_once_committed(house: House) -> None:
-    answer = house.api_versions()
+def test_finalized_features_are_visible_once_committed(harness: Harness) -> None:
+    answer = harness.api_versions()
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     assert (levels["metadata.version"], levels["kraft.version"]) == (30, 1)
     # The offset of the bootstrap transaction's end, not of the records that committed together with it.
-    assert answer.finalized_features_epoch == house.node.image.offset - 1
+    assert answer.finalized_features_epoch == harness.node.image.offset - 1
 
 
-def test_a_shutdown_answers_waiting_requests(house: House) -> None:
-    house.unfenced()
-    parked = house.fetch(house.storage.log.log_end, high_watermark=house.node.core.high_watermark)
-    house.node.stop()
-    house.step(raft_events.ShutdownRequested(1_000))
-    house.advance(1_000)
-    assert "ShutdownCompleted" in house.logged_texts
-    assert house.answer(parked) is not None
+def test_a_shutdown_answers_waiting_requests(harness: Harness) -> None:
+    harness.unfenced()
+    parked = harness.fetch(harness.storage.log.log_end, high_watermark=harness.node.core.high_watermark)
+    harness.node.stop()
+    harness.step(raft_events.ShutdownRequested(1_000))
+    harness.advance(1_000)
+    assert "ShutdownCompleted" in harness.logged_texts
+    assert harness.answer(parked) is not None
 
 
 def test_every_setting_of_the_quorum_reaches_the_core(tmp_path: Path) -> None:
@@ -300,7 +304,7 @@ def test_every_setting_of_the_quorum_reaches_the_core(tmp_path: Path) -> None:
         "fetch__snapshot__max__bytes": 507,
     }
     settings = {f"controller__quorum__{name}": value for name, value in keys.items()}
-    house = House(tmp_path, controller__quorum__auto__join__enable="true", **settings)
-    config = house.node.core._replica.config
+    harness = Harness(tmp_path, controller__quorum__auto__join__enable="true", **settings)
+    config = harness.node.core._replica.config
     assert config.auto_join
     assert {name: getattr(config, name.replace("__", "_")) for name in keys} == keys

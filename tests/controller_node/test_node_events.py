@@ -20,12 +20,12 @@ from kraftd.types import Endpoint
 from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
 
 
 def unregister() -> Call:
@@ -50,60 +50,60 @@ def answered(effects: list[Any]) -> list[tuple[int, int, int]]:
     ]
 
 
-def test_a_call_that_another_listener_hands_over_is_handled(house: House) -> None:
-    effects = house.node.step(CallHandedOver(unregister()), house.clock.ms)
+def test_a_call_that_another_listener_hands_over_is_handled(harness: Harness) -> None:
+    effects = harness.node.step(CallHandedOver(unregister()), harness.clock.ms)
     assert answered(effects) == [(5, 6, ErrorCode.BROKER_ID_NOT_REGISTERED)]
 
 
-def test_an_answer_that_could_not_be_written_is_a_fault_of_its_call(house: House) -> None:
+def test_an_answer_that_could_not_be_written_is_a_fault_of_its_call(harness: Harness) -> None:
     call, error = unregister(), ZeroDivisionError("planted")
-    line, *rest = house.node.step(AnswerNotWritten(call, error), house.clock.ms)
+    line, *rest = harness.node.step(AnswerNotWritten(call, error), harness.clock.ms)
     assert line == LogLine(
         "error", "a request failed", {"call": repr(call), "error": repr(error), "exc_info": error}
     )
     assert answered(rest) == [(5, 6, ErrorCode.UNKNOWN_SERVER_ERROR)]
 
 
-def test_a_full_disk_is_logged_with_its_error_and_so_is_its_end(house: House) -> None:
-    full = house.node.step(DiskFilled("no space left"), house.clock.ms)
+def test_a_full_disk_is_logged_with_its_error_and_so_is_its_end(harness: Harness) -> None:
+    full = harness.node.step(DiskFilled("no space left"), harness.clock.ms)
     text = "the disk is full: no writes until there is room"
     assert full == [LogLine("error", text, {"error": "no space left"})]  # a single voter does not resign
-    assert house.node.standing.disk_full and house.node.core.is_leader
-    assert house.node.step(DiskHasRoom(), house.clock.ms) == [
+    assert harness.node.standing.disk_full and harness.node.core.is_leader
+    assert harness.node.step(DiskHasRoom(), harness.clock.ms) == [
         LogLine("info", "the disk has room again: writes go on", {})
     ]
-    assert house.node.standing.disk_full is False
+    assert harness.node.standing.disk_full is False
 
 
-def test_a_node_that_stops_has_no_task_due_and_decides_nothing_of_its_own(house: House) -> None:
-    assert house.node.periodic.deadline_ms is not None
-    house.node.stop()
-    assert house.node.periodic.deadline_ms is None and house.node.standing.stopping is True
+def test_a_node_that_stops_has_no_task_due_and_decides_nothing_of_its_own(harness: Harness) -> None:
+    assert harness.node.periodic.deadline_ms is not None
+    harness.node.stop()
+    assert harness.node.periodic.deadline_ms is None and harness.node.standing.stopping is True
 
 
-def test_the_core_is_notified_of_a_shutdown_before_appends_stop(house: House) -> None:
-    assert not house.node.standing.ending
-    house.step(raft_events.ShutdownRequested(0))
-    assert house.node.standing.ending is True
+def test_the_core_is_notified_of_a_shutdown_before_appends_stop(harness: Harness) -> None:
+    assert not harness.node.standing.ending
+    harness.step(raft_events.ShutdownRequested(0))
+    assert harness.node.standing.ending is True
 
 
-def test_the_log_of_refusals_knows_this_node_and_whether_it_leads(house: House) -> None:
-    refusals, core = house.node.boundary.refusals, house.node.core
+def test_the_log_of_refusals_knows_this_node_and_whether_it_leads(harness: Harness) -> None:
+    refusals, core = harness.node.boundary.refusals, harness.node.core
     assert (refusals.own_id, refusals.own_directory) == (100, core.key.directory_id)
     assert refusals.leads() is True
-    house.one_step(raft_events.ResignRequested(core.epoch))
+    harness.one_step(raft_events.ResignRequested(core.epoch))
     assert refusals.leads() is False
 
 
-def test_faults_of_decisions_long_ones_and_tasks_are_counted_together(house: House) -> None:
-    node = house.node
+def test_faults_of_decisions_long_ones_and_tasks_are_counted_together(harness: Harness) -> None:
+    node = harness.node
     assert node.metadata_errors == 0
     node.decisions.failures, node.decisions.long.failures, node.periodic.failures = 1, 20, 300
     assert node.metadata_errors == 321
 
 
-def test_the_deadline_is_the_earliest_of_the_cores_the_tasks_and_the_registrations(house: House) -> None:
-    node = house.node
+def test_the_deadline_is_the_earliest_of_the_cores_the_tasks_and_the_registrations(harness: Harness) -> None:
+    node = harness.node
     core_ms = node.core.deadline_ms()
     assert core_ms is None or isinstance(core_ms, int)
     later = 1 << 60
@@ -116,9 +116,9 @@ def test_the_deadline_is_the_earliest_of_the_cores_the_tasks_and_the_registratio
 
 @pytest.mark.parametrize("authorizer", [None, StandardAuthorizer(AuthorizerSettings())])
 def test_the_authorizer_of_a_node_is_asked_at_its_boundary(
-    house: House, authorizer: StandardAuthorizer | None
+    harness: Harness, authorizer: StandardAuthorizer | None
 ) -> None:
-    node = Node(house.node.identity, house.node.core, house.node.context, authorizer=authorizer)
+    node = Node(harness.node.identity, harness.node.core, harness.node.context, authorizer=authorizer)
     assert node.boundary.has_authorizer is (authorizer is not None)
     assert repr(node.following._acls) == f"<AclPublisher to {authorizer!r}>"
 

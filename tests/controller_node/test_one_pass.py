@@ -10,7 +10,7 @@ import pytest
 from kraftd.log.memory_disk import Choose, MemoryFile, everything_survives, nothing_unsynced_survives
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.wire.api import ApiKey
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 SEGMENT = "/data/__cluster_metadata-0/00000000000000000000.log"
 TOPICS, PARTITIONS = 100, 100
@@ -21,12 +21,12 @@ MAX_SHARE = 1.1  # bytes that are read per byte of the log; headers of batches a
 def test_a_start_after_a_kill_reads_each_byte_of_the_log_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survives: Choose
 ) -> None:
-    house = House(tmp_path).start()
-    house.unfenced()
+    harness = Harness(tmp_path).start()
+    harness.unfenced()
     for number in range(TOPICS):
         topic = CreatableTopic(f"topic-{number}", PARTITIONS, 1)
-        house.send(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([topic], 10_000))
-    disk = house.disk.after_crash(survives)
+        harness.send(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([topic], 10_000))
+    disk = harness.disk.after_crash(survives)
     size_bytes = disk.open(SEGMENT).size_bytes()
     read = MemoryFile.read
     counts = {"bytes": 0}
@@ -37,7 +37,7 @@ def test_a_start_after_a_kill_reads_each_byte_of_the_log_once(
         return data
 
     monkeypatch.setattr(MemoryFile, "read", counting)
-    restarted = House(tmp_path, disk).start()
+    restarted = Harness(tmp_path, disk).start()
     assert restarted.node.active and len(restarted.node.image.topics) == TOPICS
     assert size_bytes > TOPICS * PARTITIONS * 50
     assert size_bytes <= counts["bytes"] < MAX_SHARE * size_bytes

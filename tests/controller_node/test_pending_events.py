@@ -22,7 +22,7 @@ from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster
 
 
-class Desk:
+class Harness:
     def __init__(self, image: Image | None = None) -> None:
         self.outbox = Outbox()
         self.pending_events = PendingEvents(self.outbox)
@@ -54,25 +54,25 @@ SESSION_OVER = "no heartbeat within broker.session.timeout.ms"
 
 
 def test_changes_are_logged_once_the_high_watermark_has_passed_them() -> None:
-    desk = Desk()
-    desk.note(5, *created("a"))
-    desk.note(7, FenceBrokerRecord(1, 9))
-    assert desk.release(4) == []
-    assert desk.release(5) == ["topics created", line(1, "a")]
-    assert desk.release(6) == []
+    harness = Harness()
+    harness.note(5, *created("a"))
+    harness.note(7, FenceBrokerRecord(1, 9))
+    assert harness.release(4) == []
+    assert harness.release(5) == ["topics created", line(1, "a")]
+    assert harness.release(6) == []
     fenced = ("info", "broker fenced", {"broker": 1, "broker_epoch": 9, "reason": SESSION_OVER})
-    assert desk.release(7) == ["broker fenced", fenced]
-    assert desk.release(99) == []
+    assert harness.release(7) == ["broker fenced", fenced]
+    assert harness.release(99) == []
 
 
 def test_topics_committed_together_share_a_line_up_to_another_change() -> None:
-    desk = Desk()
-    desk.note(1, *created("a"))
-    desk.note(3, *created("b", "c"))
-    desk.note(4, FenceBrokerRecord(1, 9))
-    desk.note(5, *created("d"))
+    harness = Harness()
+    harness.note(1, *created("a"))
+    harness.note(3, *created("b", "c"))
+    harness.note(4, FenceBrokerRecord(1, 9))
+    harness.note(5, *created("d"))
     fenced = ("info", "broker fenced", {"broker": 1, "broker_epoch": 9, "reason": SESSION_OVER})
-    assert desk.release(5) == [
+    assert harness.release(5) == [
         "topics created",
         "topics created",
         "broker fenced",
@@ -85,20 +85,22 @@ def test_topics_committed_together_share_a_line_up_to_another_change() -> None:
 
 def test_a_shared_line_names_the_topics_of_ten_requests() -> None:
     for count in (10, 11):
-        desk = Desk()
+        harness = Harness()
         names = [f"t{number}" for number in range(count)]
         for number, name in enumerate(names, 1):
-            desk.note(number, *created(name))
-        assert desk.release(count)[-1] == line(count, ", ".join(names[:10]) + (", …" if count > 10 else ""))
+            harness.note(number, *created(name))
+        assert harness.release(count)[-1] == line(
+            count, ", ".join(names[:10]) + (", …" if count > 10 else "")
+        )
 
 
 def test_changes_of_partitions_are_audited_and_not_logged() -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("a", (1, 2))
-    desk = Desk(cluster.image)
-    desk.note(5, PartitionChangeRecord(0, topic.id, isr=(1,)))
-    desk.note(6, PartitionRecord(0, topic.id, (1,), (1,), leader=1))
-    assert desk.release(6) == [
+    harness = Harness(cluster.image)
+    harness.note(5, PartitionChangeRecord(0, topic.id, isr=(1,)))
+    harness.note(6, PartitionRecord(0, topic.id, (1,), (1,), leader=1))
+    assert harness.release(6) == [
         "partitions changed",
         "partitions added",
         ("info", "partitions added", {"topic": "a", "count": 1}),
@@ -106,10 +108,10 @@ def test_changes_of_partitions_are_audited_and_not_logged() -> None:
 
 
 def test_changes_that_a_lost_leadership_undoes_are_never_logged() -> None:
-    desk = Desk()
-    desk.note(5, *created("a"))
-    desk.pending_events.forget()
-    assert desk.release(9) == []
+    harness = Harness()
+    harness.note(5, *created("a"))
+    harness.pending_events.forget()
+    assert harness.release(9) == []
 
 
 def test_a_fault_in_an_event_is_logged_with_its_offset(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,23 +121,23 @@ def test_a_fault_in_an_event_is_logged_with_its_offset(monkeypatch: pytest.Monke
         raise error
 
     text = "changes could not be logged or audited"
-    desk = Desk()
-    desk.note(5, *created("a"))
+    harness = Harness()
+    harness.note(5, *created("a"))
     with monkeypatch.context() as fault:
         fault.setattr(pending_events_module, "audit", fail)
-        desk.note(7, *created("b"))
+        harness.note(7, *created("b"))
     fields = {"error": repr(error), "exc_info": error}
-    assert desk.release(4) == [("error", text, {"end_offset": 7, **fields})]
+    assert harness.release(4) == [("error", text, {"end_offset": 7, **fields})]
     with monkeypatch.context() as fault:
         fault.setattr(PendingEvents, "_log_created", fail)
-        assert desk.release(6) == ["topics created", ("error", text, {"end_offset": 6, **fields})]
-    assert desk.release(9) == []
+        assert harness.release(6) == ["topics created", ("error", text, {"end_offset": 6, **fields})]
+    assert harness.release(9) == []
 
 
 def test_an_event_names_the_call_that_caused_it() -> None:
-    desk = Desk()
+    harness = Harness()
     call = Call(1, 0, "C", "10.0.0.1", ApiKey.CREATE_TOPICS, 7, 1, "admin", None)
-    desk.pending_events.note(desk.image, 5, [VersionedRecord(one, 0) for one in created("a")], call)
-    desk.pending_events.release(5)
-    (event,) = (one for one in desk.outbox.take() if isinstance(one, AuditLine))
+    harness.pending_events.note(harness.image, 5, [VersionedRecord(one, 0) for one in created("a")], call)
+    harness.pending_events.release(5)
+    (event,) = (one for one in harness.outbox.take() if isinstance(one, AuditLine))
     assert (event.fields["client_id"], event.fields["host"]) == ("admin", "10.0.0.1")

@@ -35,7 +35,7 @@ LEADER = Destination(LEADER_ID, "leader", 9090)
 DONE, REFUSED = ControllerRegistrationResponse(), ControllerRegistrationResponse(error_code=1)
 
 
-class Desk:
+class Harness:
     """A standby whose leader is LEADER_ID, with an image of metadata.version 30."""
 
     def __init__(self, metadata_version: int = 30) -> None:
@@ -83,8 +83,8 @@ class Desk:
 
 
 def test_a_standby_has_one_registration_under_way_at_a_time() -> None:
-    desk = Desk()
-    sent = desk.sent()
+    harness = Harness()
+    sent = harness.sent()
     assert sent.destination == LEADER
     request: Any = sent.message
     assert (request.controller_id, request.incarnation_id) == (OWN_ID, THIS_RUN)
@@ -94,8 +94,8 @@ def test_a_standby_has_one_registration_under_way_at_a_time() -> None:
     ]
     levels = {one.name: (one.min_supported_version, one.max_supported_version) for one in request.features}
     assert (levels["metadata.version"], levels["kraft.version"]) == ((7, 30), (0, 1))
-    assert desk.attempt(60_000) == []
-    assert desk.registration.deadline_ms is None
+    assert harness.attempt(60_000) == []
+    assert harness.registration.deadline_ms is None
 
 
 @pytest.mark.parametrize(
@@ -105,143 +105,145 @@ def test_a_standby_has_one_registration_under_way_at_a_time() -> None:
 def test_from_3_7_on_a_registration_is_due_until_the_image_has_it(
     known: bytes | None, version: int, due: bool
 ) -> None:
-    desk = Desk(version)
+    harness = Harness(version)
     if known is not None:
-        desk.know(known)
-    assert desk.registration.is_due is due
-    assert len(desk.attempt()) == due
+        harness.know(known)
+    assert harness.registration.is_due is due
+    assert len(harness.attempt()) == due
 
 
 def test_a_stopping_node_or_one_without_a_leader_sends_no_registration() -> None:
     for change in (
-        lambda desk: setattr(desk.standing, "stopping", True),
-        lambda desk: setattr(desk.core, "leader_id", None),
-        lambda desk: setattr(desk.core, "leader_id", OWN_ID),  # not active yet
-        lambda desk: desk.endpoints.clear(),
+        lambda harness: setattr(harness.standing, "stopping", True),
+        lambda harness: setattr(harness.core, "leader_id", None),
+        lambda harness: setattr(harness.core, "leader_id", OWN_ID),  # not active yet
+        lambda harness: harness.endpoints.clear(),
     ):
-        desk = Desk()
-        change(desk)
-        assert desk.attempt() == []
-        assert desk.registration.deadline_ms is None
+        harness = Harness()
+        change(harness)
+        assert harness.attempt() == []
+        assert harness.registration.deadline_ms is None
 
 
 def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
-    desk = Desk()
+    harness = Harness()
     for failures, message in enumerate([None, REFUSED] * 8):
-        sent = desk.sent()
-        assert desk.answer(sent.request_id, message) == []
+        sent = harness.sent()
+        assert harness.answer(sent.request_id, message) == []
         wait_ms = min(FIRST_BACKOFF_MS << failures, LONGEST_BACKOFF_MS)
-        assert desk.registration.deadline_ms == desk.context.now_ms + wait_ms
-        assert desk.attempt(wait_ms - 1) == []
-        desk.context.now_ms += 1
+        assert harness.registration.deadline_ms == harness.context.now_ms + wait_ms
+        assert harness.attempt(wait_ms - 1) == []
+        harness.context.now_ms += 1
 
 
 def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> None:
-    desk = Desk()
-    assert desk.answer(desk.sent().request_id, DONE) == [
+    harness = Harness()
+    assert harness.answer(harness.sent().request_id, DONE) == [
         LogLine("info", "registered", {"controller": LEADER_ID})
     ]
-    assert desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
-    assert desk.attempt(UNTIL_SEEN_MS - 1) == []
-    sent = desk.sent(1)
-    desk.know(THIS_RUN)
-    desk.answer(sent.request_id, DONE)
-    assert desk.registration.deadline_ms is None
+    assert harness.registration.deadline_ms == harness.context.now_ms + UNTIL_SEEN_MS
+    assert harness.attempt(UNTIL_SEEN_MS - 1) == []
+    sent = harness.sent(1)
+    harness.know(THIS_RUN)
+    harness.answer(sent.request_id, DONE)
+    assert harness.registration.deadline_ms is None
 
 
 def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None:
-    desk = Desk()
-    first = desk.sent()
-    desk.core.epoch += 1
-    second = desk.sent()
+    harness = Harness()
+    first = harness.sent()
+    harness.core.epoch += 1
+    second = harness.sent()
     assert second.request_id != first.request_id
-    assert desk.answer(first.request_id, DONE) == []
-    assert desk.attempt() == []  # the second is under way
-    desk.answer(second.request_id, None)
-    assert desk.answer(second.request_id, DONE) == []  # answered already
-    assert desk.registration.deadline_ms == desk.context.now_ms + FIRST_BACKOFF_MS
-    desk.core.leader_id = 8
-    assert desk.sent().destination == Destination(8, "leader", 9090)  # at once
+    assert harness.answer(first.request_id, DONE) == []
+    assert harness.attempt() == []  # the second is under way
+    harness.answer(second.request_id, None)
+    assert harness.answer(second.request_id, DONE) == []  # answered already
+    assert harness.registration.deadline_ms == harness.context.now_ms + FIRST_BACKOFF_MS
+    harness.core.leader_id = 8
+    assert harness.sent().destination == Destination(8, "leader", 9090)  # at once
 
 
 def test_an_active_controller_limits_how_often_it_registers_itself() -> None:
-    desk = Desk()
-    desk.standing.active = True
-    assert desk.attempt() == []
-    (record,) = desk.written
+    harness = Harness()
+    harness.standing.active = True
+    assert harness.attempt() == []
+    (record,) = harness.written
     assert (record.controller_id, record.incarnation_id) == (OWN_ID, THIS_RUN)
-    assert desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
-    desk.attempt(UNTIL_SEEN_MS - 1)
-    assert len(desk.written) == 1
-    desk.attempt(1)
-    assert len(desk.written) == 2
-    desk.know(THIS_RUN)
-    desk.attempt(UNTIL_SEEN_MS)
-    assert len(desk.written) == 2 and desk.registration.deadline_ms is None
+    assert harness.registration.deadline_ms == harness.context.now_ms + UNTIL_SEEN_MS
+    harness.attempt(UNTIL_SEEN_MS - 1)
+    assert len(harness.written) == 1
+    harness.attempt(1)
+    assert len(harness.written) == 2
+    harness.know(THIS_RUN)
+    harness.attempt(UNTIL_SEEN_MS)
+    assert len(harness.written) == 2 and harness.registration.deadline_ms is None
 
 
 def test_a_registration_that_cannot_be_appended_is_retried_later() -> None:
-    desk = Desk()
-    desk.standing.active = desk.refuses = True
-    desk.attempt()
-    assert desk.written == [] and desk.registration.deadline_ms == desk.context.now_ms + UNTIL_SEEN_MS
-    desk.refuses = False
-    desk.decisions.long.is_under_way = True
-    desk.attempt(UNTIL_SEEN_MS)
-    assert desk.written == []  # the end of the long decision starts another attempt
-    desk.decisions.long.is_under_way = False
-    desk.attempt()
-    assert len(desk.written) == 1
+    harness = Harness()
+    harness.standing.active = harness.refuses = True
+    harness.attempt()
+    assert (
+        harness.written == [] and harness.registration.deadline_ms == harness.context.now_ms + UNTIL_SEEN_MS
+    )
+    harness.refuses = False
+    harness.decisions.long.is_under_way = True
+    harness.attempt(UNTIL_SEEN_MS)
+    assert harness.written == []  # the end of the long decision starts another attempt
+    harness.decisions.long.is_under_way = False
+    harness.attempt()
+    assert len(harness.written) == 1
 
 
 ENDPOINT = ControllerEndpoint("C", "other", 9093, 0)
 
 
-def log_fields(desk: Desk) -> list[Any]:
-    desk.registration.check_for_twin()
-    return [one.fields for one in desk.outbox.take() if isinstance(one, LogLine)]
+def log_fields(harness: Harness) -> list[Any]:
+    harness.registration.check_for_twin()
+    return [one.fields for one in harness.outbox.take() if isinstance(one, LogLine)]
 
 
 def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() -> None:
-    desk = Desk()
-    desk.know(ANOTHER, ENDPOINT)
-    assert log_fields(desk) == [] and desk.registration.twin() == []  # of an earlier run
-    desk.know(THIS_RUN, ENDPOINT)
-    assert log_fields(desk) == []
-    desk.know(ANOTHER, ENDPOINT)
-    (fields,) = log_fields(desk)
+    harness = Harness()
+    harness.know(ANOTHER, ENDPOINT)
+    assert log_fields(harness) == [] and harness.registration.twin() == []  # of an earlier run
+    harness.know(THIS_RUN, ENDPOINT)
+    assert log_fields(harness) == []
+    harness.know(ANOTHER, ENDPOINT)
+    (fields,) = log_fields(harness)
     assert fields["seen"] == 1 and "other:9093" in fields["its_listeners"] and "node.id" in fields["remedy"]
-    assert log_fields(desk) == []
-    (line,) = desk.registration.twin()
+    assert log_fields(harness) == []
+    (line,) = harness.registration.twin()
     assert line.startswith("node 100 runs more than once, here and with the listeners ")
     assert fields["its_listeners"] in line and line.endswith(fields["remedy"])
-    desk.context.now_ms += 3 * UNTIL_SEEN_MS - 1
-    assert desk.registration.twin() == [line]
-    desk.context.now_ms += 1
-    assert desk.registration.twin() == []
+    harness.context.now_ms += 3 * UNTIL_SEEN_MS - 1
+    assert harness.registration.twin() == [line]
+    harness.context.now_ms += 1
+    assert harness.registration.twin() == []
 
 
 @pytest.mark.parametrize("case", ["active", "forgotten", "no record"])
 def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) -> None:
-    desk = Desk()
+    harness = Harness()
     if case != "no record":
-        desk.know(THIS_RUN, ENDPOINT)
-        log_fields(desk)
-        desk.know(ANOTHER, *([] if case == "forgotten" else [ENDPOINT]))
-    desk.standing.active = case == "active"
-    assert log_fields(desk) == [] and desk.registration.twin() == []
+        harness.know(THIS_RUN, ENDPOINT)
+        log_fields(harness)
+        harness.know(ANOTHER, *([] if case == "forgotten" else [ENDPOINT]))
+    harness.standing.active = case == "active"
+    assert log_fields(harness) == [] and harness.registration.twin() == []
 
 
 def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
-    desk = Desk()
+    harness = Harness()
 
     def replaced(later_ms: int) -> list[Any]:
-        desk.know(THIS_RUN, ENDPOINT)
-        log_fields(desk)
-        desk.context.now_ms += later_ms
-        desk.know(ANOTHER, ENDPOINT)
-        desk.registration.check_for_twin()
-        return desk.outbox.take()
+        harness.know(THIS_RUN, ENDPOINT)
+        log_fields(harness)
+        harness.context.now_ms += later_ms
+        harness.know(ANOTHER, ENDPOINT)
+        harness.registration.check_for_twin()
+        return harness.outbox.take()
 
     (first,) = replaced(0)
     fields = {"its_listeners": "C://other:9093", "remedy": REMEDY, "seen": 1}
@@ -252,53 +254,53 @@ def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
 
 
 def test_a_process_is_reported_with_all_its_listeners() -> None:
-    desk = Desk()
-    desk.know(THIS_RUN, ENDPOINT)
-    log_fields(desk)
-    desk.know(ANOTHER, ENDPOINT, ControllerEndpoint("D", "third", 9094, 0))
-    (fields,) = log_fields(desk)
+    harness = Harness()
+    harness.know(THIS_RUN, ENDPOINT)
+    log_fields(harness)
+    harness.know(ANOTHER, ENDPOINT, ControllerEndpoint("D", "third", 9094, 0))
+    (fields,) = log_fields(harness)
     assert fields["its_listeners"] == "C://other:9093, D://third:9094"
     node = "node 100 runs more than once, here and with the listeners"
-    assert desk.registration.twin() == [f"{node} C://other:9093, D://third:9094; {REMEDY}"]
+    assert harness.registration.twin() == [f"{node} C://other:9093, D://third:9094; {REMEDY}"]
 
 
 def test_before_any_request_no_answer_is_expected() -> None:
-    desk = Desk()
-    desk.core.epoch, desk.core.leader_id = -1, None  # as before the first election
-    assert desk.answer(0, DONE) == []
-    assert desk.registration.deadline_ms is None
-    assert repr(desk.registration) == "<Registration idle, next at None ms>"
+    harness = Harness()
+    harness.core.epoch, harness.core.leader_id = -1, None  # as before the first election
+    assert harness.answer(0, DONE) == []
+    assert harness.registration.deadline_ms is None
+    assert repr(harness.registration) == "<Registration idle, next at None ms>"
 
 
 def test_each_answer_ends_the_wait_for_every_earlier_one() -> None:
-    desk = Desk()
-    request_ids = [desk.sent().request_id]
+    harness = Harness()
+    request_ids = [harness.sent().request_id]
     for _ in range(2):
-        desk.answer(request_ids[-1], None)
-        request_ids.append(desk.sent(LONGEST_BACKOFF_MS).request_id)
+        harness.answer(request_ids[-1], None)
+        request_ids.append(harness.sent(LONGEST_BACKOFF_MS).request_id)
     assert len(set(request_ids)) == len(request_ids)
     assert request_ids == sorted(request_ids)
 
 
 def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
-    desk = Desk()
-    desk.know(THIS_RUN, ENDPOINT)
-    log_fields(desk)
-    desk.know(ANOTHER, ENDPOINT)
-    assert len(log_fields(desk)) == 1
-    desk.context.now_ms += 3 * UNTIL_SEEN_MS - 1
-    log_fields(desk)  # the same record
-    assert len(desk.registration.twin()) == 1
-    desk.context.now_ms += 1
-    assert desk.registration.twin() == []
+    harness = Harness()
+    harness.know(THIS_RUN, ENDPOINT)
+    log_fields(harness)
+    harness.know(ANOTHER, ENDPOINT)
+    assert len(log_fields(harness)) == 1
+    harness.context.now_ms += 3 * UNTIL_SEEN_MS - 1
+    log_fields(harness)  # the same record
+    assert len(harness.registration.twin()) == 1
+    harness.context.now_ms += 1
+    assert harness.registration.twin() == []
 
 
 def test_no_two_requests_share_an_id_over_answers_and_leaders() -> None:
-    desk = Desk()
+    harness = Harness()
     request_ids = []
     for epoch in (4, 5, 6):
-        desk.core.epoch = epoch
-        request_ids.append(desk.sent().request_id)
-        desk.answer(request_ids[-1], None)
-        request_ids.append(desk.sent(LONGEST_BACKOFF_MS).request_id)
+        harness.core.epoch = epoch
+        request_ids.append(harness.sent().request_id)
+        harness.answer(request_ids[-1], None)
+        request_ids.append(harness.sent(LONGEST_BACKOFF_MS).request_id)
     assert len(set(request_ids)) == len(request_ids)

@@ -18,7 +18,7 @@ from kraftd.raft.events import LogStartMoved, SnapshotTaken
 from kraftd.requests.effects import LogLine
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, uuid_text
 from kraftd.wire.api import ApiKey
-from tests.controller_node.house import CLUSTER_ID, START_MS, House
+from tests.controller_node.harness import CLUSTER_ID, START_MS, Harness
 from tests.metrics.watched import readings
 
 AHEAD = "a replica is ahead of this quorum"
@@ -27,12 +27,12 @@ DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])]
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
 
 
 def fetch(
-    house: House,
+    harness: Harness,
     offset: int,
     high_watermark: int,
     node_id: int = 7,
@@ -41,7 +41,7 @@ def fetch(
     connection: int = 1,
 ) -> None:
     """Send the Fetch of a replica whose log ends in the leader's epoch."""
-    epoch = house.node.core.epoch
+    epoch = harness.node.core.epoch
     partition = FetchPartition(
         0, epoch, offset, epoch, replica_directory_id=directory, high_watermark=high_watermark
     )
@@ -49,75 +49,75 @@ def fetch(
     request = FetchRequest(CLUSTER_ID, replica_state=ReplicaState(node_id), topics=topics)
     if version < 15:
         request.replica_id, request.replica_state = node_id, ReplicaState()
-    house.send(ApiKey.FETCH, version, request, connection)
+    harness.send(ApiKey.FETCH, version, request, connection)
 
 
-def reported(house: House) -> list[str]:
+def reported(harness: Harness) -> list[str]:
     """The replicas in DescribeQuorum's answer, which must be the same as in /readyz."""
-    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    answer = harness.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
     assert answer.error_code == 0
     lines = (answer.error_message or "").splitlines()
-    answers = house.node.core_answers
-    found = readings(house, ahead=answers.replicas_ahead(), twins=answers.twins(house.clock.ms))
+    answers = harness.node.core_answers
+    found = readings(harness, ahead=answers.replicas_ahead(), twins=answers.twins(harness.clock.ms))
     assert [*health(found).ahead, *health(found).twins] == lines
     return lines
 
 
 @pytest.mark.parametrize(("version", "beyond", "count"), [(18, 5, 1), (18, 0, 0), (17, 5, 0)])
 def test_a_replica_that_has_applied_lost_records_is_reported(
-    house: House, version: int, beyond: int, count: int
+    harness: Harness, version: int, beyond: int, count: int
 ) -> None:
-    end = house.node.core.log_end_offset
+    end = harness.node.core.log_end_offset
     for _ in range(3):
-        fetch(house, end + 7, end + beyond, version=version)
-    found = [one.fields for one in house.audited if one.event == "replica ahead"]
+        fetch(harness, end + 7, end + beyond, version=version)
+    found = [one.fields for one in harness.audited if one.event == "replica ahead"]
     assert [(one["from_node"], one["seen"]) for one in found] == [(7, 1)] * count
-    assert house.logged_texts.count(AHEAD) == count
-    assert len(reported(house)) == count
+    assert harness.logged_texts.count(AHEAD) == count
+    assert len(reported(harness)) == count
     if count:
         assert (found[0]["same_before"], found[0]["its_high_watermark"]) == (end, end + beyond)
         assert "delete its __cluster_metadata-0" in found[0]["remedy"]
-        (warned,) = judge_refused(reported(house), "node 100")
+        (warned,) = judge_refused(reported(harness), "node 100")
         assert warned.text.startswith("node 7 at ") and str(end + beyond) in warned.text
         assert "delete its __cluster_metadata-0" in warned.remedy
 
 
 @pytest.mark.parametrize(("beyond", "count"), [(0, 0), (1, 1)])
 def test_a_broker_before_4_1_is_reported_by_the_offset_of_its_heartbeats(
-    house: House, beyond: int, count: int
+    harness: Harness, beyond: int, count: int
 ) -> None:
-    end = house.node.core.log_end_offset
+    end = harness.node.core.log_end_offset
     for _ in range(3):
         heartbeat = BrokerHeartbeatRequest(7, 5, end - 1 + beyond)
-        assert house.ask(ApiKey.BROKER_HEARTBEAT, 1, heartbeat).error_code
-        fetch(house, end + 7, -1, version=17)
-    lines = reported(house)
-    assert len(lines) == house.logged_texts.count(AHEAD) == count
+        assert harness.ask(ApiKey.BROKER_HEARTBEAT, 1, heartbeat).error_code
+        fetch(harness, end + 7, -1, version=17)
+    lines = reported(harness)
+    assert len(lines) == harness.logged_texts.count(AHEAD) == count
     if count:
         assert f"their logs part at offset {end}, and it has applied the records before {end + 1}" in lines[0]
-    fetch(house, end, -1, version=17)
-    assert reported(house) == []
+    fetch(harness, end, -1, version=17)
+    assert reported(harness) == []
 
 
 @pytest.mark.parametrize("behind", [1, 0], ids=["answered with a record", "answered as all without news"])
-def test_a_replica_is_reported_as_ahead_until_it_follows_this_log(house: House, behind: int) -> None:
-    end = house.node.core.log_end_offset
-    fetch(house, end + 7, end + 7)
-    fetch(house, end, -1, node_id=8)
-    assert [line.split(" at ")[0] for line in reported(house)] == ["node 7"]
-    fetch(house, end - behind, -1)
-    assert reported(house) == []
-    assert house.logged_texts.count(AHEAD) == 1
+def test_a_replica_is_reported_as_ahead_until_it_follows_this_log(harness: Harness, behind: int) -> None:
+    end = harness.node.core.log_end_offset
+    fetch(harness, end + 7, end + 7)
+    fetch(harness, end, -1, node_id=8)
+    assert [line.split(" at ")[0] for line in reported(harness)] == ["node 7"]
+    fetch(harness, end - behind, -1)
+    assert reported(harness) == []
+    assert harness.logged_texts.count(AHEAD) == 1
 
 
 def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines: list[LogLine] = []
-    monkeypatch.setattr(house, "keep_line", lines.append)
-    end = house.node.core.log_end_offset
-    fetch(house, end + 7, end + 5)
-    (event,) = (one for one in house.audited if one.event == "replica ahead")
+    monkeypatch.setattr(harness, "keep_line", lines.append)
+    end = harness.node.core.log_end_offset
+    fetch(harness, end + 7, end + 5)
+    (event,) = (one for one in harness.audited if one.event == "replica ahead")
     (line,) = (one for one in lines if one.text == AHEAD)
     assert (line.level, line.fields, event.offset) == ("warning", event.fields, -1)
     assert event.fields == {
@@ -133,52 +133,52 @@ def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(
     }
 
 
-def test_a_replica_ahead_of_the_snapshot_that_it_needs_is_reported(house: House) -> None:
-    begin_with_a_snapshot(house)
-    (snapshot,) = house.node.core.log.snapshots
-    fetch(house, snapshot.offset - 1, snapshot.offset - 1)
-    assert reported(house) == []
-    fetch(house, snapshot.offset - 1, snapshot.offset + 1)
-    assert len(reported(house)) == 1
+def test_a_replica_ahead_of_the_snapshot_that_it_needs_is_reported(harness: Harness) -> None:
+    begin_with_a_snapshot(harness)
+    (snapshot,) = harness.node.core.log.snapshots
+    fetch(harness, snapshot.offset - 1, snapshot.offset - 1)
+    assert reported(harness) == []
+    fetch(harness, snapshot.offset - 1, snapshot.offset + 1)
+    assert len(reported(harness)) == 1
 
 
-def begin_with_a_snapshot(house: House) -> None:
+def begin_with_a_snapshot(harness: Harness) -> None:
     """Let the log begin where a snapshot ends."""
-    log, end = house.storage.log, house.node.core.high_watermark
+    log, end = harness.storage.log, harness.node.core.high_watermark
     position = log.position_near(0)
     order = CheckpointOrder(directory=log.directory, end_offset=end, epoch=1, base=None, position=position)
-    made = make_checkpoint(house.disk, order, START_MS)
+    made = make_checkpoint(harness.disk, order, START_MS)
     assert made.outcome == MADE
     taken = OffsetAndEpoch(end, 1)
     log.add_snapshot(taken)
-    house.step(SnapshotTaken(taken, made.size_bytes))
+    harness.step(SnapshotTaken(taken, made.size_bytes))
     assert log.delete_before_snapshot(taken)
-    house.step(LogStartMoved(end))
+    harness.step(LogStartMoved(end))
 
 
-def test_two_directories_under_one_id_are_reported_while_both_fetch(house: House) -> None:
-    end = house.node.core.high_watermark
+def test_two_directories_under_one_id_are_reported_while_both_fetch(harness: Harness) -> None:
+    end = harness.node.core.high_watermark
     for directory in (b"a" * 16, b"b" * 16):
-        fetch(house, end, -1, directory=directory)
-    fetch(house, end, -1, node_id=8)
-    (line,) = reported(house)
+        fetch(harness, end, -1, directory=directory)
+    fetch(harness, end, -1, node_id=8)
+    (line,) = reported(harness)
     assert line.startswith("node 7 runs more than once")
     assert line.rpartition("; ")[2].startswith("give one of them an id of its own")
-    house.clock.ms += 2_000
-    fetch(house, end, -1, directory=b"a" * 16)
-    house.clock.ms += 2_000
-    fetch(house, end, -1, directory=b"a" * 16)
-    assert reported(house) == []
+    harness.clock.ms += 2_000
+    fetch(harness, end, -1, directory=b"a" * 16)
+    harness.clock.ms += 2_000
+    fetch(harness, end, -1, directory=b"a" * 16)
+    assert reported(harness) == []
 
 
 @pytest.fixture
-def static(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+def static(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
     """A leader whose core does not know the directory ids of other voters, as in a static quorum."""
     monkeypatch.setattr(core_answers, "twins", lambda *_: {})
-    return house
+    return harness
 
 
-def test_twins_of_a_static_quorum_are_reported_while_fetches_alternate(static: House) -> None:
+def test_twins_of_a_static_quorum_are_reported_while_fetches_alternate(static: Harness) -> None:
     end = static.node.core.high_watermark
     for _ in range(4):
         for directory in (b"a" * 16, b"b" * 16):
@@ -191,7 +191,7 @@ def test_twins_of_a_static_quorum_are_reported_while_fetches_alternate(static: H
     assert reported(static) == []
 
 
-def test_a_replaced_disk_and_a_restart_are_no_twins(static: House) -> None:
+def test_a_replaced_disk_and_a_restart_are_no_twins(static: Harness) -> None:
     end = static.node.core.high_watermark
     for directory in (b"a" * 16, b"a" * 16, b"b" * 16, b"b" * 16, bytes(16), b"b" * 16):
         fetch(static, end, -1, directory=directory)
@@ -206,19 +206,19 @@ def test_a_replaced_disk_and_a_restart_are_no_twins(static: House) -> None:
     ("version", "directory", "shown"), [(18, b"d" * 16, uuid_text(b"d" * 16)), (14, bytes(16), "unknown")]
 )
 def test_twins_with_copies_of_a_directory_are_found_by_their_connections(
-    house: House, version: int, directory: bytes, shown: str
+    harness: Harness, version: int, directory: bytes, shown: str
 ) -> None:
-    end = house.node.core.high_watermark
+    end = harness.node.core.high_watermark
     for _ in range(3):
         for connection in (2, 3):
-            fetch(house, end, -1, version=version, directory=directory, connection=connection)
-            house.clock.ms += 400
-    (line,) = reported(house)
+            fetch(harness, end, -1, version=version, directory=directory, connection=connection)
+            harness.clock.ms += 400
+    (line,) = reported(harness)
     assert line.startswith(f"node 7 runs more than once, from the directories {shown}")
     assert line.count("(at 127.0.0.1)") == 2 and ", copies of one; give one of them an id" in line
-    assert house.logged_texts.count(TWINS) == 1
-    house.clock.ms += 4_000
-    assert reported(house) == []
+    assert harness.logged_texts.count(TWINS) == 1
+    harness.clock.ms += 4_000
+    assert reported(harness) == []
 
 
 @pytest.mark.parametrize(
@@ -230,37 +230,37 @@ def test_twins_with_copies_of_a_directory_are_found_by_their_connections(
 )
 @pytest.mark.parametrize("every_ms", [100, 500])
 def test_a_node_that_reconnects_or_asks_a_bootstrap_server_is_no_twin(
-    house: House, connections: tuple[int, ...], every_ms: int
+    harness: Harness, connections: tuple[int, ...], every_ms: int
 ) -> None:
-    end = house.node.core.high_watermark
+    end = harness.node.core.high_watermark
     for connection in connections:
-        fetch(house, end, -1, connection=connection)
-        house.clock.ms += every_ms
-    assert reported(house) == []
-    assert TWINS not in house.logged_texts
+        fetch(harness, end, -1, connection=connection)
+        harness.clock.ms += every_ms
+    assert reported(harness) == []
+    assert TWINS not in harness.logged_texts
 
 
-def test_replicas_ahead_are_listed_in_the_order_of_their_last_fetches(house: House) -> None:
-    end = house.node.core.log_end_offset
+def test_replicas_ahead_are_listed_in_the_order_of_their_last_fetches(harness: Harness) -> None:
+    end = harness.node.core.log_end_offset
     for node_id in (7, 8, 7):
-        fetch(house, end + 7, end + 5, node_id=node_id)
-    assert [line.split(" at ")[0] for line in reported(house)] == ["node 8", "node 7"]
-    assert house.logged_texts.count(AHEAD) == 2  # each has its own line
+        fetch(harness, end + 7, end + 5, node_id=node_id)
+    assert [line.split(" at ")[0] for line in reported(harness)] == ["node 8", "node 7"]
+    assert harness.logged_texts.count(AHEAD) == 2  # each has its own line
 
 
-def test_an_unknown_high_watermark_is_not_ahead__kip1166(house: House) -> None:
-    end = house.node.core.log_end_offset
-    fetch(house, end + 7, UNKNOWN)
-    assert reported(house) == []
-    fetch(house, end + 7, UNKNOWN - 1)
-    assert len(reported(house)) == 1
+def test_an_unknown_high_watermark_is_not_ahead__kip1166(harness: Harness) -> None:
+    end = harness.node.core.log_end_offset
+    fetch(harness, end + 7, UNKNOWN)
+    assert reported(harness) == []
+    fetch(harness, end + 7, UNKNOWN - 1)
+    assert len(reported(harness)) == 1
 
 
 def test_the_number_of_remembered_replicas_ahead_is_bounded(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas_ahead, "MAX_PEERS", 2)
-    end = house.node.core.log_end_offset
+    end = harness.node.core.log_end_offset
     for node_id in (7, 8, 9):
-        fetch(house, end + 7, end + 5, node_id=node_id)
-    assert [line.split(" at ")[0] for line in reported(house)] == ["node 8", "node 9"]
+        fetch(harness, end + 7, end + 5, node_id=node_id)
+    assert [line.split(" at ")[0] for line in reported(harness)] == ["node 8", "node 9"]

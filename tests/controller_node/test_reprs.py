@@ -14,16 +14,16 @@ from kraftd.messages.vote_request import VoteRequest
 from kraftd.raft.effects import Destination
 from kraftd.requests.effects import Answer, AuditLine
 from kraftd.requests.events import FramesReceived
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
 
 
-def test_active_controller_shows_its_parts(house: House) -> None:
-    node = house.node
+def test_active_controller_shows_its_parts(harness: Harness) -> None:
+    node = harness.node
     image = "<Image at 12@1: 0 brokers, 0 topics, 0 partitions, metadata.version 30>"
     long = "<LongDecisions none under way, 0 calls behind>"
     levels = node.following.finalized.levels
@@ -65,9 +65,9 @@ def test_active_controller_shows_its_parts(house: House) -> None:
     }
 
 
-def test_boundary_shows_what_it_has_counted(house: House) -> None:
-    node = house.node
-    house.api_versions()
+def test_boundary_shows_what_it_has_counted(harness: Harness) -> None:
+    node = harness.node
+    harness.api_versions()
     assert {
         type(part).__name__: repr(part)
         for part in (
@@ -88,12 +88,12 @@ def test_boundary_shows_what_it_has_counted(house: House) -> None:
     }
 
 
-def test_parts_with_work_under_way_show_it(house: House) -> None:
-    house.unfenced(1)
-    node = house.node
-    house.sync_by_itself = False
-    house.create("orders")
-    house.create("payments")
+def test_parts_with_work_under_way_show_it(harness: Harness) -> None:
+    harness.unfenced(1)
+    node = harness.node
+    harness.sync_by_itself = False
+    harness.create("orders")
+    harness.create("payments")
     first, second = node.decisions.parked._under_way
     assert (
         repr(node.decisions.parked) == f"<ParkedAnswers 2, offsets {first.end_offset} to {second.end_offset}>"
@@ -102,8 +102,8 @@ def test_parts_with_work_under_way_show_it(house: House) -> None:
     assert repr(node._pending_events) == "<PendingEvents 2>"
 
 
-def test_a_turn_that_is_asked_for_and_a_replay_behind_its_log_show_it(house: House) -> None:
-    node = house.node
+def test_a_turn_that_is_asked_for_and_a_replay_behind_its_log_show_it(harness: Harness) -> None:
+    node = harness.node
     node._next_slice.schedule()
     assert repr(node._next_slice) == "<NextSlice, scheduled>"
     node.following.replay.complete = False
@@ -116,7 +116,7 @@ def test_a_turn_that_is_asked_for_and_a_replay_behind_its_log_show_it(house: Hou
     assert repr(loading) == "<Loading 5 records, 0 snapshots>"
 
 
-def test_effects_and_events_show_how_large_they_are(house: House) -> None:
+def test_effects_and_events_show_how_large_they_are(harness: Harness) -> None:
     assert repr(Answer(3, 7, [b"ab", b"cde"])) == "<Answer 3/7, 5 bytes>"
     assert repr(CommittedRead(40, b"12345")) == "<CommittedRead 5 bytes from 40>"
     frames = [memoryview(b"a"), memoryview(b"b")]
@@ -129,5 +129,5 @@ def test_effects_and_events_show_how_large_they_are(house: House) -> None:
     )
 
 
-def test_parts_without_a_house_show_themselves() -> None:
+def test_parts_without_a_harness_show_themselves() -> None:
     assert repr(AclPublisher(None)) == "<AclPublisher to None>"

@@ -28,7 +28,7 @@ from kraftd.wire.api import ApiKey, request_class, valid_versions
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 SERVED = sorted(row[0] for row in ROWS)
 
@@ -44,18 +44,18 @@ KAFKA_LISTS = {
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
 
 
-def test_the_apis_of_a_kafka_controller_are_listed_with_its_versions(house: House) -> None:
-    listed = {api.api_key: (api.min_version, api.max_version) for api in house.api_versions().api_keys}
+def test_the_apis_of_a_kafka_controller_are_listed_with_its_versions(harness: Harness) -> None:
+    listed = {api.api_key: (api.min_version, api.max_version) for api in harness.api_versions().api_keys}
     assert listed == KAFKA_LISTS
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_api_versions_is_answered_in_every_version(house: House, version: int) -> None:
-    answer = house.api_versions(version)
+def test_api_versions_is_answered_in_every_version(harness: Harness, version: int) -> None:
+    answer = harness.api_versions(version)
     assert answer.error_code == ErrorCode.NONE
     names = [feature.name for feature in answer.supported_features]
     if version == 4:
@@ -67,25 +67,25 @@ def test_api_versions_is_answered_in_every_version(house: House, version: int) -
         assert names == ["metadata.version"]  # the only one whose lowest level is not 0
 
 
-def test_api_versions_of_a_future_version_is_answered_in_version_0__kip511(house: House) -> None:
+def test_api_versions_of_a_future_version_is_answered_in_version_0__kip511(harness: Harness) -> None:
     body = struct.pack(">hhih", 18, 99, 77, 4) + b"test\0" + b"whatever"
-    answer = house.answer(house.send_frame(body, 3, 18, 99))
+    answer = harness.answer(harness.send_frame(body, 3, 18, 99))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(key.api_key, key.min_version, key.max_version) for key in answer.api_keys] == [(18, 0, 4)]
 
 
-def test_invalid_software_names_are_refused(house: House) -> None:
+def test_invalid_software_names_are_refused(harness: Harness) -> None:
     from kraftd.messages.api_versions_request import ApiVersionsRequest
 
-    answer = house.ask(18, 4, ApiVersionsRequest("-bad-", "1"))
+    answer = harness.ask(18, 4, ApiVersionsRequest("-bad-", "1"))
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_an_api_that_is_not_served_is_refused_and_the_connection_stays(house: House) -> None:
-    answer = house.ask(ApiKey.METADATA, 9, MetadataRequest([MetadataRequestTopic(name="t")]))
+def test_an_api_that_is_not_served_is_refused_and_the_connection_stays(harness: Harness) -> None:
+    answer = harness.ask(ApiKey.METADATA, 9, MetadataRequest([MetadataRequestTopic(name="t")]))
     assert [(t.name, t.error_code) for t in answer.topics] == [("t", ErrorCode.UNSUPPORTED_VERSION)]
-    assert house.api_versions().error_code == ErrorCode.NONE
-    assert not house.closed
+    assert harness.api_versions().error_code == ErrorCode.NONE
+    assert not harness.closed
 
 
 @pytest.mark.parametrize("key", sorted(set(ApiKey) - {ApiKey.API_VERSIONS}))
@@ -93,18 +93,18 @@ def test_an_api_that_is_not_served_is_refused_and_the_connection_stays(house: Ho
 def test_an_unknown_version_is_refused_and_the_connection_stays(
     tmp_path: Path, key: int, version: int
 ) -> None:
-    house = House(tmp_path)
+    harness = Harness(tmp_path)
     frame = struct.pack(">hhihBB", key, version, 77, -1, 0, 0)
-    place = house.send_frame(frame)
-    assert place in house.answers
-    size, correlation_id = struct.unpack_from(">ii", house.answers[place])
-    assert (size, correlation_id) == (len(house.answers[place]) - 4, 77)
-    assert not house.closed
+    place = harness.send_frame(frame)
+    assert place in harness.answers
+    size, correlation_id = struct.unpack_from(">ii", harness.answers[place])
+    assert (size, correlation_id) == (len(harness.answers[place]) - 4, 77)
+    assert not harness.closed
 
 
-def test_an_unknown_api_gets_its_correlation_id_and_the_error(house: House) -> None:
-    place = house.send_frame(struct.pack(">hhih", 9_999, 0, 77, -1))
-    assert house.answers[place] == struct.pack(">iih", 6, 77, ErrorCode.UNSUPPORTED_VERSION)
+def test_an_unknown_api_gets_its_correlation_id_and_the_error(harness: Harness) -> None:
+    place = harness.send_frame(struct.pack(">hhih", 9_999, 0, 77, -1))
+    assert harness.answers[place] == struct.pack(">iih", 6, 77, ErrorCode.UNSUPPORTED_VERSION)
 
 
 @pytest.mark.parametrize("key", SERVED)
@@ -117,51 +117,51 @@ def test_every_served_api_can_be_refused_in_every_version(key: int) -> None:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(max_size=200))
-def test_arbitrary_frames_are_answered_or_cost_their_connection(house: House, data: bytes) -> None:
-    before = len(house.answers) + len(house.closed)
-    house.closed.clear()
-    before = len(house.answers)
-    house.send_frame(data or b"\0", 5)
-    assert len(house.answers) > before or 5 in house.closed
-    assert house.api_versions().error_code == ErrorCode.NONE
+def test_arbitrary_frames_are_answered_or_cost_their_connection(harness: Harness, data: bytes) -> None:
+    before = len(harness.answers) + len(harness.closed)
+    harness.closed.clear()
+    before = len(harness.answers)
+    harness.send_frame(data or b"\0", 5)
+    assert len(harness.answers) > before or 5 in harness.closed
+    assert harness.api_versions().error_code == ErrorCode.NONE
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(key=st.sampled_from(SERVED), body=st.binary(max_size=80), data=st.data())
 def test_arbitrary_bodies_of_served_apis_are_answered_or_cost_their_connection(
-    house: House, key: int, body: bytes, data: Any
+    harness: Harness, key: int, body: bytes, data: Any
 ) -> None:
     version = data.draw(st.integers(*valid_versions(key)))
     frame = struct.pack(">hhih", key, version, 77, -1) + b"\0" + body
-    house.closed.clear()
-    place = house.send_frame(frame, 6)
-    parked = place[0] in house.node.core_answers.waiting
-    assert place in house.answers or 6 in house.closed or parked
-    house.node.core_answers.waiting.clear()
+    harness.closed.clear()
+    place = harness.send_frame(frame, 6)
+    parked = place[0] in harness.node.core_answers.waiting
+    assert place in harness.answers or 6 in harness.closed or parked
+    harness.node.core_answers.waiting.clear()
 
 
-def test_bytes_behind_a_request_are_ignored_as_kafka_does(house: House) -> None:
+def test_bytes_behind_a_request_are_ignored_as_kafka_does(harness: Harness) -> None:
     request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
     frame = b"".join(encode_request(ApiKey.DESCRIBE_QUORUM, 2, 77, "test", request))[4:]
-    place = house.send_frame(frame + b"\0\0\0", 1, ApiKey.DESCRIBE_QUORUM, 2)
-    assert house.answer(place).error_code == ErrorCode.NONE
+    place = harness.send_frame(frame + b"\0\0\0", 1, ApiKey.DESCRIBE_QUORUM, 2)
+    assert harness.answer(place).error_code == ErrorCode.NONE
     unserved = b"".join(encode_request(ApiKey.METADATA, 12, 77, "test", MetadataRequest([])))[4:]
-    place = house.send_frame(unserved + b"\0\0\0", 1, ApiKey.METADATA, 12)
-    assert house.answer(place) is not None and not house.closed
+    place = harness.send_frame(unserved + b"\0\0\0", 1, ApiKey.METADATA, 12)
+    assert harness.answer(place) is not None and not harness.closed
     principal = struct.pack(">h", 0) + encode_bytes(DefaultPrincipalData("User", "alice", False), 0)
     fields = {"data": frame + b"\0", "principal": principal + b"\0"}
     envelope = carried(request, ApiKey.DESCRIBE_QUORUM, 2, **fields)
-    assert house.ask(ApiKey.ENVELOPE, 0, envelope).error_code == ErrorCode.NONE
+    assert harness.ask(ApiKey.ENVELOPE, 0, envelope).error_code == ErrorCode.NONE
 
 
-def test_refusal_that_quotes_a_long_text_is_truncated(house: House) -> None:
+def test_refusal_that_quotes_a_long_text_is_truncated(harness: Harness) -> None:
     long = "x" * 32_767
     features = UpdateFeaturesRequest(30_000, [FeatureUpdateKey(long, 1, upgrade_type=1)])
-    updated = house.ask(ApiKey.UPDATE_FEATURES, 2, features)
+    updated = harness.ask(ApiKey.UPDATE_FEATURES, 2, features)
     assert updated.error_code == ErrorCode.INVALID_UPDATE_VERSION and long[:1_000] in updated.error_message
-    removed = house.ask(ApiKey.REMOVE_RAFT_VOTER, 0, RemoveRaftVoterRequest(long, 100, bytes(15) + b"v"))
+    removed = harness.ask(ApiKey.REMOVE_RAFT_VOTER, 0, RemoveRaftVoterRequest(long, 100, bytes(15) + b"v"))
     assert removed.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID and long[:1_000] in removed.error_message
-    assert not house.node.boundary.failures
+    assert not harness.node.boundary.failures
 
 
 def carried(request: Any, key: int, version: int, **fields: Any) -> EnvelopeRequest:
@@ -174,19 +174,19 @@ def carried(request: Any, key: int, version: int, **fields: Any) -> EnvelopeRequ
     )
 
 
-def test_a_forwarded_request_is_answered_in_the_envelope(house: House) -> None:
-    house.unfenced()
+def test_a_forwarded_request_is_answered_in_the_envelope(harness: Harness) -> None:
+    harness.unfenced()
     request = CreateTopicsRequest([CreatableTopic("forwarded", 1, 1)], 1_000)
-    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.CREATE_TOPICS, 7))
+    answer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.CREATE_TOPICS, 7))
     assert answer.error_code == ErrorCode.NONE
     header, inner = parse_response(ApiKey.CREATE_TOPICS, 7, answer.response_data)
     assert header.correlation_id == 5
     assert [(t.name, t.error_code) for t in inner.topics] == [("forwarded", ErrorCode.NONE)]
 
 
-def test_a_forwarded_quorum_request_is_answered_by_the_core(house: House) -> None:
+def test_a_forwarded_quorum_request_is_answered_by_the_core(harness: Harness) -> None:
     request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
-    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))
+    answer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))
     _, inner = parse_response(ApiKey.DESCRIBE_QUORUM, 2, answer.response_data)
     assert inner.topics[0].partitions[0].leader_id == 100
 
@@ -206,12 +206,12 @@ class OnlyBrokers:
 
 
 def test_an_envelope_is_authorized_for_the_broker_and_its_request_for_the_client(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authorizer = OnlyBrokers()
-    monkeypatch.setattr(house.node.boundary, "_authorizer", authorizer)
+    monkeypatch.setattr(harness.node.boundary, "_authorizer", authorizer)
     request = UnregisterBrokerRequest(7)
-    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.UNREGISTER_BROKER, 0))
+    answer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.UNREGISTER_BROKER, 0))
     assert answer.error_code == ErrorCode.NONE
     _, inner = parse_response(ApiKey.UNREGISTER_BROKER, 0, answer.response_data)
     assert inner.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -235,26 +235,28 @@ def test_an_envelope_is_authorized_for_the_broker_and_its_request_for_the_client
     ],
 )
 def test_an_envelope_that_cannot_be_decoded_is_refused_as_a_whole(
-    house: House, fields: dict[str, bytes], code: ErrorCode
+    harness: Harness, fields: dict[str, bytes], code: ErrorCode
 ) -> None:
-    answer = house.ask(ApiKey.ENVELOPE, 0, carried(CreateTopicsRequest(), ApiKey.CREATE_TOPICS, 7, **fields))
+    answer = harness.ask(
+        ApiKey.ENVELOPE, 0, carried(CreateTopicsRequest(), ApiKey.CREATE_TOPICS, 7, **fields)
+    )
     assert (answer.error_code, answer.response_data) == (code, None)
 
 
-def test_a_standby_refuses_a_forwarded_request_at_the_envelope(house: House) -> None:
-    house.step(raft_events.ResignRequested(house.node.core.epoch))
+def test_a_standby_refuses_a_forwarded_request_at_the_envelope(harness: Harness) -> None:
+    harness.step(raft_events.ResignRequested(harness.node.core.epoch))
     request = CreateTopicsRequest([CreatableTopic("forwarded", 1, 1)], 1_000)
-    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.CREATE_TOPICS, 7))
+    answer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.CREATE_TOPICS, 7))
     assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
 
 
-def test_a_standby_refuses_a_forwarded_describe_quorum_at_the_envelope_too(house: House) -> None:
+def test_a_standby_refuses_a_forwarded_describe_quorum_at_the_envelope_too(harness: Harness) -> None:
     """Otherwise a broker that sends no other requests would never look for another controller."""
-    house.step(raft_events.ResignRequested(house.node.core.epoch))
+    harness.step(raft_events.ResignRequested(harness.node.core.epoch))
     request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
-    answer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))
+    answer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.DESCRIBE_QUORUM, 2))
     assert (answer.error_code, answer.response_data) == (ErrorCode.NOT_CONTROLLER, None)
-    direct = house.ask(ApiKey.DESCRIBE_QUORUM, 2, request)
+    direct = harness.ask(ApiKey.DESCRIBE_QUORUM, 2, request)
     assert direct.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

@@ -42,7 +42,7 @@ from kraftd.types import Endpoint
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 from tests.controller_node.test_requests import carried
 
 ALLOW_READ = AclCreation(2, "orders", 3, "User:alice", "*", 3, 3)
@@ -52,44 +52,44 @@ BROKER_LOGGER = 8  # a type of resource
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
 
 
 @pytest.fixture
-def secured(tmp_path: Path) -> House:
+def secured(tmp_path: Path) -> Harness:
     """A controller with an authorizer that allows every principal, tokens, and a listener with SASL."""
-    house = House(tmp_path, delegation__token__secret__key="secret").start()
+    harness = Harness(tmp_path, delegation__token__secret__key="secret").start()
     authorizer = StandardAuthorizer(
         AuthorizerSettings(super_users=frozenset({"User:ANONYMOUS", "User:alice"}))
     )
     authorizer.end_load()
-    house.node.boundary._authorizer = authorizer
+    harness.node.boundary._authorizer = authorizer
     endpoints = (Endpoint("CONTROLLER", "127.0.0.1", 9093, SASL_PLAINTEXT),)
-    house.node.identity = msgspec.structs.replace(house.node.identity, endpoints=endpoints)
-    return house
+    harness.node.identity = msgspec.structs.replace(harness.node.identity, endpoints=endpoints)
+    return harness
 
 
-def loaded_again(house: House) -> Image:
+def loaded_again(harness: Harness) -> Image:
     """The image that is loaded from a snapshot of this controller's image."""
     image = Image()
-    image.apply_all([record.message for record in house.node.image.records()], 0, 1, of_snapshot=True)
+    image.apply_all([record.message for record in harness.node.image.records()], 0, 1, of_snapshot=True)
     return image
 
 
-def test_without_an_authorizer_acls_are_refused_as_disabled(house: House) -> None:
+def test_without_an_authorizer_acls_are_refused_as_disabled(harness: Harness) -> None:
     disabled = ErrorCode.SECURITY_DISABLED
-    assert house.ask(ApiKey.DESCRIBE_ACLS, 3, DescribeAclsRequest(*ANYTHING)).error_code == disabled
-    (result,) = house.ask(ApiKey.CREATE_ACLS, 3, CreateAclsRequest([ALLOW_READ])).results
+    assert harness.ask(ApiKey.DESCRIBE_ACLS, 3, DescribeAclsRequest(*ANYTHING)).error_code == disabled
+    (result,) = harness.ask(ApiKey.CREATE_ACLS, 3, CreateAclsRequest([ALLOW_READ])).results
     assert (result.error_code, result.error_message) == (disabled, "No Authorizer is configured.")
-    (refused,) = house.ask(
+    (refused,) = harness.ask(
         ApiKey.DELETE_ACLS, 3, DeleteAclsRequest([DeleteAclsFilter(*ANYTHING)])
     ).filter_results
     assert (refused.error_code, refused.error_message) == (disabled, "No Authorizer is configured.")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_an_acl_is_created_described_in_a_snapshot_and_deleted(secured: House, version: int) -> None:
+def test_an_acl_is_created_described_in_a_snapshot_and_deleted(secured: Harness, version: int) -> None:
     (result,) = secured.ask(ApiKey.CREATE_ACLS, version, CreateAclsRequest([ALLOW_READ])).results
     assert result.error_code == 0
     described = secured.ask(ApiKey.DESCRIBE_ACLS, version, DescribeAclsRequest(*ANYTHING))
@@ -103,7 +103,7 @@ def test_an_acl_is_created_described_in_a_snapshot_and_deleted(secured: House, v
     assert not secured.node.image.acls
 
 
-def test_acls_that_a_broker_forwards_are_created(secured: House) -> None:
+def test_acls_that_a_broker_forwards_are_created(secured: Harness) -> None:
     request = carried(CreateAclsRequest([ALLOW_READ]), ApiKey.CREATE_ACLS, 3)
     answer = secured.ask(ApiKey.ENVELOPE, 0, request)
     _, inner = parse_response(ApiKey.CREATE_ACLS, 3, answer.response_data)
@@ -112,55 +112,57 @@ def test_acls_that_a_broker_forwards_are_created(secured: House) -> None:
 
 
 @pytest.mark.parametrize("users", [None, []])
-def test_all_scram_users_are_described_also_with_null_users(house: House, users: list[Any] | None) -> None:
+def test_all_scram_users_are_described_also_with_null_users(
+    harness: Harness, users: list[Any] | None
+) -> None:
     upsertion = ScramCredentialUpsertion("bob", 2, 8192, b"salt", b"salted")
-    altered = house.ask(
+    altered = harness.ask(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, AlterUserScramCredentialsRequest([], [upsertion])
     )
     assert [(one.user, one.error_code) for one in altered.results] == [("bob", 0)]
     request = DescribeUserScramCredentialsRequest(users)
-    described = house.ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, request)
+    described = harness.ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, request)
     assert [(one.user, one.credential_infos[0].iterations) for one in described.results] == [("bob", 8192)]
-    assert loaded_again(house).scram == house.node.image.scram
+    assert loaded_again(harness).scram == harness.node.image.scram
 
 
-def test_a_quota_of_an_address_is_set_and_survives_a_snapshot(house: House) -> None:
+def test_a_quota_of_an_address_is_set_and_survives_a_snapshot(harness: Harness) -> None:
     entry = EntryData([EntityData("ip", "10.0.0.1")], [OpData("connection_creation_rate", 3.0, False)])
-    answer = house.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
+    answer = harness.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
     assert [one.error_code for one in answer.entries] == [0]
-    assert loaded_again(house).quotas == {(("ip", "10.0.0.1"),): {"connection_creation_rate": 3.0}}
+    assert loaded_again(harness).quotas == {(("ip", "10.0.0.1"),): {"connection_creation_rate": 3.0}}
 
 
-def test_an_empty_entity_is_refused(house: House) -> None:
-    answer = house.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([EntryData([], [])]))
+def test_an_empty_entity_is_refused(harness: Harness) -> None:
+    answer = harness.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([EntryData([], [])]))
     assert [one.error_code for one in answer.entries] == [ErrorCode.INVALID_REQUEST]
 
 
-def token_answers(house: House, made: bytes) -> list[int]:
+def token_answers(harness: Harness, made: bytes) -> list[int]:
     return [
-        house.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest(None, None)).error_code,
-        house.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, RenewDelegationTokenRequest(made)).error_code,
-        house.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, ExpireDelegationTokenRequest(made)).error_code,
-        house.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, DescribeDelegationTokenRequest(None)).error_code,
+        harness.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest(None, None)).error_code,
+        harness.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, RenewDelegationTokenRequest(made)).error_code,
+        harness.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, ExpireDelegationTokenRequest(made)).error_code,
+        harness.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, DescribeDelegationTokenRequest(None)).error_code,
     ]
 
 
-def test_requests_for_tokens_over_plaintext_are_refused(house: House) -> None:
-    assert token_answers(house, b"") == [ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED] * 4
+def test_requests_for_tokens_over_plaintext_are_refused(harness: Harness) -> None:
+    assert token_answers(harness, b"") == [ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED] * 4
 
 
-def test_a_broker_forwards_token_requests_over_plaintext(house: House) -> None:
+def test_a_broker_forwards_token_requests_over_plaintext(harness: Harness) -> None:
     for key, version, request in (
         (ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest(None, None)),
         (ApiKey.RENEW_DELEGATION_TOKEN, 2, RenewDelegationTokenRequest(b"")),
         (ApiKey.EXPIRE_DELEGATION_TOKEN, 2, ExpireDelegationTokenRequest(b"")),
     ):
-        outer = house.ask(ApiKey.ENVELOPE, 0, carried(request, key, version))
+        outer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, key, version))
         _, answer = parse_response(key, version, bytes(outer.response_data))
         assert answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED  # no secret key, but allowed
 
 
-def test_a_token_is_created_renewed_described_and_expired(secured: House) -> None:
+def test_a_token_is_created_renewed_described_and_expired(secured: Harness) -> None:
     made = secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, CreateDelegationTokenRequest(None, None))
     assert (made.error_code, made.principal_name) == (0, "ANONYMOUS")
     renewed = secured.ask(ApiKey.RENEW_DELEGATION_TOKEN, 2, RenewDelegationTokenRequest(made.hmac, -1))
@@ -174,7 +176,7 @@ def test_a_token_is_created_renewed_described_and_expired(secured: House) -> Non
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_tokens_are_made_and_described_in_every_version(secured: House, version: int) -> None:
+def test_tokens_are_made_and_described_in_every_version(secured: Harness, version: int) -> None:
     made = secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, CreateDelegationTokenRequest())
     assert (made.error_code, made.principal_name) == (0, "ANONYMOUS")
     described = secured.ask(ApiKey.DESCRIBE_DELEGATION_TOKEN, version, DescribeDelegationTokenRequest(None))
@@ -185,14 +187,14 @@ def test_tokens_are_made_and_described_in_every_version(secured: House, version:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_refused_token_is_answered_in_every_version(house: House, version: int) -> None:
-    answer = house.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, CreateDelegationTokenRequest())
+def test_a_refused_token_is_answered_in_every_version(harness: Harness, version: int) -> None:
+    answer = harness.ask(ApiKey.CREATE_DELEGATION_TOKEN, version, CreateDelegationTokenRequest())
     assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     times = (answer.issue_timestamp_ms, answer.expiry_timestamp_ms, answer.max_timestamp_ms)
     assert times == (-1, -1, -1)
 
 
-def test_a_denied_logger_is_answered_by_its_operations(secured: House) -> None:
+def test_a_denied_logger_is_answered_by_its_operations(secured: Harness) -> None:
     deny_all(secured)
     legacy = AlterConfigsRequest([alter_configs_request.AlterConfigsResource(BROKER_LOGGER, "1", [])])
     assert [one.error_code for one in secured.ask(ApiKey.ALTER_CONFIGS, 2, legacy).responses] == [
@@ -205,7 +207,7 @@ def test_a_denied_logger_is_answered_by_its_operations(secured: House) -> None:
     assert [one.error_code for one in answer.responses] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
 
 
-def test_an_unknown_type_refuses_the_description_before_denials(secured: House) -> None:
+def test_an_unknown_type_refuses_the_description_before_denials(secured: Harness) -> None:
     deny_all(secured)
     request = DescribeConfigsRequest([DescribeConfigsResource(2, "a"), DescribeConfigsResource(99, "x")])
     answer = secured.ask(ApiKey.DESCRIBE_CONFIGS, 4, request)
@@ -215,13 +217,13 @@ def test_an_unknown_type_refuses_the_description_before_denials(secured: House) 
     assert [one.error_code for one in denied.results] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
 
 
-def deny_all(house: House) -> None:
+def deny_all(harness: Harness) -> None:
     denying = StandardAuthorizer(AuthorizerSettings())
     denying.end_load()
-    house.node.boundary._authorizer = denying
+    harness.node.boundary._authorizer = denying
 
 
-def test_a_token_for_another_owner_requires_permission(secured: House) -> None:
+def test_a_token_for_another_owner_requires_permission(secured: Harness) -> None:
     request = CreateDelegationTokenRequest("User", "carol")
     assert secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request).error_code == 0
     deny_all(secured)
@@ -233,7 +235,7 @@ def test_a_token_for_another_owner_requires_permission(secured: House) -> None:
     assert [token.principal_name for token in described.tokens] == ["ANONYMOUS"]
 
 
-def test_the_active_controller_removes_expired_tokens(secured: House) -> None:
+def test_the_active_controller_removes_expired_tokens(secured: Harness) -> None:
     request = CreateDelegationTokenRequest(None, None, [], 3_000)
     secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request)
     secured.advance(3_600_000 - 10_000)
@@ -251,24 +253,24 @@ def test_a_follower_refuses_quotas_with_the_entities_as_sent() -> None:
     assert (refusal.error_code, [part.entity_name for part in refusal.entity]) == (41, ["a", "b"])
 
 
-def test_a_client_beyond_its_mutation_quota_is_throttled(house: House) -> None:
-    house.unfenced()
+def test_a_client_beyond_its_mutation_quota_is_throttled(harness: Harness) -> None:
+    harness.unfenced()
     entry = EntryData([EntityData("client-id", "test")], [OpData("controller_mutation_rate", 1.0, False)])
-    house.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
+    harness.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, AlterClientQuotasRequest([entry]))
     topics = [CreatableTopic("a", 15, 1), CreatableTopic("b", 1, 1)]
-    answer = house.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics, 1_000))
+    answer = harness.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics, 1_000))
     assert [topic.error_code for topic in answer.topics] == [0, ErrorCode.THROTTLING_QUOTA_EXCEEDED]
     assert answer.topics[1].error_message is None
     assert answer.throttle_time_ms == 4_000
-    old = house.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([CreatableTopic("c", 1, 1)], 1_000))
+    old = harness.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([CreatableTopic("c", 1, 1)], 1_000))
     assert [topic.error_code for topic in old.topics] == [0]
     assert old.throttle_time_ms == 5_000
-    house.advance(5_000)
-    again = house.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([CreatableTopic("b", 1, 1)], 1_000))
+    harness.advance(5_000)
+    again = harness.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([CreatableTopic("b", 1, 1)], 1_000))
     assert [(topic.name, topic.error_code) for topic in again.topics] == [("b", 0)]
 
 
-def test_a_token_for_another_owner_requires_create_tokens_on_the_user__kip373(secured: House) -> None:
+def test_a_token_for_another_owner_requires_create_tokens_on_the_user__kip373(secured: Harness) -> None:
     denying = StandardAuthorizer(AuthorizerSettings())
     acl = AclState(
         AclResourceType.USER,
@@ -287,21 +289,21 @@ def test_a_token_for_another_owner_requires_create_tokens_on_the_user__kip373(se
         assert secured.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, request).error_code == code
 
 
-def test_a_login_request_outside_of_a_login_is_refused(house: House) -> None:
+def test_a_login_request_outside_of_a_login_is_refused(harness: Harness) -> None:
     illegal = ErrorCode.ILLEGAL_SASL_STATE
-    assert house.ask(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")).error_code == illegal
-    answer = house.ask(ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"token"))
+    assert harness.ask(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest("PLAIN")).error_code == illegal
+    answer = harness.ask(ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(b"token"))
     assert answer.error_code == illegal
     assert answer.error_message == "SaslAuthenticate came outside an authentication."
 
 
-def test_only_a_change_that_a_broker_forwards_cordons_its_directories__kip1066(house: House) -> None:
-    house.unfenced(1)
+def test_only_a_change_that_a_broker_forwards_cordons_its_directories__kip1066(harness: Harness) -> None:
+    harness.unfenced(1)
     config = incremental_alter_configs_request.AlterableConfig("cordoned.log.dirs", 0, "/a")
     resource = incremental_alter_configs_request.AlterConfigsResource(4, "1", [config])
     request = IncrementalAlterConfigsRequest([resource])
-    (refused,) = house.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses
+    (refused,) = harness.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses
     assert refused.error_code == ErrorCode.INVALID_CONFIG
-    outer = house.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1))
+    outer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, ApiKey.INCREMENTAL_ALTER_CONFIGS, 1))
     _, answer = parse_response(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, bytes(outer.response_data))
     assert [one.error_code for one in answer.responses] == [0]

@@ -30,7 +30,7 @@ VALUE = encode_records([RECORD])[0]
 ANSWER = UnregisterBrokerResponse()
 
 
-class Desk:
+class Harness:
     """A long decision whose neighbours note each call, in order."""
 
     def __init__(self) -> None:
@@ -44,24 +44,24 @@ class Desk:
         following: Any = SimpleNamespace(
             applied=lambda some, end: self.done.append(("applied", len(some), end))
         )
-        desk = self
+        harness = self
 
         class Appends:
             decided_end = DECIDED_END
 
             @property
             def next_offset(self) -> int:
-                return desk.next_offset
+                return harness.next_offset
 
             def flush(self) -> None:
-                desk.done.append("flush")
+                harness.done.append("flush")
 
             def request(self, values: Any, epoch: int, atomic: bool) -> Any:
-                if desk.fault is not None:
-                    raise desk.fault
+                if harness.fault is not None:
+                    raise harness.fault
                 assert set(values) == {VALUE}
-                desk.done.append(("append", len(values), epoch, atomic))
-                desk.next_offset += len(values)
+                harness.done.append(("append", len(values), epoch, atomic))
+                harness.next_offset += len(values)
                 return ["effect"]
 
         appends: Any = Appends()
@@ -118,16 +118,16 @@ def decision(count: int, **fields: Any) -> Decision[Any]:
 
 
 def test_it_begins_in_the_next_turn_and_is_the_only_one() -> None:
-    desk = Desk()
-    assert not desk.long.busy and not desk.long.is_under_way
-    assert repr(desk.long) == "<LongDecisions none under way, 0 calls behind>"
-    call = desk.begin(decision(0))
-    assert desk.outbox.take() == [ScheduleSlice()] and not desk.done
-    assert desk.long.busy and desk.long.is_under_way
-    assert repr(desk.long) == f"<LongDecisions {call!r} under way, 0 calls behind>"
-    desk.run_all_callbacks()
-    assert not desk.long.busy and not desk.long.is_under_way
-    assert repr(desk.long) == "<LongDecisions none under way, 0 calls behind>"
+    harness = Harness()
+    assert not harness.long.busy and not harness.long.is_under_way
+    assert repr(harness.long) == "<LongDecisions none under way, 0 calls behind>"
+    call = harness.begin(decision(0))
+    assert harness.outbox.take() == [ScheduleSlice()] and not harness.done
+    assert harness.long.busy and harness.long.is_under_way
+    assert repr(harness.long) == f"<LongDecisions {call!r} under way, 0 calls behind>"
+    harness.run_all_callbacks()
+    assert not harness.long.busy and not harness.long.is_under_way
+    assert repr(harness.long) == "<LongDecisions none under way, 0 calls behind>"
 
 
 @pytest.mark.parametrize("in_slices", [False, True])
@@ -144,12 +144,12 @@ def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
         yield
         return made
 
-    desk = Desk()
-    call = desk.begin(deciding() if in_slices else made)
+    harness = Harness()
+    call = harness.begin(deciding() if in_slices else made)
     end = NEXT_OFFSET + 5
-    assert desk.run_all_callbacks() == [
+    assert harness.run_all_callbacks() == [
         ("append", 5, EPOCH, atomic),
-        ("note", desk, end, 5, call),
+        ("note", harness, end, 5, call),
         ["effect"],
         ("apply", 2, NEXT_OFFSET, EPOCH),
         ("applied", 2, NEXT_OFFSET + 2),
@@ -165,9 +165,9 @@ def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
 
 def test_records_that_are_not_atomic_are_appended_in_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 2)
-    desk = Desk()
-    call = desk.begin(decision(5, atomic=False))
-    done = desk.run_all_callbacks()
+    harness = Harness()
+    call = harness.begin(decision(5, atomic=False))
+    done = harness.run_all_callbacks()
     assert [one[1] for one in done if one[0] == "append"] == [2, 2, 1]
     assert [one[2] for one in done if one[0] == "note"] == [NEXT_OFFSET + 2, NEXT_OFFSET + 4, NEXT_OFFSET + 5]
     assert done[-1] == ("answer", call, call.frame(ANSWER), NEXT_OFFSET + 5)
@@ -175,24 +175,24 @@ def test_records_that_are_not_atomic_are_appended_in_runs(monkeypatch: pytest.Mo
 
 def test_without_records_its_answer_waits_for_all_that_is_decided() -> None:
     after: list[int] = []
-    desk = Desk()
-    call = desk.begin(decision(0, after=after.append))
-    assert desk.run_all_callbacks() == [("answer", call, call.frame(ANSWER), DECIDED_END)]
+    harness = Harness()
+    call = harness.begin(decision(0, after=after.append))
+    assert harness.run_all_callbacks() == [("answer", call, call.frame(ANSWER), DECIDED_END)]
     assert after == [NEXT_OFFSET]
 
 
 def test_gathered_records_of_others_come_first_in_every_turn() -> None:
-    desk = Desk()
-    desk.begin(decision(1))
-    while desk.long.is_under_way:
-        assert desk.run_callback()[0] == "flush"
+    harness = Harness()
+    harness.begin(decision(1))
+    while harness.long.is_under_way:
+        assert harness.run_callback()[0] == "flush"
 
 
 def test_the_errors_of_its_answer_are_counted() -> None:
-    desk = Desk()
-    desk.begin(Decision(UnregisterBrokerResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)))
-    desk.run_all_callbacks()
-    errors = desk.boundary.stats.by_key[ApiKey.UNREGISTER_BROKER].errors
+    harness = Harness()
+    harness.begin(Decision(UnregisterBrokerResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)))
+    harness.run_all_callbacks()
+    errors = harness.boundary.stats.by_key[ApiKey.UNREGISTER_BROKER].errors
     assert errors == {ErrorCode.BROKER_ID_NOT_REGISTERED: 1}
 
 
@@ -202,15 +202,15 @@ def test_the_errors_of_its_answer_are_counted() -> None:
 )
 def test_a_fault_before_the_append_is_answered_and_ends_it(error: Exception, failures: int) -> None:
     guarded: list[Any] = []
-    desk = Desk()
-    desk.boundary.guard = lambda *arguments: guarded.append(arguments)
+    harness = Harness()
+    harness.boundary.guard = lambda *arguments: guarded.append(arguments)
     for count in (1, 2):
-        desk.fault = error
-        call = desk.begin(decision(1))
-        assert desk.run_all_callbacks() == []
+        harness.fault = error
+        call = harness.begin(decision(1))
+        assert harness.run_all_callbacks() == []
         assert guarded[-1] == (call, error) and len(guarded) == count
-        assert desk.long.failures == failures * count
-        assert repr(desk.long) == "<LongDecisions none under way, 0 calls behind>"
+        assert harness.long.failures == failures * count
+        assert repr(harness.long) == "<LongDecisions none under way, 0 calls behind>"
 
 
 @pytest.mark.parametrize("error", [Refusal(ErrorCode.NOT_CONTROLLER), ZeroDivisionError("planted")])
@@ -221,34 +221,34 @@ def test_behind_an_append_only_a_refusal_is_answered(error: Exception) -> None:
         raise error
 
     guarded: list[Any] = []
-    desk = Desk()
-    desk.boundary.guard = lambda *arguments: guarded.append(arguments)
-    call = desk.begin(decision(1))
-    desk.pending_events.note = note
+    harness = Harness()
+    harness.boundary.guard = lambda *arguments: guarded.append(arguments)
+    call = harness.begin(decision(1))
+    harness.pending_events.note = note
     if isinstance(error, Refusal):
-        desk.run_all_callbacks()
+        harness.run_all_callbacks()
         assert guarded == [(call, error)]
     else:
         with pytest.raises(ZeroDivisionError):
-            desk.run_all_callbacks()
+            harness.run_all_callbacks()
         assert not guarded
-    assert desk.long.failures == 0
-    desk.long.abandon()
-    desk.pending_events.note = lambda *_: None
-    desk.fault = ZeroDivisionError("before the append of the next one")
-    desk.begin(decision(1))
-    desk.run_all_callbacks()
-    assert desk.long.failures == 1
+    assert harness.long.failures == 0
+    harness.long.abandon()
+    harness.pending_events.note = lambda *_: None
+    harness.fault = ZeroDivisionError("before the append of the next one")
+    harness.begin(decision(1))
+    harness.run_all_callbacks()
+    assert harness.long.failures == 1
 
 
 def test_a_decision_that_its_own_flush_has_ended_does_nothing_more() -> None:
-    desk = Desk()
-    desk.begin(decision(1))
-    long: Any = desk.long
-    long._appends = SimpleNamespace(flush=lambda: desk.long.abandon())
-    desk.run_callback()
-    assert not desk.long.is_under_way
-    assert [one[0] for one in desk.done] == ["refuse"]
+    harness = Harness()
+    harness.begin(decision(1))
+    long: Any = harness.long
+    long._appends = SimpleNamespace(flush=lambda: harness.long.abandon())
+    harness.run_callback()
+    assert not harness.long.is_under_way
+    assert [one[0] for one in harness.done] == ["refuse"]
 
 
 @pytest.mark.parametrize(("committed", "answered"), [(NEXT_OFFSET, False), (NEXT_OFFSET + 4, True)])
@@ -257,90 +257,90 @@ def test_with_the_leadership_it_ends_answered_only_if_all_is_committed(
     monkeypatch: pytest.MonkeyPatch, committed: int, answered: bool, applied: int
 ) -> None:
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 2 * COST)
-    desk = Desk()
-    call = desk.begin(decision(4))
-    while not any(one[:1] == ("append",) for one in desk.run_callback()):
+    harness = Harness()
+    call = harness.begin(decision(4))
+    while not any(one[:1] == ("append",) for one in harness.run_callback()):
         pass
     if applied:
-        assert ("apply", 2, NEXT_OFFSET, EPOCH) in desk.run_callback()
-    desk.core.high_watermark = committed
-    desk.done.clear()
-    assert desk.long.abandon() == NEXT_OFFSET + applied
-    assert desk.done == [
+        assert ("apply", 2, NEXT_OFFSET, EPOCH) in harness.run_callback()
+    harness.core.high_watermark = committed
+    harness.done.clear()
+    assert harness.long.abandon() == NEXT_OFFSET + applied
+    assert harness.done == [
         ("answer", call, call.frame(ANSWER), NEXT_OFFSET + 4)
         if answered
         else ("refuse", call, ErrorCode.NOT_CONTROLLER, "another")
     ]
-    assert desk.long.abandon() is None
-    assert len(desk.done) == 1
+    assert harness.long.abandon() is None
+    assert len(harness.done) == 1
 
 
 def test_a_lost_leadership_refuses_a_decision_that_is_not_appended_and_all_behind_it() -> None:
-    desk = Desk()
-    desk.core.high_watermark = None
-    call = desk.begin(decision(4))
+    harness = Harness()
+    harness.core.high_watermark = None
+    call = harness.begin(decision(4))
     behind = [unregister(1), unregister(2)]
-    assert all(desk.long.put_off(one) for one in behind)
-    assert repr(desk.long).endswith("under way, 2 calls behind>")
-    assert desk.long.abandon() is None
-    assert desk.done == [("refuse", one, ErrorCode.NOT_CONTROLLER, "another") for one in (call, *behind)]
-    assert not desk.long.busy
+    assert all(harness.long.put_off(one) for one in behind)
+    assert repr(harness.long).endswith("under way, 2 calls behind>")
+    assert harness.long.abandon() is None
+    assert harness.done == [("refuse", one, ErrorCode.NOT_CONTROLLER, "another") for one in (call, *behind)]
+    assert not harness.long.busy
 
 
 def test_the_offset_of_what_is_not_applied_is_forgotten_once_all_is() -> None:
-    desk = Desk()
-    desk.begin(decision(1))
-    while not any(one[:1] == ("applied",) for one in desk.run_callback()):
+    harness = Harness()
+    harness.begin(decision(1))
+    while not any(one[:1] == ("applied",) for one in harness.run_callback()):
         pass
-    desk.run_callback()
-    assert not desk.long.is_under_way
-    assert desk.long.abandon() is None
+    harness.run_callback()
+    assert not harness.long.is_under_way
+    assert harness.long.abandon() is None
 
 
 def test_calls_wait_behind_it_and_behind_those_that_wait_already() -> None:
-    desk = Desk()
+    harness = Harness()
     for _ in range(2):
-        assert desk.long.put_off(unregister()) is False
-        desk.begin(decision(0))
+        assert harness.long.put_off(unregister()) is False
+        harness.begin(decision(0))
         first, second = unregister(1), unregister(2)
-        assert desk.long.put_off(first) is True
-        desk.run_all_callbacks()
-        assert desk.long.busy and not desk.long.is_under_way
-        assert desk.long.put_off(second) is True
-        assert desk.run_callback() == [("handle", first), ("handle", second)]
-        assert not desk.long.busy
-    assert desk.long.put_off(unregister()) is False
+        assert harness.long.put_off(first) is True
+        harness.run_all_callbacks()
+        assert harness.long.busy and not harness.long.is_under_way
+        assert harness.long.put_off(second) is True
+        assert harness.run_callback() == [("handle", first), ("handle", second)]
+        assert not harness.long.busy
+    assert harness.long.put_off(unregister()) is False
 
 
 def test_waiting_calls_are_handled_a_few_a_turn_with_less_time_left() -> None:
-    desk = Desk()
-    desk.begin(decision(0))
+    harness = Harness()
+    harness.begin(decision(0))
     calls = [unregister(slot) for slot in range(WAITING_CALLS_PER_CALLBACK + 1)]
     for call in calls:
-        desk.long.put_off(call)
-    desk.run_all_callbacks()
-    desk.context.now_ms += 30
-    assert desk.run_callback() == [("handle", call) for call in calls[:-1]]
+        harness.long.put_off(call)
+    harness.run_all_callbacks()
+    harness.context.now_ms += 30
+    assert harness.run_callback() == [("handle", call) for call in calls[:-1]]
     assert [call.message.timeout_ms for call in calls] == [470] * WAITING_CALLS_PER_CALLBACK + [500]
     late = unregister(99)
-    assert desk.long.put_off(late) is True
-    assert desk.run_callback() == [("handle", calls[-1]), ("handle", late)]
+    assert harness.long.put_off(late) is True
+    assert harness.run_callback() == [("handle", calls[-1]), ("handle", late)]
 
 
 def test_a_waiting_call_that_needs_many_turns_stops_those_behind_it() -> None:
-    desk = Desk()
-    desk.begin(decision(0))
+    harness = Harness()
+    harness.begin(decision(0))
     calls = [unregister(1), unregister(2)]
     for call in calls:
-        desk.long.put_off(call)
-    desk.run_all_callbacks()
+        harness.long.put_off(call)
+    harness.run_all_callbacks()
 
     def handle(call: Call) -> None:
-        assert desk.long.put_off(call) is False  # the call may be decided now
-        desk.begin(decision(0), call)
+        assert harness.long.put_off(call) is False  # the call may be decided now
+        harness.begin(decision(0), call)
 
-    desk.boundary.handle = handle
-    desk.run_callback()
-    assert desk.long.is_under_way
-    assert repr(desk.long) == f"<LongDecisions {calls[0]!r} under way, 1 calls behind>"
-    assert desk.long.put_off(unregister(3)) is True
+    harness.boundary.handle = handle
+    harness.run_callback()
+    assert harness.long.is_under_way
+    assert repr(harness.long) == f"<LongDecisions {calls[0]!r} under way, 1 calls behind>"
+    assert harness.long.put_off(unregister(3)) is True

@@ -34,7 +34,7 @@ from kraftd.raft import events as raft_events
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches, values
 from kraftd.wire.error_code import ErrorCode
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 NAMES = [f"t{number}" for number in range(12)]
 PARTITIONS = 5
@@ -42,12 +42,12 @@ TOPIC = 2
 Arguments = tuple[ApiKey, int, Any]
 
 
-class Town(House):
+class ClusterHarness(Harness):
     """Three brokers, and topics with replicas on two of them; the second one leads no partition yet."""
 
     epochs: dict[int, int]
 
-    def prepared(self) -> Town:
+    def prepared(self) -> ClusterHarness:
         self.start()
         self.epochs = {broker: self.unfenced(broker) for broker in (1, 2, 3)}
         self.made([assigned(name, 1, 2) for name in NAMES])
@@ -81,53 +81,53 @@ def assigned(name: str, *replicas: int, partitions: int = PARTITIONS) -> create_
 # Requests by name: each function prepares what its request needs, and returns the request.
 
 
-def create_many(town: Town) -> Arguments:
+def create_many(harness: ClusterHarness) -> Arguments:
     topics = [create_topics.CreatableTopic(f"new-{number}", 4, 2) for number in range(20)]
     return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest(topics, 1000)
 
 
-def create_wide(town: Town) -> Arguments:
+def create_wide(harness: ClusterHarness) -> Arguments:
     topic = create_topics.CreatableTopic("wide", 1_500, 2)
     return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest([topic], 1000)
 
 
-def create_wide_assigned(town: Town) -> Arguments:
+def create_wide_assigned(harness: ClusterHarness) -> Arguments:
     wide = assigned("wide", 3, 1, partitions=1_200)
     return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest([wide], 1000)
 
 
-def grow(town: Town) -> Arguments:
+def grow(harness: ClusterHarness) -> Arguments:
     topics = [CreatePartitionsTopic(name, 60, None) for name in [*NAMES, "unknown"]]
     return ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest(topics, 1000)
 
 
-def delete(town: Town) -> Arguments:
+def delete(harness: ClusterHarness) -> Arguments:
     topics = [DeleteTopicState(name, bytes(16)) for name in [*NAMES[:6], "unknown"]]
-    topics += [DeleteTopicState(None, town.id_of(name)) for name in NAMES[5:]]
+    topics += [DeleteTopicState(None, harness.id_of(name)) for name in NAMES[5:]]
     return ApiKey.DELETE_TOPICS, 6, DeleteTopicsRequest(topics, (), 1000)
 
 
-def elect_preferred(town: Town) -> Arguments:
-    town.do(town.heartbeat(1, want_fence=True))
-    town.do(town.heartbeat(1))
-    town.do(proposal(town, 2, (2, 1), 1))
+def elect_preferred(harness: ClusterHarness) -> Arguments:
+    harness.do(harness.heartbeat(1, want_fence=True))
+    harness.do(harness.heartbeat(1))
+    harness.do(proposal(harness, 2, (2, 1), 1))
     return ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(0, None, 1000)
 
 
-def elect_uncleanly(town: Town) -> Arguments:
-    town.do(town.heartbeat(1, want_fence=True))  # leaves the ISRs,
-    town.do(town.heartbeat(2, want_fence=True))  # the last of which stays,
-    town.do(town.heartbeat(1))  # and may not lead
+def elect_uncleanly(harness: ClusterHarness) -> Arguments:
+    harness.do(harness.heartbeat(1, want_fence=True))  # leaves the ISRs,
+    harness.do(harness.heartbeat(2, want_fence=True))  # the last of which stays,
+    harness.do(harness.heartbeat(1))  # and may not lead
     return ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(1, None, 1000)
 
 
-def set_configs(town: Town) -> Arguments:
+def set_configs(harness: ClusterHarness) -> Arguments:
     configs = [incremental.AlterableConfig("retention.ms", 0, "7")]
     rows = [incremental.AlterConfigsResource(TOPIC, name, configs) for name in [*NAMES, "unknown"]]
     return ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, incremental.IncrementalAlterConfigsRequest(rows, False)
 
 
-def replace_configs(town: Town) -> Arguments:
+def replace_configs(harness: ClusterHarness) -> Arguments:
     rows = [
         legacy.AlterConfigsResource(TOPIC, name, [legacy.AlterableConfig("retention.ms", "9")])
         for name in NAMES
@@ -135,8 +135,8 @@ def replace_configs(town: Town) -> Arguments:
     return ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest(rows, False)
 
 
-def describe(town: Town) -> Arguments:
-    town.do(set_configs(town))
+def describe(harness: ClusterHarness) -> Arguments:
+    harness.do(set_configs(harness))
     rows = [DescribeConfigsResource(TOPIC, name, None) for name in [*NAMES, "unknown"]]
     rows += [DescribeConfigsResource(TOPIC, name, ("retention.ms", "no.such")) for name in NAMES]
     return ApiKey.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(rows, True, False)
@@ -148,68 +148,68 @@ def reassignment(replicas: tuple[int, ...] | None) -> Arguments:
     return ApiKey.ALTER_PARTITION_REASSIGNMENTS, 1, AlterPartitionReassignmentsRequest(1000, topics=topics)
 
 
-def reassign(town: Town) -> Arguments:
+def reassign(harness: ClusterHarness) -> Arguments:
     return reassignment((3, 2))
 
 
-def call_off(town: Town) -> Arguments:
-    town.do(reassign(town))
+def call_off(harness: ClusterHarness) -> Arguments:
+    harness.do(reassign(harness))
     return reassignment(None)
 
 
-def list_moves(town: Town) -> Arguments:
-    town.do(reassign(town))
+def list_moves(harness: ClusterHarness) -> Arguments:
+    harness.do(reassign(harness))
     return ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, ListPartitionReassignmentsRequest(1000, None)
 
 
-def proposal(town: Town, leader: int, isr: tuple[int, ...], epoch: int) -> Arguments:
+def proposal(harness: ClusterHarness, leader: int, isr: tuple[int, ...], epoch: int) -> Arguments:
     """The leader's proposal with these epochs; parts of it name topics or partitions that do not exist."""
-    members = [alter_partition.BrokerState(broker, town.epochs[broker]) for broker in isr]
+    members = [alter_partition.BrokerState(broker, harness.epochs[broker]) for broker in isr]
     rows = [
         alter_partition.PartitionData(index, epoch, (), members, 0, epoch) for index in range(PARTITIONS + 1)
     ]
-    topics = [alter_partition.TopicData(town.id_of(name), rows) for name in NAMES]
+    topics = [alter_partition.TopicData(harness.id_of(name), rows) for name in NAMES]
     topics.append(alter_partition.TopicData(bytes(15) + b"\7", rows))
-    request = alter_partition.AlterPartitionRequest(leader, town.epochs[leader], topics)
+    request = alter_partition.AlterPartitionRequest(leader, harness.epochs[leader], topics)
     return ApiKey.ALTER_PARTITION, 3, request
 
 
-def shrink(town: Town) -> Arguments:
-    return proposal(town, 1, (1,), 0)
+def shrink(harness: ClusterHarness) -> Arguments:
+    return proposal(harness, 1, (1,), 0)
 
 
-def assign_directories(town: Town) -> Arguments:
+def assign_directories(harness: ClusterHarness) -> Arguments:
     rows = [assign.PartitionData(index) for index in range(PARTITIONS)]
-    topics = [assign.TopicData(town.id_of(name), rows) for name in NAMES]
+    topics = [assign.TopicData(harness.id_of(name), rows) for name in NAMES]
     lost = assign.DirectoryData(bytes(15) + b"\x99", topics)
-    return ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, assign.AssignReplicasToDirsRequest(1, town.epochs[1], [lost])
+    return ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, assign.AssignReplicasToDirsRequest(1, harness.epochs[1], [lost])
 
 
-def fence(town: Town) -> Arguments:
-    return town.heartbeat(1, want_fence=True)
+def fence(harness: ClusterHarness) -> Arguments:
+    return harness.heartbeat(1, want_fence=True)
 
 
-def lose_directory(town: Town) -> Arguments:
-    broker = town.node.image.brokers[1]
-    return town.heartbeat(1, offline_log_dirs=broker.directories)
+def lose_directory(harness: ClusterHarness) -> Arguments:
+    broker = harness.node.image.brokers[1]
+    return harness.heartbeat(1, offline_log_dirs=broker.directories)
 
 
-def come_back(town: Town) -> Arguments:
-    town.made([assigned(f"alone-{number}", 3) for number in range(10)])
-    town.do(town.heartbeat(3, want_fence=True))
-    return town.heartbeat(3)
+def come_back(harness: ClusterHarness) -> Arguments:
+    harness.made([assigned(f"alone-{number}", 3) for number in range(10)])
+    harness.do(harness.heartbeat(3, want_fence=True))
+    return harness.heartbeat(3)
 
 
-def register_again(town: Town) -> Arguments:
-    town.clock.ms += 60_000  # its session has ended, but it is not fenced yet
-    return ApiKey.BROKER_REGISTRATION, 4, town.registration(1, incarnation=9)
+def register_again(harness: ClusterHarness) -> Arguments:
+    harness.clock.ms += 60_000  # its session has ended, but it is not fenced yet
+    return ApiKey.BROKER_REGISTRATION, 4, harness.registration(1, incarnation=9)
 
 
-def unregister(town: Town) -> Arguments:
+def unregister(harness: ClusterHarness) -> Arguments:
     return ApiKey.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(1)
 
 
-DECISIONS: list[Callable[[Town], Arguments]] = [
+DECISIONS: list[Callable[[ClusterHarness], Arguments]] = [
     create_many,
     create_wide,
     create_wide_assigned,
@@ -229,12 +229,12 @@ DECISIONS: list[Callable[[Town], Arguments]] = [
     register_again,
     unregister,
 ]
-READS: list[Callable[[Town], Arguments]] = [describe, list_moves]
+READS: list[Callable[[ClusterHarness], Arguments]] = [describe, list_moves]
 ATOMIC = {create_many, create_wide, create_wide_assigned, grow, delete, set_configs, replace_configs}
 ATOMIC |= {reassign, call_off}
 
 
-def named(prepare: Callable[[Town], Arguments]) -> str:
+def named(prepare: Callable[[ClusterHarness], Arguments]) -> str:
     return prepare.__name__
 
 
@@ -247,35 +247,37 @@ def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "MAX_INLINE_RECORDS", 3)
 
 
-def town_before(tmp_path: Path, prepare: Callable[[Town], Arguments]) -> tuple[Town, Arguments]:
-    town = Town(tmp_path).prepared()
-    return town, prepare(town)
+def town_before(
+    tmp_path: Path, prepare: Callable[[ClusterHarness], Arguments]
+) -> tuple[ClusterHarness, Arguments]:
+    harness = ClusterHarness(tmp_path).prepared()
+    return harness, prepare(harness)
 
 
-def run_callback(town: Town) -> None:
-    town.step(events.SliceDue())
+def run_callback(harness: ClusterHarness) -> None:
+    harness.step(events.SliceDue())
 
 
-def run_callbacks(town: Town) -> int:
+def run_callbacks(harness: ClusterHarness) -> int:
     """Run callbacks until no work is left; return how many."""
     for count in range(10_000):
-        if not town.node.decisions.long.busy:
+        if not harness.node.decisions.long.busy:
             return count
-        run_callback(town)
+        run_callback(harness)
     raise AssertionError("it does not end")
 
 
-def written(town: Town, start: int) -> list[list[bytes]]:
+def written(harness: ClusterHarness, start: int) -> list[list[bytes]]:
     """The records of each batch from an offset on."""
-    data = town.storage.log.read(start, 1 << 24, town.storage.log.log_end)
+    data = harness.storage.log.read(start, 1 << 24, harness.storage.log.log_end)
     return [[bytes(value) for value in values(batch)] for batch in iter_batches(data)]
 
 
-def replayed(town: Town) -> Image:
+def replayed(harness: ClusterHarness) -> Image:
     """The image of a plain replay of the log."""
-    replay, end = Replay(Image()), town.storage.log.log_end
+    replay, end = Replay(Image()), harness.storage.log.log_end
     replay.more(end)
-    replay.begin(0, town.storage.log.read(0, 1 << 26, end))
+    replay.begin(0, harness.storage.log.read(0, 1 << 26, end))
     while replay.run_slice(end) is not None:
         pass
     return replay.image
@@ -299,43 +301,43 @@ def test_several_callbacks_give_the_answer_and_records_of_one(
     assert expected_records or prepare in READS
 
     request.getfixturevalue("short_slices")
-    town, arguments = town_before(tmp_path, prepare)
-    town.runs_slices_by_itself = False
-    place = town.send(*arguments)
-    assert town.answer(place) is None
-    assert run_callbacks(town) > 2
-    assert town.answer(place) == expected
-    batches = written(town, start)
+    harness, arguments = town_before(tmp_path, prepare)
+    harness.runs_slices_by_itself = False
+    place = harness.send(*arguments)
+    assert harness.answer(place) is None
+    assert run_callbacks(harness) > 2
+    assert harness.answer(place) == expected
+    batches = written(harness, start)
     assert flat(batches) == expected_records
     if prepare in ATOMIC:
         assert len(batches) == 1
-    assert town.node.image == whole.node.image == replayed(town)
-    assert town.node.following.replay.next_offset == town.storage.log.log_end
+    assert harness.node.image == whole.node.image == replayed(harness)
+    assert harness.node.following.replay.next_offset == harness.storage.log.log_end
 
 
 @pytest.mark.parametrize("prepare", [*DECISIONS, *READS], ids=named)
 @pytest.mark.usefixtures("short_slices")
 def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, prepare: Any) -> None:
-    town, arguments = town_before(tmp_path, prepare)
-    town.runs_slices_by_itself = False
-    place = town.send(*arguments)
-    behind = town.create("behind", connection_id=2)
+    harness, arguments = town_before(tmp_path, prepare)
+    harness.runs_slices_by_itself = False
+    place = harness.send(*arguments)
+    behind = harness.create("behind", connection_id=2)
     leaves = 2 if prepare is come_back else 3
-    moved = town.send(*town.heartbeat(leaves, want_fence=True), connection_id=3)
+    moved = harness.send(*harness.heartbeat(leaves, want_fence=True), connection_id=3)
     answered = 0
-    while town.node.decisions.long.busy:
-        if town.node.decisions.long.is_under_way and town.answer(moved) is None:
-            changes = town.node.image.brokers[2].fenced
-            beat = town.send(*town.heartbeat(2), connection_id=4)
-            fetched = town.fetch(town.storage.log.log_end + 5, connection_id=5)
-            answered += town.answer(fetched) is not None
-            assert changes or not town.answer(beat).error_code
-        run_callback(town)
+    while harness.node.decisions.long.busy:
+        if harness.node.decisions.long.is_under_way and harness.answer(moved) is None:
+            changes = harness.node.image.brokers[2].fenced
+            beat = harness.send(*harness.heartbeat(2), connection_id=4)
+            fetched = harness.fetch(harness.storage.log.log_end + 5, connection_id=5)
+            answered += harness.answer(fetched) is not None
+            assert changes or not harness.answer(beat).error_code
+        run_callback(harness)
     assert answered > 1
-    assert town.answer(place) is not None
-    assert town.answer(behind).topics[0].error_code == ErrorCode.NONE
-    assert town.answer(moved).is_fenced
-    assert town.node.image == replayed(town)
+    assert harness.answer(place) is not None
+    assert harness.answer(behind).topics[0].error_code == ErrorCode.NONE
+    assert harness.answer(moved).is_fenced
+    assert harness.node.image == replayed(harness)
 
 
 @pytest.mark.parametrize("prepare", [*DECISIONS, *READS], ids=named)
@@ -344,56 +346,56 @@ def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, pre
 def test_leadership_may_end_in_any_of_the_callbacks(tmp_path: Path, prepare: Any, syncs: bool) -> None:
     number = 0
     while True:
-        town, arguments = town_before(tmp_path, prepare)
-        before = replayed(town)
-        town.runs_slices_by_itself = False
-        town.sync_by_itself = syncs
-        place = town.send(*arguments)
-        behind = town.create("behind", connection_id=2)
+        harness, arguments = town_before(tmp_path, prepare)
+        before = replayed(harness)
+        harness.runs_slices_by_itself = False
+        harness.sync_by_itself = syncs
+        place = harness.send(*arguments)
+        behind = harness.create("behind", connection_id=2)
         for _ in range(number):
-            run_callback(town)
-        if not town.node.decisions.long.is_under_way:
+            run_callback(harness)
+        if not harness.node.decisions.long.is_under_way:
             return
-        town.runs_slices_by_itself = True
-        town.step(raft_events.ResignRequested(town.node.core.epoch))
-        assert not town.node.decisions.long.busy
-        run_callback(town)  # requested before callbacks came by themselves
-        assert town.answer(place) is not None
-        assert town.answer(behind).topics[0].error_code == ErrorCode.NOT_CONTROLLER
-        assert town.node.image == (replayed(town) if syncs else before)
-        assert town.node.following.replay.next_offset == town.node.core.high_watermark
-        town.sync_by_itself = True
-        while town.syncs_asked:
-            town.sync()
-        town.advance(5_000)
-        assert town.node.active
-        assert town.node.image == replayed(town)
+        harness.runs_slices_by_itself = True
+        harness.step(raft_events.ResignRequested(harness.node.core.epoch))
+        assert not harness.node.decisions.long.busy
+        run_callback(harness)  # requested before callbacks came by themselves
+        assert harness.answer(place) is not None
+        assert harness.answer(behind).topics[0].error_code == ErrorCode.NOT_CONTROLLER
+        assert harness.node.image == (replayed(harness) if syncs else before)
+        assert harness.node.following.replay.next_offset == harness.node.core.high_watermark
+        harness.sync_by_itself = True
+        while harness.pending_syncs:
+            harness.sync()
+        harness.advance(5_000)
+        assert harness.node.active
+        assert harness.node.image == replayed(harness)
         number += 1 + number // 4
 
 
 @pytest.mark.usefixtures("short_slices")
 def test_a_broker_that_dies_between_the_callbacks_is_fenced_afterwards(tmp_path: Path) -> None:
-    town, arguments = town_before(tmp_path, create_many)
-    town.runs_slices_by_itself = False
-    place = town.send(*arguments)
+    harness, arguments = town_before(tmp_path, create_many)
+    harness.runs_slices_by_itself = False
+    place = harness.send(*arguments)
     for _ in range(3):
-        run_callback(town)
-    town.do(town.heartbeat(2))
-    town.advance(8_000)
-    town.do(town.heartbeat(2))
-    town.do(town.heartbeat(1))
-    town.advance(2_000)
-    assert town.node.decisions.long.is_under_way
-    assert not town.node.image.brokers[3].fenced
-    run_callbacks(town)
-    assert {topic.error_code for topic in town.answer(place).topics} == {ErrorCode.NONE}
-    assert town.node.image.led_count(3) > 0
-    town.runs_slices_by_itself = True
-    town.advance(100)
-    assert town.node.image.brokers[3].fenced
-    assert not town.node.image.brokers[2].fenced
-    assert town.node.image.led_count(3) == 0
-    assert town.node.image == replayed(town)
+        run_callback(harness)
+    harness.do(harness.heartbeat(2))
+    harness.advance(8_000)
+    harness.do(harness.heartbeat(2))
+    harness.do(harness.heartbeat(1))
+    harness.advance(2_000)
+    assert harness.node.decisions.long.is_under_way
+    assert not harness.node.image.brokers[3].fenced
+    run_callbacks(harness)
+    assert {topic.error_code for topic in harness.answer(place).topics} == {ErrorCode.NONE}
+    assert harness.node.image.led_count(3) > 0
+    harness.runs_slices_by_itself = True
+    harness.advance(100)
+    assert harness.node.image.brokers[3].fenced
+    assert not harness.node.image.brokers[2].fenced
+    assert harness.node.image.led_count(3) == 0
+    assert harness.node.image == replayed(harness)
 
 
 @pytest.mark.usefixtures("short_slices")
@@ -401,86 +403,86 @@ def test_non_atomic_records_are_one_batch_applied_while_the_disk_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", len(NAMES) * PARTITIONS)
-    town, arguments = town_before(tmp_path, shrink)
-    town.runs_slices_by_itself = town.sync_by_itself = False
-    start = town.storage.log.log_end
-    place = town.send(*arguments)
-    run_callbacks(town)
-    assert len(written(town, start)) == town.syncs_asked == 1
-    assert town.node.image == replayed(town)
-    assert town.answer(place) is None
-    town.sync()
-    assert town.answer(place) is not None
+    harness, arguments = town_before(tmp_path, shrink)
+    harness.runs_slices_by_itself = harness.sync_by_itself = False
+    start = harness.storage.log.log_end
+    place = harness.send(*arguments)
+    run_callbacks(harness)
+    assert len(written(harness, start)) == harness.pending_syncs == 1
+    assert harness.node.image == replayed(harness)
+    assert harness.answer(place) is None
+    harness.sync()
+    assert harness.answer(place) is not None
 
 
-def town_after_first_run(tmp_path: Path) -> tuple[Town, tuple[int, int], int]:
+def town_after_first_run(tmp_path: Path) -> tuple[ClusterHarness, tuple[int, int], int]:
     """A controller that has appended the first run of a decision, the request's place, and the log end before
     it.
     """
-    town, arguments = town_before(tmp_path, shrink)
-    town.runs_slices_by_itself = False
-    start = town.storage.log.log_end
-    place = town.send(*arguments)
-    while town.storage.log.log_end == start:
-        run_callback(town)
-    return town, place, start
+    harness, arguments = town_before(tmp_path, shrink)
+    harness.runs_slices_by_itself = False
+    start = harness.storage.log.log_end
+    place = harness.send(*arguments)
+    while harness.storage.log.log_end == start:
+        run_callback(harness)
+    return harness, place, start
 
 
 @pytest.mark.usefixtures("short_slices")
 def test_leadership_lost_between_two_runs_refuses_the_request(tmp_path: Path) -> None:
-    town, place, start = town_after_first_run(tmp_path)
-    assert start < town.node.core.high_watermark < start + len(NAMES) * PARTITIONS
-    town.step(raft_events.ResignRequested(town.node.core.epoch))
-    assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
+    harness, place, start = town_after_first_run(tmp_path)
+    assert start < harness.node.core.high_watermark < start + len(NAMES) * PARTITIONS
+    harness.step(raft_events.ResignRequested(harness.node.core.epoch))
+    assert harness.answer(place).error_code == ErrorCode.NOT_CONTROLLER
 
 
 @pytest.mark.usefixtures("short_slices")
 def test_a_full_disk_stops_a_non_atomic_decision_between_two_batches(tmp_path: Path) -> None:
-    town, place, start = town_after_first_run(tmp_path)
-    town.step(events.DiskFilled("no room"))
-    run_callbacks(town)
-    assert town.answer(place).error_code == ErrorCode.NOT_CONTROLLER
-    assert start < town.storage.log.log_end < start + len(NAMES) * PARTITIONS
-    assert town.node.image == replayed(town)
+    harness, place, start = town_after_first_run(tmp_path)
+    harness.step(events.DiskFilled("no room"))
+    run_callbacks(harness)
+    assert harness.answer(place).error_code == ErrorCode.NOT_CONTROLLER
+    assert start < harness.storage.log.log_end < start + len(NAMES) * PARTITIONS
+    assert harness.node.image == replayed(harness)
 
 
 @pytest.mark.usefixtures("short_slices")
 def test_a_standby_describes_in_several_callbacks_and_then_reads_the_log(tmp_path: Path) -> None:
-    town, arguments = town_before(tmp_path, describe)
-    town.step(raft_events.ResignRequested(town.node.core.epoch))
-    town.runs_slices_by_itself = False
-    place = town.send(*arguments)
-    assert town.node.decisions.long.busy
-    run_callbacks(town)
-    described = town.answer(place)
+    harness, arguments = town_before(tmp_path, describe)
+    harness.step(raft_events.ResignRequested(harness.node.core.epoch))
+    harness.runs_slices_by_itself = False
+    place = harness.send(*arguments)
+    assert harness.node.decisions.long.busy
+    run_callbacks(harness)
+    described = harness.answer(place)
     assert [row.error_code for row in described.results].count(ErrorCode.NONE) == 2 * len(NAMES)
-    town.runs_slices_by_itself = True
-    town.advance(5_000)
-    assert town.node.active
-    assert town.node.image == replayed(town)
+    harness.runs_slices_by_itself = True
+    harness.advance(5_000)
+    assert harness.node.active
+    assert harness.node.image == replayed(harness)
 
 
 def test_replaced_state_of_a_large_decision_is_freed_in_several_callbacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "_MAX_ENTRIES_FORGOTTEN_PER_CALL", 4)
-    town, arguments = town_before(tmp_path, delete)
-    town.runs_slices_by_itself = False
-    place = town.send(*arguments)
-    assert len(town.answer(place).responses) == len(NAMES) + 1
-    image, counts = town.node.image, []
+    harness, arguments = town_before(tmp_path, delete)
+    harness.runs_slices_by_itself = False
+    place = harness.send(*arguments)
+    assert len(harness.answer(place).responses) == len(NAMES) + 1
+    image, counts = harness.node.image, []
     for _ in range(200):
         counts.append(image.uncommitted_change_count)
         if not counts[-1]:
             break
-        run_callback(town)
+        run_callback(harness)
     assert len(counts) > 10
     assert counts == sorted(counts, reverse=True)
     assert counts[-1] == 0
-    run_callback(town)
-    assert town.node.image == replayed(town)
-    town.runs_slices_by_itself = True
-    town.step(raft_events.ResignRequested(town.node.core.epoch))
-    town.advance(5_000)
-    assert town.node.active
-    assert town.node.image == replayed(town)
+    run_callback(harness)
+    assert harness.node.image == replayed(harness)
+    harness.runs_slices_by_itself = True
+    harness.step(raft_events.ResignRequested(harness.node.core.epoch))
+    harness.advance(5_000)
+    assert harness.node.active
+    assert harness.node.image == replayed(harness)

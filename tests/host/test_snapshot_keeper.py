@@ -15,7 +15,7 @@ from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
 from kraftd.host.snapshot_request import request_snapshot
 from kraftd.log.errors import StorageFailure
 from kraftd.requests.repeats import Repeats
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 
 class Clock:
@@ -63,14 +63,14 @@ KEEP_ALL = RetentionRules()
 class Orders:
     """Executes the keeper's orders at once, and keeps them."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
         self.given: list[CheckpointOrder] = []
         self.made: list[CheckpointMade] = []
 
     def make_checkpoint(self, order: CheckpointOrder, ended: Callable[[Any], None]) -> Any:
         self.given.append(order)
-        self.made.append(make_checkpoint(self.house.disk, order, self.house.clock.ms))
+        self.made.append(make_checkpoint(self.harness.disk, order, self.harness.clock.ms))
         self.ended = ended
         return SimpleNamespace(pid=1)
 
@@ -80,66 +80,66 @@ class Orders:
 
 
 def keeper_of(
-    house: House, max_bytes: int, rules: RetentionRules = KEEP_ALL
+    harness: Harness, max_bytes: int, rules: RetentionRules = KEEP_ALL
 ) -> tuple[SnapshotKeeper, Orders]:
     class WorkThreads:
         def run(self, work: Callable[[], Any], done: Callable[[Any], object], failed: object) -> None:
             done(work())
 
-    ports: Any = SimpleNamespace(timer=house.clock, work_threads=WorkThreads())
+    ports: Any = SimpleNamespace(timer=harness.clock, work_threads=WorkThreads())
     executor: Any = SimpleNamespace(
-        storage=house.storage, log=structlog.get_logger(), ports=ports, fail=None, tidy=lambda: None
+        storage=harness.storage, log=structlog.get_logger(), ports=ports, fail=None, tidy=lambda: None
     )
-    orders: Any = Orders(house)
+    orders: Any = Orders(harness)
     settings = KeeperSettings(max_bytes, INTERVAL_MS, RATIO, 60_000, 0, rules)
-    core = house.node.core
-    return SnapshotKeeper(executor, core, lambda: core.high_watermark, orders, settings, house.step), orders
+    core = harness.node.core
+    return SnapshotKeeper(executor, core, lambda: core.high_watermark, orders, settings, harness.step), orders
 
 
 def test_bytes_make_a_snapshot_only_with_the_share_of_changes__kip630(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    keeper, orders = keeper_of(house, max_bytes=2_000)
-    house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    keeper, orders = keeper_of(harness, max_bytes=2_000)
+    harness.create(*(f"topic-{at}" for at in range(20)), partitions=3)
     keeper.poll()
     assert orders.finish().outcome == "made", "the first snapshot has none before it to compare with"
-    house.create(*(f"more-{at}" for at in range(20)), partitions=3)
+    harness.create(*(f"more-{at}" for at in range(20)), partitions=3)
     keeper.poll()
     assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (RATIO, "unchanged")
     keeper.poll()
     assert len(orders.given) == 2, "put off for as many bytes more"
-    house.clock.ms += INTERVAL_MS
+    harness.clock.ms += INTERVAL_MS
     keeper.poll()
     assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (0, "made"), "by time alone"
 
 
 def test_a_snapshot_that_is_requested_needs_no_share_of_changes__kip630(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    keeper, orders = keeper_of(house, max_bytes=2_000)
-    house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    keeper, orders = keeper_of(harness, max_bytes=2_000)
+    harness.create(*(f"topic-{at}" for at in range(20)), partitions=3)
     keeper.poll()
     orders.finish()
-    house.create(*(f"more-{at}" for at in range(20)), partitions=3)
-    request_snapshot(house.disk, house.storage.directory.path, "now")
+    harness.create(*(f"more-{at}" for at in range(20)), partitions=3)
+    request_snapshot(harness.disk, harness.storage.directory.path, "now")
     keeper.poll()
     assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (0, "made")
 
 
 def test_a_leader_keeps_the_log_that_a_live_observer_still_fetches__kip630(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    keeper, orders = keeper_of(house, 1 << 30, RetentionRules(max_bytes=0, after_read_ms=0))
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    keeper, orders = keeper_of(harness, 1 << 30, RetentionRules(max_bytes=0, after_read_ms=0))
     ends = []
     for name in ("early", "late"):
-        house.create(name)
-        request_snapshot(house.disk, house.storage.directory.path, name)
+        harness.create(name)
+        request_snapshot(harness.disk, harness.storage.directory.path, name)
         keeper.poll()
         assert orders.finish().outcome == "made"
         ends.append(orders.given[-1].end_offset)
-    house.fetch(ends[0])
-    keeper.clean(house.clock.ms)
-    assert house.storage.log.log_start == ends[0]
-    house.fetch(ends[1])
-    keeper.clean(house.clock.ms)
-    assert house.storage.log.log_start == ends[1]
+    harness.fetch(ends[0])
+    keeper.clean(harness.clock.ms)
+    assert harness.storage.log.log_start == ends[0]
+    harness.fetch(ends[1])
+    keeper.clean(harness.clock.ms)
+    assert harness.storage.log.log_start == ends[1]

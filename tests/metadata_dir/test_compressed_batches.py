@@ -31,7 +31,7 @@ from kraftd.wire.batch import (
 from kraftd.wire.compression import DecompressionError, decompress
 from kraftd.wire.record_frame import VersionedRecord, decode_batch, encode_record
 from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 from tests.controller_node.test_checkpointing import NOW_MS, content_of, image_of, order, restarted
 from tests.metadata_dir.compressed import (
     CODECS,
@@ -142,12 +142,12 @@ def test_a_snappy_block_that_claims_more_than_is_left_is_refused() -> None:
 @codecs
 def test_a_directory_of_compressed_batches_is_loaded_dumped_and_served(codec: str, tmp_path: Path) -> None:
     """Recovery, replay, checkpoints and `kraftd dump` read them; Fetch returns the raw bytes."""
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    house.create(*(f"topic-{at}" for at in range(20)), partitions=3)
-    before = content_of(house.node.image)
-    disk, directory = house.disk, house.storage.log.directory
-    house.storage.close()
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    harness.create(*(f"topic-{at}" for at in range(20)), partitions=3)
+    before = content_of(harness.node.image)
+    disk, directory = harness.disk, harness.storage.log.directory
+    harness.storage.close()
     compress_file(disk, f"{directory}/{0:020d}.log", codec)
     again = restarted(tmp_path, disk)
     assert content_of(again.node.image) == before

@@ -16,8 +16,8 @@ from kraftd.metrics.family import prometheus_name
 from kraftd.metrics.readings import Readings
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
-from tests.client_node.clients import CLIENT, ClientHouse, consuming
-from tests.controller_node.house import House
+from tests.client_node.clients import CLIENT, ClientHarness, consuming
+from tests.controller_node.harness import Harness
 from tests.metrics.absent import ABSENT
 from tests.metrics.watched import readings
 
@@ -46,7 +46,7 @@ def test_names_of_kafkas_mbeans_become_names_that_prometheus_takes() -> None:
 
 
 def test_a_scrape_has_the_requested_format(tmp_path: Path) -> None:
-    found = readings(House(tmp_path).start())
+    found = readings(Harness(tmp_path).start())
     plain = Exposition(found, "text/plain;version=0.0.4")
     assert plain.content_type.startswith("text/plain")
     assert "# EOF" not in text_of(found)
@@ -61,7 +61,7 @@ def test_a_histogram_is_cumulative_in_the_unit_of_its_name(tmp_path: Path) -> No
     syncs = Histogram()
     for took_ns in (40_000, 50_000, 3_000_000, 20_000_000_000):
         syncs.note(took_ns)
-    found = samples(readings(House(tmp_path).start(), syncs=syncs))
+    found = samples(readings(Harness(tmp_path).start(), syncs=syncs))
     for name, scale in (("kraftd_fsync_seconds", 1000), ("kafka_log_LogFlushStats_LogFlushRateAndTimeMs", 1)):
         by_bound = {
             round(float(dict(labels)["le"]) * scale, 6): value
@@ -77,23 +77,23 @@ def test_a_histogram_is_cumulative_in_the_unit_of_its_name(tmp_path: Path) -> No
 
 
 def test_request_metrics_have_api_version_and_error(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    house.beat(1, 7_777)  # of another broker epoch
-    found = samples(readings(house))
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    harness.beat(1, 7_777)  # of another broker epoch
+    found = samples(readings(harness))
     errors = "kafka_network_RequestMetrics_ErrorsPerSec_total"
     labels = (("error", "STALE_BROKER_EPOCH"), ("request", "BrokerHeartbeat"))
     assert {key: value for key, value in found.items() if key[0] == errors} == {(errors, labels): 1}
 
 
 def test_requests_of_ordinary_clients_have_metrics_with_the_same_labels(tmp_path: Path) -> None:
-    house = ClientHouse(tmp_path)
-    house.start()
-    assert not [name for name, _ in samples(readings(house)) if name.startswith("kraftd_client")]
-    house.client_ask(ApiKey.FETCH, 17, consuming(10_000))
+    harness = ClientHarness(tmp_path)
+    harness.start()
+    assert not [name for name, _ in samples(readings(harness)) if name.startswith("kraftd_client")]
+    harness.client_ask(ApiKey.FETCH, 17, consuming(10_000))
     call = Call(1000, 0, CLIENT, "127.0.0.1", ApiKey.FETCH, 17, 1, "", None, size_bytes=100)
-    house.clients.boundary.stats.answered([call], 1, 5_000_000)
-    found = samples(replace(readings(house), clients=house.clients))
+    harness.clients.boundary.stats.answered([call], 1, 5_000_000)
+    found = samples(replace(readings(harness), clients=harness.clients))
     fetch = (("request", "Fetch"),)
     assert found["kraftd_client_requests_total", (*fetch, ("version", "17"))] == 1
     refused = (("error", "OFFSET_OUT_OF_RANGE"), *fetch)
@@ -105,31 +105,31 @@ def test_requests_of_ordinary_clients_have_metrics_with_the_same_labels(tmp_path
 
 
 def test_broker_metrics_follow_registration_and_state(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    house.register(2)
-    house.advance(1_000)
-    found = samples(readings(house))
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    harness.register(2)
+    harness.advance(1_000)
+    found = samples(readings(harness))
     state = "kafka_controller_KafkaController_BrokerRegistrationState"
     silent = "kafka_controller_KafkaController_TimeSinceLastHeartbeatReceivedMs"
     assert found[state, (("broker", "1"),)] == 30
     assert found[state, (("broker", "2"),)] == 10
     assert found[silent, (("broker", "1"),)] == 1_000
-    session_ms = house.config.broker_session_timeout_ms
-    house.advance(session_ms)
-    found = samples(readings(house))
+    session_ms = harness.config.broker_session_timeout_ms
+    harness.advance(session_ms)
+    found = samples(readings(harness))
     assert found[silent, (("broker", "1"),)] == session_ms
     assert found[state, (("broker", "1"),)] == 10
     assert found["kafka_controller_KafkaController_FencedBrokerCount", ()] == 2
 
 
 def test_counting_leaderless_partitions_does_not_iterate_over_partitions(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
-    house.unfenced(1)
-    house.create(*(f"t{at}" for at in range(50)), partitions=3)
-    house.advance(house.config.broker_session_timeout_ms + 1_000)
-    house.node.image.topics = None  # type: ignore[assignment]  # every look at them fails
-    image = house.node.image
+    harness = Harness(tmp_path).start()
+    harness.unfenced(1)
+    harness.create(*(f"t{at}" for at in range(50)), partitions=3)
+    harness.advance(harness.config.broker_session_timeout_ms + 1_000)
+    harness.node.image.topics = None  # type: ignore[assignment]  # every look at them fails
+    image = harness.node.image
     assert (image.leaderless_count, image.not_preferred_count) == (150, 150)
 
 

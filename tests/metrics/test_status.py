@@ -14,7 +14,7 @@ from kraftd.metrics import survey as survey_module
 from kraftd.metrics.status import status
 from kraftd.metrics.survey import MAX_EXAMPLES, Survey, survey
 from tests.controller.cluster import Cluster, partition
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 from tests.metrics.watched import readings
 
 
@@ -29,27 +29,27 @@ def whole(slices: Generator[None, None, Survey]) -> tuple[Survey, int]:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    house = House(tmp_path).start()
+def harness(tmp_path: Path) -> Harness:
+    harness = Harness(tmp_path).start()
     for broker_id in (1, 2):
-        house.unfenced(broker_id)
-    return house
+        harness.unfenced(broker_id)
+    return harness
 
 
-def test_partitions_of_a_silent_broker_are_counted_by_fault(house: House) -> None:
-    house.create("t", partitions=4)
-    session_ms = house.config.broker_session_timeout_ms
-    house.advance(session_ms + 1_000)
-    found, _ = whole(survey(house.node.image))
+def test_partitions_of_a_silent_broker_are_counted_by_fault(harness: Harness) -> None:
+    harness.create("t", partitions=4)
+    session_ms = harness.config.broker_session_timeout_ms
+    harness.advance(session_ms + 1_000)
+    found, _ = whole(survey(harness.node.image))
     assert found.offline.count == 4
     assert {one.topic for one in found.offline.examples} == {"t"}
     assert sum(hosted.replicas for hosted in found.brokers.values()) == 4
     assert sum(hosted.leads for hosted in found.brokers.values()) == 0
 
 
-def test_a_healthy_cluster_has_no_faults(house: House) -> None:
-    house.create("t", partitions=4)
-    found, _ = whole(survey(house.node.image))
+def test_a_healthy_cluster_has_no_faults(harness: Harness) -> None:
+    harness.create("t", partitions=4)
+    found, _ = whole(survey(harness.node.image))
     faults = (found.offline, found.under_replicated, found.under_min_isr, found.reassigning)
     assert [fault.count for fault in faults] == [0, 0, 0, 0]
 
@@ -98,16 +98,16 @@ def test_a_broker_has_counts_of_replicas_lagging_ones_and_led_partitions() -> No
 
 
 def test_a_survey_runs_in_slices_and_names_a_limited_number_of_partitions(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(survey_module, "SLICE_PARTITIONS", 10)
-    house.create(*(f"t{at}" for at in range(10)), partitions=10)
-    house.advance(house.config.broker_session_timeout_ms + 1_000)
-    slices = survey(house.node.image)
+    harness.create(*(f"t{at}" for at in range(10)), partitions=10)
+    harness.advance(harness.config.broker_session_timeout_ms + 1_000)
+    slices = survey(harness.node.image)
     next(slices)
-    removed = next(iter(house.node.image.topics))
-    house.node.image.topics = {  # as if a topic were deleted meanwhile
-        key: topic for key, topic in house.node.image.topics.items() if key != removed
+    removed = next(iter(harness.node.image.topics))
+    harness.node.image.topics = {  # as if a topic were deleted meanwhile
+        key: topic for key, topic in harness.node.image.topics.items() if key != removed
     }
     found, count = whole(slices)
     assert count >= 8
@@ -115,10 +115,10 @@ def test_a_survey_runs_in_slices_and_names_a_limited_number_of_partitions(
     assert len(found.offline.examples) == MAX_EXAMPLES
 
 
-def test_the_status_names_leader_replicas_brokers_and_faults(house: House) -> None:
-    house.create("t", partitions=4)
-    found, _ = whole(survey(house.node.image))
-    shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(status(readings(house), found)))
+def test_the_status_names_leader_replicas_brokers_and_faults(harness: Harness) -> None:
+    harness.create("t", partitions=4)
+    found, _ = whole(survey(harness.node.image))
+    shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(status(readings(harness), found)))
     assert (shown["ready"], shown["leader_id"], shown["role"]) == (True, 100, "leader")
     assert [one["id"] for one in shown["replicas"] if one["is_leader"]] == [100]
     assert shown["replicas"][0]["lag"] == 0
@@ -128,35 +128,35 @@ def test_the_status_names_leader_replicas_brokers_and_faults(house: House) -> No
     assert (shown["topic_count"], shown["partition_count"]) == (1, 4)
 
 
-def test_inactive_brokers_come_first(house: House) -> None:
-    house.register(3)
-    shown = status(readings(house), None)
+def test_inactive_brokers_come_first(harness: Harness) -> None:
+    harness.register(3)
+    shown = status(readings(harness), None)
     assert [(one.id, one.state) for one in shown.brokers] == [(3, "fenced"), (1, "active"), (2, "active")]
     assert shown.brokers[0].replicas is None
 
 
-def test_a_replica_has_its_lag_and_last_contact(house: House) -> None:
-    end = house.node.core.log_end_offset
-    house.fetch(end - 3)
-    house.clock.ms += 700
-    shown = status(readings(house), None)
+def test_a_replica_has_its_lag_and_last_contact(harness: Harness) -> None:
+    end = harness.node.core.log_end_offset
+    harness.fetch(end - 3)
+    harness.clock.ms += 700
+    shown = status(readings(harness), None)
     (one,) = [one for one in shown.replicas if one.id == 1]
     assert (one.is_voter, one.is_leader, one.is_self) == (False, False, False)
     assert (one.end_offset, one.lag, one.fetched_ms_ago) == (end - 3, 3, 700)
 
 
-def test_the_status_has_features_events_and_the_times_of_loop_and_disk(house: House) -> None:
+def test_the_status_has_features_events_and_the_times_of_loop_and_disk(harness: Harness) -> None:
     steps, syncs = Histogram([1_000_000]), Histogram([5_000_000])
     steps.counts, syncs.counts = [3, 1], [7, 0]
     event = {"event": "topics created", "text": "topics created: count 1"}
-    shown = status(readings(house, steps=steps, syncs=syncs, events=lambda: [event]), None)
+    shown = status(readings(harness, steps=steps, syncs=syncs, events=lambda: [event]), None)
     assert (shown.loop.counts, shown.fsync.counts, shown.events) == ([3, 1], [7, 0], [event])
     assert (shown.features["kraft.version"], shown.features["metadata.version"]) == (1, 30)
 
 
-def test_a_broker_that_shuts_down_is_shown_as_such(house: House) -> None:
-    house.create("t", partitions=4)
-    epoch = house.node.image.brokers[1].epoch
-    house.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
-    shown = status(readings(house), None)
+def test_a_broker_that_shuts_down_is_shown_as_such(harness: Harness) -> None:
+    harness.create("t", partitions=4)
+    epoch = harness.node.image.brokers[1].epoch
+    harness.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
+    shown = status(readings(harness), None)
     assert [(one.id, one.state) for one in shown.brokers] == [(1, "shutting down"), (2, "active")]

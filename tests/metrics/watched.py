@@ -9,7 +9,7 @@ from kraftd.metrics.readings import Readings, SnapshotReadings
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 NO_SNAPSHOTS = SnapshotReadings(
     made=Histogram(),
@@ -24,13 +24,13 @@ NO_SNAPSHOTS = SnapshotReadings(
 )
 
 
-def readings(house: House, **fields: Any) -> Readings:
-    node, reader = house.node, house.storage.snapshot_reader
+def readings(harness: Harness, **fields: Any) -> Readings:
+    node, reader = harness.node, harness.storage.snapshot_reader
     values: dict[str, Any] = {
-        "now_ms": house.clock.ms,
+        "now_ms": harness.clock.ms,
         "node": node,
-        "storage": house.storage,
-        "raft": node.core.metrics(house.clock.ms),
+        "storage": harness.storage,
+        "raft": node.core.metrics(harness.clock.ms),
         "steps": Histogram(),
         "longest_step_ns": 0,
         "delays": Histogram(),

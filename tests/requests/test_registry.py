@@ -15,7 +15,7 @@ from kraftd.requests.intake import NotServed, read_call
 from kraftd.requests.registry import CONTROLLERS, Handle, ListenerKind, Registry, Route
 from kraftd.wire.api import ApiKey, listeners
 from kraftd.wire.frames import encode_request
-from tests.client_node.clients import ClientHouse
+from tests.client_node.clients import ClientHarness
 
 CLIENTS = frozenset({ListenerKind.CLIENT})
 
@@ -103,8 +103,8 @@ def test_every_api_of_a_controller_is_one_of_kafkas_controller_apis() -> None:
 
 @pytest.mark.parametrize("unstable", [False, True])
 def test_a_client_listener_serves_unstable_versions_by_its_settings(unstable: bool, tmp_path: Path) -> None:
-    house = ClientHouse(tmp_path)
+    harness = ClientHarness(tmp_path)
     settings = ClientSettings({}, unstable_versions=unstable)
-    node = ClientNode(house.view, settings, lambda: 1)
+    node = ClientNode(harness.view, settings, lambda: 1)
     listed = {key: last for key, _, last in node.boundary.registry.versions()}
     assert listed[ApiKey.INIT_PRODUCER_ID] == (6 if unstable else 5)

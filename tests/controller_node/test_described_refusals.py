@@ -15,18 +15,18 @@ from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, Parti
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.controller_node.house import House
+from tests.controller_node.harness import Harness
 
 DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
 
 def test_the_quorum_is_described_with_any_number_of_refused_nodes(tmp_path: Path) -> None:
-    house = House(tmp_path).start()
+    harness = Harness(tmp_path).start()
     for broker_id in range(400):
         request = BrokerRegistrationRequest(broker_id, "of another cluster 𝄞" * 10)
-        answer = house.ask(ApiKey.BROKER_REGISTRATION, 4, request)
+        answer = harness.ask(ApiKey.BROKER_REGISTRATION, 4, request)
         assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
-    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    answer = harness.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
     assert (answer.error_code, answer.topics[0].partitions[0].leader_id) == (0, 100)
     lines = answer.error_message.splitlines()
     assert len(answer.error_message) < 8_100
@@ -58,7 +58,7 @@ ELECTIONS: tuple[tuple[ApiKey, int, Any], ...] = (
 def test_a_refused_node_is_listed_by_its_own_id_not_by_the_receivers(
     key: ApiKey, version: int, request_: Any, tmp_path: Path
 ) -> None:
-    house = House(tmp_path).start()
-    house.ask(key, version, request_)
-    answer = house.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    harness = Harness(tmp_path).start()
+    harness.ask(key, version, request_)
+    answer = harness.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
     assert answer.error_message.startswith("node 7 at ")

@@ -80,7 +80,7 @@ class ManualClock:
         return self.ms
 
 
-class House:
+class Harness:
     """A controller and the host that performs its effects.
 
     With `sync_by_itself` False a sync ends only when the test calls `sync()`, so it can check what waits for
@@ -103,16 +103,16 @@ class House:
         bound = [Endpoint("CONTROLLER", "127.0.0.1", 9093)]
         self.node = build_node(self.config, self.storage, self.dice, self.clock, bound)  # type: ignore[arg-type]
         self.sync_by_itself = True
-        self.turns_end_by_themselves = True
+        self.flushes_by_itself = True
         self.runs_slices_by_itself = True
         self.may_fail = False
-        self.syncs_asked = 0
+        self.pending_syncs = 0
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
         self.logged_texts: list[str] = []
         self.audited: list[AuditLine] = []
         self.events: deque[Any] = deque()
-        self._asked: dict[tuple[int, int], tuple[int, int]] = {}
+        self._requests: dict[tuple[int, int], tuple[int, int]] = {}
         self._slots: dict[int, int] = {}
 
     def _format(self) -> None:
@@ -124,7 +124,7 @@ class House:
         )
         format_directories(self.disk, plan, new_uuid=self.dice.uuid, now_ms=self.clock.ms)
 
-    def start(self) -> House:
+    def start(self) -> Harness:
         self.step(raft_events.Started())
         return self
 
@@ -158,7 +158,7 @@ class House:
                     if self.runs_slices_by_itself:
                         self.events.append(events.SliceDue())
                 case effects.ScheduleFlush():
-                    if self.turns_end_by_themselves:
+                    if self.flushes_by_itself:
                         self.events.append(events.FlushDue())
                 case effects.ReadCommitted():
                     data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
@@ -169,7 +169,7 @@ class House:
                     if self.sync_by_itself:
                         self.events.append(raft_events.RecordsSynced(self.storage.log.sync()))
                     else:
-                        self.syncs_asked += 1
+                        self.pending_syncs += 1
                 case raft_effects.PersistElection():
                     self.storage.persist_election(effect.state, effect.version)
                 case effects.ControllerActivated() | raft_effects.ShutdownCompleted():
@@ -189,7 +189,7 @@ class House:
 
     def sync(self) -> None:
         """End one sync."""
-        self.syncs_asked -= 1
+        self.pending_syncs -= 1
         self.step(raft_events.RecordsSynced(self.storage.log.sync()))
 
     def advance(self, ms: int) -> None:
@@ -211,7 +211,7 @@ class House:
     ) -> tuple[int, int]:
         slot = self._slots.get(connection_id, 0)
         self._slots[connection_id] = slot + 1
-        self._asked[connection_id, slot] = (key, version)
+        self._requests[connection_id, slot] = (key, version)
         self.step(events.FramesReceived(connection_id, slot, [memoryview(frame)], "CONTROLLER", "127.0.0.1"))
         return connection_id, slot
 
@@ -220,7 +220,7 @@ class House:
         raw = self.answers.get(place)
         if raw is None:
             return None
-        key, version = self._asked[place]
+        key, version = self._requests[place]
         header, message = parse_response(key, response_version(key, version), raw[4:])
         assert header.correlation_id == 77
         return message
