@@ -168,7 +168,23 @@ class RaftRequests:
     def fetch_snapshot(self) -> Message:
         """Never from the node itself, nor without a partition: both end Kafka's process."""
         m = fetch_snapshot_request
-        partition = m.PartitionSnapshot(
+        topics = [
+            m.TopicSnapshot(
+                self.maybe_wrong(METADATA_TOPIC, "x", ""),
+                [self._piece_of_snapshot() for _ in range(self.maybe_wrong(1, 2, 3))],
+            )
+            for _ in range(self.maybe_wrong(1, 2))
+        ]
+        return m.FetchSnapshotRequest(
+            self.cluster_id(),
+            self.one([one for one in (UNKNOWN_ID, -1, *VOTERS) if one != self.node_id]),
+            self.one((0, 1, 100, _MOST)),
+            topics,
+        )
+
+    def _piece_of_snapshot(self) -> fetch_snapshot_request.PartitionSnapshot:
+        m = fetch_snapshot_request
+        return m.PartitionSnapshot(
             self.maybe_wrong(0, 1, -1),
             self.maybe_wrong(self.epoch, self.epoch - 1, self.epoch + 1, -1),
             m.SnapshotId(
@@ -177,15 +193,6 @@ class RaftRequests:
             ),
             self.maybe_wrong(self.one((0, 1, 100)), -1, 1 << 20, 2**62),
             self.one((bytes(16), STRANGE_ID)),
-        )
-        topic = m.TopicSnapshot(
-            self.maybe_wrong(METADATA_TOPIC, "x", ""), [partition] * self.maybe_wrong(1, 2)
-        )
-        return m.FetchSnapshotRequest(
-            self.cluster_id(),
-            self.one([one for one in (UNKNOWN_ID, -1, *VOTERS) if one != self.node_id]),
-            self.one((0, 1, 100, _MOST)),
-            [topic] * self.maybe_wrong(1, 2),
         )
 
     def vote(
