@@ -21,10 +21,17 @@ from kraftd.config.security import (
     TokenSettings,
 )
 from kraftd.controller.context import ControllerSettings
+from kraftd.controller.context import TokenSettings as DelegationTokenSettings
+from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.retention import RetentionRules
 from kraftd.host.snapshot_keeper import KeeperSettings
+from kraftd.log.partition_log import LogSettings
 from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig
+from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.security.client_credentials import RefreshRules, TokenGrant
+from kraftd.security.jwt_validation import TokenRules
+from kraftd.security.tls_settings import StoreSettings
 
 PACKAGE = Path(kraftd.__file__).parent
 # Here keys are named without being used.
@@ -48,6 +55,14 @@ HANDED_ON: tuple[type[Any], ...] = (
     ClientSecurity,
     TlsSettings,
     TokenSettings,
+    AuthorizerSettings,
+    CacheLimits,
+    DelegationTokenSettings,
+    LogSettings,
+    RefreshRules,
+    StoreSettings,
+    TokenGrant,
+    TokenRules,
 )
 
 
