@@ -112,11 +112,6 @@ class MetadataCache:
         partition = self.partition(topic, index)
         return None if partition is None else partition.leader
 
-    def last_seen_epoch(self, topic: str, index: int) -> int:
-        """The highest leader epoch of the partition from any answer or `saw_epoch`; -1 for none."""
-        found = self.topics.get(topic)
-        return UNKNOWN_EPOCH if found is None else self._epochs.get(_key(found), {}).get(index, UNKNOWN_EPOCH)
-
     def saw_epoch(self, topic: str, index: int, epoch: int) -> bool:
         """Note a leader epoch from records or from an answer about a position; return whether the metadata is
         older and must be requested anew.

@@ -10,7 +10,6 @@ from kraftd.history.redaction import shown
 from kraftd.history.tree import quota_entity_name
 from kraftd.history.values import acl_fields, broker_fields, controller_fields, partition_fields
 from kraftd.metadata.image import Image
-from kraftd.metadata.state import TopicState
 from kraftd.types import uuid_text
 
 
@@ -28,25 +27,6 @@ class Difference(NamedTuple):
     @property
     def sign(self) -> str:
         return "+" if self.before is None else "-" if self.after is None else "~"
-
-
-def copy_tables(image: Image) -> Image:
-    """A copy to compare with, which does not change with the original. Records cannot be applied to it."""
-    copy = Image()
-    copy.features = dict(image.features)
-    copy.brokers = dict(image.brokers)
-    copy.controllers = dict(image.controllers)
-    copy.topics = {
-        topic_id: TopicState(topic.id, topic.name, dict(topic.partitions))
-        for topic_id, topic in image.topics.items()
-    }
-    copy.configs = dict(image.configs)
-    copy.quotas = dict(image.quotas)
-    copy.acls = dict(image.acls)
-    copy.scram = dict(image.scram)
-    copy.delegation_tokens = dict(image.delegation_tokens)
-    copy.next_producer_id = image.next_producer_id
-    return copy
 
 
 def differences(before: Image, after: Image) -> Iterator[Difference]:

@@ -160,16 +160,6 @@ class Image(Tables):
         """
         return self._hosted.get(broker_id, _NO_PARTITIONS).masks()
 
-    def partitions_with_isr_member(self, broker_id: int) -> Iterator[TopicPartition]:
-        for topic_id, index in self.partitions_of(broker_id):
-            if broker_id in self.topics[topic_id].partitions[index].isr:
-                yield topic_id, index
-
-    def partitions_led_by(self, broker_id: int) -> Iterator[TopicPartition]:
-        for topic_id, index in self.partitions_of(broker_id):
-            if self.topics[topic_id].partitions[index].leader == broker_id:
-                yield topic_id, index
-
     def partitions_with_elr_member(self, broker_id: int) -> Iterator[TopicPartition]:
         """Partitions whose ELR has the broker; the last known ELR does not count."""
         for topic_id, index in self._with_elr:

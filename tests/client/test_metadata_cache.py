@@ -170,7 +170,6 @@ class Brokers(RuleBasedStateMachine):
                 key = (topic.id, index)
                 assert partition.leader.epoch >= self.highest.get(key, -1)
                 self.highest[key] = partition.leader.epoch
-                assert self.cache.last_seen_epoch(topic.name, index) >= partition.leader.epoch
 
     @invariant()
     def what_is_believed_was_true_once(self) -> None:

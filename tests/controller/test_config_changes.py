@@ -15,7 +15,6 @@ from kraftd.controller.configs.changes import (
 from kraftd.controller.configs.description import describe_configs
 from kraftd.controller.configs.elr import elr_safety_records
 from kraftd.controller.configs.values import (
-    effective_topic_config,
     effective_topic_configs,
     election_settings,
 )
@@ -53,6 +52,12 @@ def decide(cluster: Cluster, request: IncrementalAlterConfigsRequest) -> Decisio
 
 def codes(decision: Decision[Any]) -> list[ErrorCode]:
     return [ErrorCode.__members__[response.error_code.name] for response in decision.answer.responses]
+
+
+def effective(cluster: Cluster, key: str) -> str | None:
+    """The effective value of a config of topic t."""
+    configs = effective_topic_configs(cluster.ctx, cluster.image.config(TOPIC, "t"))
+    return next(config.value for config in configs if config.name == key)
 
 
 @pytest.fixture
@@ -126,9 +131,9 @@ def test_validate_only_writes_no_config(cluster: Cluster) -> None:
 
 def test_items_are_appended_to_and_removed_from_a_list(cluster: Cluster) -> None:
     cluster.apply(decide(cluster, change((TOPIC, "t", [("cleanup.policy", APPEND, "compact")]))).records)
-    assert effective_topic_config(cluster.ctx, "t", "cleanup.policy") == "delete,compact"
+    assert effective(cluster, "cleanup.policy") == "delete,compact"
     cluster.apply(decide(cluster, change((TOPIC, "t", [("cleanup.policy", SUBTRACT, "delete")]))).records)
-    assert effective_topic_config(cluster.ctx, "t", "cleanup.policy") == "compact"
+    assert effective(cluster, "cleanup.policy") == "compact"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +237,7 @@ def test_an_item_of_a_list_is_appended_once_and_removed_if_present(
     if before is not None:
         cluster.config(THROTTLED, before, topic="t")
     cluster.apply(decide(cluster, change((TOPIC, "t", [(THROTTLED, operation, value)]))).records)
-    assert effective_topic_config(cluster.ctx, "t", THROTTLED) == after
+    assert effective(cluster, THROTTLED) == after
 
 
 @pytest.mark.parametrize(
@@ -478,18 +483,18 @@ def test_a_description_has_every_possible_value_and_its_source(cluster: Cluster)
 
 
 def test_a_topics_effective_config_comes_from_the_file_as_a_last_resort(cluster: Cluster) -> None:
-    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "604800000"
+    assert effective(cluster, "retention.ms") == "604800000"
     cluster.settings = type(cluster.settings)(
         cluster_id="c", node_id=CONTROLLER_ID, static_config=NodeConfig({"log.retention.hours": "1"})
     )
-    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "3600000"
+    assert effective(cluster, "retention.ms") == "3600000"
 
 
 def test_a_nodes_config_precedes_the_clusters_in_a_topics_effective_config(cluster: Cluster) -> None:
     cluster.config("log.retention.ms", "8")
-    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "8"
+    assert effective(cluster, "retention.ms") == "8"
     cluster.apply([VersionedRecord(ConfigRecord(BROKER, str(CONTROLLER_ID), "log.retention.ms", "9"), 0)])
-    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == "9"
+    assert effective(cluster, "retention.ms") == "9"
 
 
 @pytest.mark.parametrize(
@@ -498,7 +503,7 @@ def test_a_nodes_config_precedes_the_clusters_in_a_topics_effective_config(clust
 )
 def test_a_servers_hours_become_a_topics_milliseconds(cluster: Cluster, hours: str, ms: str) -> None:
     cluster.config("log.retention.hours", hours)
-    assert effective_topic_config(cluster.ctx, "t", "retention.ms") == ms
+    assert effective(cluster, "retention.ms") == ms
 
 
 def test_election_settings_come_from_the_file_as_a_last_resort(cluster: Cluster) -> None:

@@ -200,7 +200,8 @@ class Match:
         image = self.cluster.image
         version = self.rng.choice((2, 3))
         sender = self.broker_id()
-        led = list(image.partitions_led_by(sender))
+        hosted = image.partitions_of(sender)
+        led = [(id_, index) for id_, index in hosted if image.topics[id_].partitions[index].leader == sender]
         topics = []
         for topic_id, index in self.some(led) if led else []:
             partition = image.topics[topic_id].partitions[index]

@@ -33,12 +33,6 @@ def check(image: Image) -> None:
         assert set(image.partitions_of(broker_id)) == those(
             lambda p, broker_id=broker_id: broker_id in (*p.replicas, *p.isr, p.leader)
         )
-        assert set(image.partitions_with_isr_member(broker_id)) == those(
-            lambda p, broker_id=broker_id: broker_id in p.isr
-        )
-        assert set(image.partitions_led_by(broker_id)) == those(
-            lambda p, broker_id=broker_id: broker_id == p.leader
-        )
         assert image.led_count(broker_id) == len(those(lambda p, broker_id=broker_id: broker_id == p.leader))
         assert set(image.partitions_with_elr_member(broker_id)) == those(
             lambda p, broker_id=broker_id: broker_id in p.elr

@@ -59,12 +59,6 @@ def node_configs(ctx: Context) -> Mapping[str, str]:
     return ctx.image.config(ResourceType.BROKER, str(ctx.settings.node_id))
 
 
-def effective_topic_config(ctx: Context, topic_name: str, key: str) -> str | None:
-    """The effective value of a topic's config as text; None for null. Raises KeyError for no topic key."""
-    own = ctx.image.config(ResourceType.TOPIC, topic_name)
-    return resolve(topic_def()[key], own, node_configs(ctx), cluster_configs(ctx), node_config(ctx))[0]
-
-
 def election_settings(ctx: Context, topic_name: str) -> tuple[int, bool]:
     """The topic's ``min.insync.replicas``, not yet limited to its number of replicas, and its
     ``unclean.leader.election.enable``: whether a replica out of sync may lead if there is no other.
