@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CONTROLLERS = 2  # DescribeCluster's type of endpoint (KIP-919)
 POLL_S = 0.1
-NO_LEADER = "The quorum has no leader now; try again in a moment. What was asked said:"
+NO_LEADER = "The quorum has no leader now; try again in a moment. The result of each address:"
 NO_LEADER_REMEDY = (
     "To elect, a majority of the voters must run and reach each other: start those that do not answer. "
     "kraftd doctor examines each node; where a majority is lost for good, see kraftd quorum recover."
