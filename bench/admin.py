@@ -49,8 +49,9 @@ from kraftd.security.authorizer_settings import CLASS_NAME
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from kraftd.wire.frames import parse_response
 from kraftd.wire.message import Message
+from kraftd.wire.table import api_key
 from testkit.certificates import Authority
-from testkit.client import Client, api_key
+from testkit.client import Client
 from testkit.cluster import Cluster
 from testkit.java import AS_KAFKA_STARTS
 from testkit.node import Kind

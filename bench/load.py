@@ -20,7 +20,8 @@ from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTop
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
-from testkit.client import Client, api_key
+from kraftd.wire.table import api_key
+from testkit.client import Client
 from testkit.process import HOST
 
 REGISTRATION_VERSION = 4

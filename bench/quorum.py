@@ -20,7 +20,8 @@ from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTop
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, parse_response
-from testkit.client import Client, api_key
+from kraftd.wire.table import api_key
+from testkit.client import Client
 from testkit.fetch import KAFKA_VERSION
 from testkit.java import AS_KAFKA_STARTS
 from testkit.node import Kind

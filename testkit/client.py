@@ -9,14 +9,7 @@ from typing import Any
 
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
-from kraftd.wire.table import table_of
-
-
-def api_key(request: Message) -> int:
-    """The API key of a request."""
-    key = table_of(type(request)).key
-    assert key is not None, f"{request!r} is no request"
-    return key
+from kraftd.wire.table import api_key
 
 
 class Client:

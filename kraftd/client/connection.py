@@ -24,7 +24,7 @@ from kraftd.wire.api import ApiKey, is_known, valid_versions
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
-from kraftd.wire.table import table_of
+from kraftd.wire.table import api_key
 
 API_VERSIONS_VERSION = 3
 CLOSED = "it closed the connection"
@@ -130,7 +130,7 @@ class Connection:
         timeout_s: float | None = None,
     ) -> Answer:
         """The answer to a request in the latest version that both sides speak, up to max_version."""
-        key = api_key_of(request)
+        key = api_key(request)
         version = self._version(key, max_version)
         if version is None:
             name = ApiKey(key).name if is_known(key) else str(key)
@@ -144,7 +144,7 @@ class Connection:
         if self._broken is not None:
             raise self._broken
         assert self._writer is not None
-        key = api_key_of(request)
+        key = api_key(request)
         self._correlation_id += 1
         number = self._correlation_id
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -268,10 +268,3 @@ def reason(error: OSError) -> str:
     if number is None and (found := re.search(r"\[Errno (\d+)\]", str(error))):
         number = int(found[1])  # the first's, of several addresses of one name
     return os.strerror(number) if number else str(error)
-
-
-def api_key_of(request: Message) -> int:
-    """The API key of a request."""
-    key = table_of(type(request)).key
-    assert key is not None, f"{request!r} is no request"
-    return key

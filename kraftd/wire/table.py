@@ -158,3 +158,10 @@ def class_of(cls: type[Message], struct: str) -> type[Message]:
     """The class of a struct of the message that a class is of."""
     found: type[Message] = getattr(sys.modules[cls.__module__], struct)
     return found
+
+
+def api_key(request: Message) -> int:
+    """The API key of a request."""
+    key = table_of(type(request)).key
+    assert key is not None, f"{request!r} is no request"
+    return key

@@ -9,7 +9,7 @@ import pytest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
-from testkit.client import api_key
+from kraftd.wire.table import api_key
 from tests.faults.quorum import CREATE_VERSION, VOTERS, FaultyQuorum, surviving
 
 

@@ -24,7 +24,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION
 from kraftd.wire.api import valid_versions
 from kraftd.wire.message import Message
-from testkit.client import api_key
+from kraftd.wire.table import api_key
 from tests.kafka.conformance.settling import FORWARDED, envelope
 from tests.kafka.conformance.sides import ADMIN, BRIEF_MS, PRINCIPALS, Step, shared_hmac
 from tests.kafka.conformance.valid_but_one import ValidButOne

@@ -10,7 +10,7 @@ from kraftd.messages.envelope_request import EnvelopeRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.frames import parse_request_header
-from testkit.client import api_key
+from kraftd.wire.table import api_key
 from tests.kafka.conformance.divergences import Divergence, divergence_of
 from tests.kafka.conformance.sides import Step
 

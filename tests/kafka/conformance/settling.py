@@ -22,7 +22,8 @@ from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
-from testkit.client import Client, api_key
+from kraftd.wire.table import api_key
+from testkit.client import Client
 from testkit.process import wait_until
 
 ANY_ACL = (1, None, 1, None, None, 1, 1)

@@ -21,7 +21,8 @@ from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
-from testkit.client import Client, api_key
+from kraftd.wire.table import api_key
+from testkit.client import Client
 from testkit.process import HOST, wait_until
 from tests.kafka.conformance.settling import Settling
 from tests.kafka.differential.pair import DIRECTORY_ID, PROPERTIES, LogPart, Pair, Side

@@ -8,7 +8,7 @@ from typing import Any
 from kraftd.metadata.image import Image
 from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
-from testkit.client import api_key
+from kraftd.wire.table import api_key
 from tests.kafka.differential.difference import difference
 from tests.kafka.differential.pair import GaveUp, LogPart, Pair, Side
 from tests.kafka.differential.requests import RandomRequests

@@ -31,8 +31,8 @@ from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.frames import encode_request, parse_request_header, parse_response
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import decode_record
-from kraftd.wire.table import table_of
-from testkit.client import Client, api_key
+from kraftd.wire.table import api_key, table_of
+from testkit.client import Client
 from testkit.cluster import CONTROLLER_ID
 from testkit.node import Controller, Kind, answers_api_versions
 from testkit.process import HOST, free_port

@@ -32,8 +32,8 @@ from kraftd.wire.batch import CorruptBatch, control_records, iter_batches, recor
 from kraftd.wire.frames import encode_response, parse_request_header
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
-from kraftd.wire.table import table_of
-from testkit.client import Client, api_key
+from kraftd.wire.table import api_key, table_of
+from testkit.client import Client
 from testkit.node import Controller, Kind, answers_api_versions
 from testkit.process import HOST, free_port, wait_until
 from testkit.quorum import DESCRIBE

@@ -29,7 +29,7 @@ from kraftd.wire.api import valid_versions
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.errors import EncodeError
 from kraftd.wire.message import Message
-from testkit.client import api_key
+from kraftd.wire.table import api_key
 from tests.kafka.differential.pair import CLUSTER_ID
 from tests.kafka.differential.quorum import SNAPSHOT, VOTERS, View
 

@@ -46,7 +46,7 @@ from kraftd.wire.codec import encode_bytes
 from kraftd.wire.errors import EncodeError
 from kraftd.wire.frames import encode_request
 from kraftd.wire.message import Message
-from testkit.client import api_key
+from kraftd.wire.table import api_key
 from testkit.cluster import CONTROLLER_ID
 from tests.kafka.differential import access_requests
 from tests.kafka.differential.pair import DIRECTORY_ID

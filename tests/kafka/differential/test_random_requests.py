@@ -14,7 +14,7 @@ import pytest
 from kraftd.metadata.image import Image
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from testkit.client import api_key
+from kraftd.wire.table import api_key
 from testkit.cluster import CONTROLLER_ID
 from tests.kafka.differential.comparison import Comparison, cannot_be_compared
 from tests.kafka.differential.difference import difference
