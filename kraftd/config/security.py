@@ -43,6 +43,10 @@ _LOGIN_HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
 )
+_CLIENT_HANDLERS = (
+    "org.apache.kafka.common.security.authenticator.SaslClientCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslClientCallbackHandler",
+)
 _PLAIN_HANDLER = "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler"
 _PRINCIPAL_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
@@ -228,6 +232,8 @@ def _client(
     if mechanism not in MECHANISMS:
         keys.refuse(mechanism_key, f"kraftd does not offer {mechanism}; use {', '.join(MECHANISMS)}")
         return ClientSecurity(tls=tls)
+    if keys.text("sasl.client.callback.handler.class") not in (None, *_CLIENT_HANDLERS):
+        keys.refuse("sasl.client.callback.handler.class", "kraftd runs no Java classes; remove the key")
     entry = _jaas(keys, mechanism, needed=True)
     options = entry.options if entry is not None else {}
     if entry is not None and mechanism != OAUTHBEARER:

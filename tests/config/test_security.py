@@ -126,6 +126,8 @@ def test_a_sasl_listener_has_mechanisms_users_and_limits(load_lines: Load) -> No
         ("PLAINTEXT", [f"{PREFIX}principal.builder.class=a.B"], f"{PREFIX}principal.builder.class=a.B:"),
         ("SASL_PLAINTEXT", [*USERS, f"{PREFIX}plain.{HANDLER}=a.B"], f"{PREFIX}plain.{HANDLER}=a.B: kraftd"),
         ("SASL_PLAINTEXT", [*USERS, f"{PREFIX}plain.{HANDLER}={KAFKAS_HANDLER}"], None),
+        ("SASL_PLAINTEXT", [*USERS, "sasl.client.callback.handler.class=a.B"], "kraftd runs no Java classes"),
+        ("PLAINTEXT", ["sasl.client.callback.handler.class=a.B"], None),
         ("SASL_PLAINTEXT", [*USERS, f"{HANDLER}=a.B"], None),  # without a mechanism Kafka does not read it
     ],
 )
