@@ -19,7 +19,19 @@ if find_spec("pyspark") is None and not os.environ.get("CI"):
     collect_ignore_glob = ["test_*.py"]
 
 
-@pytest.fixture(scope="session")
+# The jobs of tests are short: one compiler tier and one collector thread cost a third less CPU.
+_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.fixture(scope="package", autouse=True)
+def jvm_options() -> Iterator[None]:
+    """Every JVM of these tests starts with these options: drivers, masters, workers and executors."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", _JVM_OPTIONS)
+        yield
+
+
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     """A session of two threads and few shuffle partitions, with Spark's Kafka connector."""
     from kraftd.spark.session import start_session
