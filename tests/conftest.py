@@ -26,6 +26,15 @@ _NOT_RUN = "not run: "
 _NEEDS = ("kafka", "container", "compiler", "browser", "promtool")
 _LONG = ("kafka", "container", "compiler")
 _SHARED = ("tests/kafka/", "tests/container/")
+# The folders that keep one worker for minutes, longest first.
+_LONGEST = (
+    "tests/kafka/quorum/",
+    "tests/kafka/one_broker/",
+    "tests/kafka/snapshots/",
+    "tests/kafka/three_brokers/",
+    "tests/kafka/secured/",
+    "tests/container/",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,9 +81,16 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(GC_ALLOCATIONS, 50, 100)
 
 
+def _place(item: pytest.Item) -> tuple[int, bool]:
+    """The place of a test in a run: long ones first, so that no worker is left alone with them at the end."""
+    rank = next(
+        (rank for rank, folder in enumerate(_LONGEST) if item.nodeid.startswith(folder)), len(_LONGEST)
+    )
+    return rank, not any(map(item.get_closest_marker, _LONG))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The long ones first, so that no worker is left alone with them at the end.
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, _LONG)))
+    items.sort(key=_place)
     for item in items:
         for marker in _NEEDS:
             if item.get_closest_marker(marker) and (lack := missing_for(marker)):
