@@ -4,10 +4,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
-# Two workers: tests with real brokers keep both busy; WORKERS=0 runs everything in one process.
-WORKERS ?= 2
-# Tests without brokers wait for processes of their own half of the time.
-UNIT_WORKERS ?= $(if $(filter 2,$(WORKERS)),3,$(WORKERS))
+# Three workers keep two cores busy, because tests wait for processes; WORKERS=0 runs everything in one process.
+WORKERS ?= 3
+# Faults on real processes have limits of time: a quorum for each of two cores.
+FAULT_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
@@ -35,14 +35,14 @@ $(SPARK_READY): requirements-spark.lock $(READY)
 run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
 
-# Real clusters wait more than they compute, so two run side by side, a folder each. Two quorums whose processes are
+# Real clusters wait more than they compute, so three run side by side, a folder each. Two quorums whose processes are
 # broken run side by side as well, a file each, but with nothing else. What simulates uses every core itself.
 test: setup spark-setup  ## every test, with real Apache Kafka where Java is there
-	$(BIN)/pytest -n $(UNIT_WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
 	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
 	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" --ignore=tests/faults $(ARGS)
 	$(BIN)/pytest -n 0 -m spark tests/spark $(ARGS)
-	$(BIN)/pytest -n $(WORKERS) tests/faults $(ARGS)
+	$(BIN)/pytest -n $(FAULT_WORKERS) tests/faults $(ARGS)
 
 conformance: setup  ## random sequences beside Apache Kafka's controller, into docs/conformance.md
 	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)
