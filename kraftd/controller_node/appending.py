@@ -159,6 +159,7 @@ class Appends:
         effects = self._driver.step(raft_events.AppendRequested(append_id, values, epoch, atomic))
         for effect in effects:
             if type(effect) is raft_effects.AppendRefused:
+                self._driver.perform(effects)  # among them the answers that were due
                 too_large = effect.error == ErrorCode.RECORD_LIST_TOO_LARGE
                 raise Refusal(ErrorCode.POLICY_VIOLATION if too_large else effect.error)
         return effects

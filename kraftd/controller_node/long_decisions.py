@@ -123,6 +123,8 @@ class LongDecisions:
                 if self._appended:
                     raise
                 self.failures += 1
+            elif self._call is not call:
+                return  # the step that refused the append also ended the leadership
             self._end()
             self._boundary.guard(call, error)
         else:

@@ -172,3 +172,18 @@ def test_the_bootstrap_records_are_a_separate_batch_as_in_kafka(tmp_path: Path) 
     harness = Harness(tmp_path).start()
     control, bootstrap, registration = record_counts(harness, 0)
     assert control > 0 and bootstrap > 1 and registration == 1
+
+
+@pytest.mark.parametrize("partitions", [300, 1_000])  # decided at once, and in several callbacks
+def test_a_decision_that_no_batch_can_hold_costs_no_other_request_its_answer(
+    tmp_path: Path, partitions: int
+) -> None:
+    harness = Harness(tmp_path, internal__metadata__max__batch__size__in__bytes=10_000).start()
+    harness.unfenced()
+    end_offset = harness.storage.log.log_end
+    parked = harness.fetch(end_offset, high_watermark=end_offset)
+    harness.clock.ms += 500  # the fetch has waited long enough, and the timer is late
+    large = harness.create("large", partitions=partitions, connection_id=3)
+    assert harness.answer(large).topics[0].error_code == ErrorCode.POLICY_VIOLATION
+    assert harness.answer(parked).error_code == ErrorCode.NONE
+    assert harness.storage.log.log_end == end_offset

@@ -156,6 +156,7 @@ def test_a_refusal_of_the_core_refuses_the_decision(error: ErrorCode, code: Erro
         harness.appends.request([VALUE] * 3, EPOCH, True)
     assert refusal.value.code == code
     assert harness.parked == [] and harness.appends.decided_end == 0
+    assert harness.performed == harness.answer  # the step may have done more than refuse
 
 
 def test_records_that_are_applied_by_the_caller_are_only_appended() -> None:

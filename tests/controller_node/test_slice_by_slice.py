@@ -251,6 +251,18 @@ def test_a_decision_that_its_own_flush_has_ended_does_nothing_more() -> None:
     assert [one[0] for one in harness.done] == ["refuse"]
 
 
+def test_an_append_that_is_refused_with_the_end_of_the_leadership_is_refused_once() -> None:
+    def request(*_: Any) -> None:
+        harness.long.abandon()
+        raise Refusal(ErrorCode.NOT_CONTROLLER)
+
+    harness = Harness()
+    call = harness.begin(decision(1))
+    long: Any = harness.long
+    long._appends = SimpleNamespace(flush=lambda: None, request=request, next_offset=NEXT_OFFSET)
+    assert harness.run_all_callbacks() == [("refuse", call, ErrorCode.NOT_CONTROLLER, "another")]
+
+
 @pytest.mark.parametrize(("committed", "answered"), [(NEXT_OFFSET, False), (NEXT_OFFSET + 4, True)])
 @pytest.mark.parametrize("applied", [0, 2])
 def test_with_the_leadership_it_ends_answered_only_if_all_is_committed(
