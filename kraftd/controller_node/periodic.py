@@ -12,6 +12,7 @@ from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.election import balance_leaders, elect_unclean_leaders
 from kraftd.controller.tokens.change import sweep_expired_tokens
 from kraftd.controller_node.decisions import Decisions
+from kraftd.controller_node.faults import FATAL
 from kraftd.controller_node.standing import Standing
 from kraftd.requests.outbox import Outbox
 
@@ -86,6 +87,8 @@ class Periodic:
             period_ms, task = self._tasks[name]
             try:
                 decision = self._decisions.decide_alone(task)
+            except FATAL:
+                raise
             except Exception as error:  # a fault ends the task, not the controller
                 self.failures += 1
                 self._outbox.log(

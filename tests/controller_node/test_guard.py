@@ -217,6 +217,14 @@ def test_records_that_are_appended_and_cannot_be_applied_end_the_process(
         harness.create("lost")
 
 
+def test_a_periodic_tasks_records_that_cannot_be_applied_end_the_process(
+    harness: WatchedHarness, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(Image, "apply_all", planted)
+    with pytest.raises(HalfChanged, match="appended and not applied"):
+        harness.advance(60_000)
+
+
 def test_records_that_are_applied_and_cannot_be_appended_end_the_process(
     harness: WatchedHarness, monkeypatch: Any
 ) -> None:

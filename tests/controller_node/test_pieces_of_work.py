@@ -15,6 +15,7 @@ from kraftd.controller.partitions.election import balance_leaders, elect_unclean
 from kraftd.controller.tokens.change import sweep_expired_tokens
 from kraftd.controller_node import core_answers, long_decisions
 from kraftd.controller_node.core_answers import _text_of
+from kraftd.controller_node.faults import HalfChanged
 from kraftd.controller_node.long_decisions import first_slice, next_records, take_time_off
 from kraftd.controller_node.periodic import AFTER_ERROR_MS, FENCE, FULL_DISK_MS, LONG_DECISION_MS, Periodic
 from kraftd.messages.config_record import ConfigRecord
@@ -278,3 +279,12 @@ def test_each_task_that_fails_is_counted() -> None:
     clock.answers = {FENCE: ZeroDivisionError("planted"), "often": ZeroDivisionError("planted")}
     assert clock.run(100) == [FENCE, "often"]
     assert clock.periodic.failures == 2
+
+
+def test_a_task_that_leaves_the_node_half_changed_ends_the_process() -> None:
+    clock = Clock()
+    clock.periodic.activate()
+    clock.answers[FENCE] = HalfChanged("planted")
+    with pytest.raises(HalfChanged):
+        clock.run(100)
+    assert clock.outbox.take() == [] and clock.periodic.failures == 0
