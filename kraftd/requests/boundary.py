@@ -196,7 +196,22 @@ class Boundary:
         self._outbox.effects.append(Answer(call.connection_id, call.slot, parts, call))
 
     def refuse(self, call: Call, code: ErrorCode, message: str | None = None) -> None:
-        """Refuse the whole request. The refusal of a one-way request closes its connection, as in Kafka."""
+        """Refuse the whole request. The refusal of a one-way request closes its connection, as in Kafka.
+
+        A refusal that cannot be written is logged, and becomes UNKNOWN_SERVER_ERROR. If that cannot be
+        written either, the connection is closed.
+        """
+        try:
+            self._refuse(call, code, message)
+        except Exception as error:
+            self._log_failure("a refusal could not be written", repr(call), error)
+            if (code, message) != (ErrorCode.UNKNOWN_SERVER_ERROR, None):
+                self.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                call.settled = True
+                self._outbox.emit(CloseConnection(call.connection_id, "a request failed"))
+
+    def _refuse(self, call: Call, code: ErrorCode, message: str | None) -> None:
         if call.is_one_way:
             self.stats.count_error(call.key, code)
             self.refusals.note(call, (code,), message)
@@ -234,13 +249,8 @@ class Boundary:
         """Answer UNKNOWN_SERVER_ERROR for a fault, with its traceback in the log."""
         what = "an answer could not be written" if isinstance(error, EncodeError) else "a request failed"
         self._log_failure(what, repr(call), error)
-        if call.settled:
-            return
-        try:
+        if not call.settled:
             self.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
-        except Exception as second:
-            self._log_failure("a refusal could not be written", repr(call), second)
-            self._outbox.emit(CloseConnection(call.connection_id, "a request failed"))
 
     def _log_failure(self, text: str, call: str, error: Exception) -> None:
         self.failures += 1

@@ -275,6 +275,39 @@ def test_a_fault_in_refusing_closes_the_connection(monkeypatch: pytest.MonkeyPat
     assert first.level == second.level == "error"
 
 
+@pytest.mark.parametrize("parked", [False, True])
+def test_a_refusal_that_cannot_be_written_is_a_fault_of_that_call(
+    monkeypatch: pytest.MonkeyPatch, parked: bool
+) -> None:
+    def refuse(key: int, version: int, request: Any, code: ErrorCode, text: str | None = None) -> Any:
+        return UnregisterBrokerResponse(error_code=code, error_message=text and "x" * 40_000)
+
+    def handle(door: Door, call: Call) -> None:
+        if not parked:
+            raise Refusal(ErrorCode.NOT_CONTROLLER, "another leads")
+
+    monkeypatch.setattr(boundary_module, "refuse", refuse)
+    door = Door(handle)
+    effects = door.unregister()
+    if parked:  # refused later, for example when the leadership is lost
+        door.boundary.refuse(door.calls[0], ErrorCode.NOT_CONTROLLER, "another leads")
+        effects = door.outbox.take()
+    line, answer = effects
+    assert (line.level, line.text) == ("error", "a refusal could not be written")
+    assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert door.boundary.failures == 1
+
+
+def test_a_refusal_that_can_never_be_written_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def handle(door: Door, call: Call) -> None:
+        raise Refusal(ErrorCode.NOT_CONTROLLER)
+
+    monkeypatch.setattr(boundary_module, "refuse", lambda *_: 1 // 0)
+    first, second, closed = Door(handle).unregister()
+    assert first.text == second.text == "a refusal could not be written"
+    assert closed == CloseConnection(1, "a request failed")
+
+
 def test_refusals_and_faults_are_counted_by_api_and_error() -> None:
     door = Door(fault, Only(ALICE))
     door.unregister()
