@@ -77,7 +77,7 @@ class LongDecisions:
         self._next_slice = next_slice
         self._call: Call | None = None
         self._steps: Iterator[SliceEffects] | None = None
-        self._appended = False
+        self._appended = False  # records in the log may be missing in the image
         # For a decision appended as a whole: its answer and end offset. For a run: how far it is applied.
         self._answer: list[Buffer] | None = None
         self._end_offset = 0
@@ -218,7 +218,7 @@ class LongDecisions:
             self._applied_end = base_offset
             self._following.applied(some, base_offset)
             yield None
-        self._applied_end = None
+        self._appended, self._applied_end = False, None
         return end_offset
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.controller.quotas.mutation import Charge
 from kraftd.controller_node import (
     api_18_api_versions,
     api_63_broker_heartbeat,
@@ -190,6 +191,19 @@ def test_a_fault_in_a_later_part_of_a_long_decision_is_answered(
     harness.step(events.SliceDue())
     assert harness.answer(place).error_code == UNKNOWN
     assert harness.answer(behind).topics[0].error_code == ErrorCode.NONE
+    check_logged(harness)
+    check_alive(harness)
+
+
+@pytest.mark.parametrize("partitions", [1, 1_000])  # decided at once, and in several callbacks
+def test_a_fault_behind_the_append_of_a_decision_is_answered(
+    harness: WatchedHarness, monkeypatch: Any, partitions: int
+) -> None:
+    with monkeypatch.context() as fault:
+        fault.setattr(Charge, "commit", planted)
+        place = harness.create("charged", partitions=partitions)
+    assert harness.answer(place).topics[0].error_code == UNKNOWN
+    assert harness.node.image.topic_named("charged") is not None
     check_logged(harness)
     check_alive(harness)
 

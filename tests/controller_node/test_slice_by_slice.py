@@ -241,6 +241,25 @@ def test_behind_an_append_only_a_refusal_is_answered(error: Exception) -> None:
     assert harness.long.failures == 1
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_fault_behind_the_last_applied_record_is_answered(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 2)
+    error = ZeroDivisionError("planted")
+
+    def after(_end_offset: int) -> None:
+        raise error
+
+    guarded: list[Any] = []
+    harness = Harness()
+    harness.boundary.guard = lambda *arguments: guarded.append(arguments)
+    call = harness.begin(decision(count, atomic=False, after=after))
+    harness.run_all_callbacks()
+    assert guarded == [(call, error)] and harness.long.failures == 1
+    assert not harness.long.busy
+
+
 def test_a_decision_that_its_own_flush_has_ended_does_nothing_more() -> None:
     harness = Harness()
     harness.begin(decision(1))
