@@ -14,6 +14,7 @@ from kraftd.controller.decision import Refusal
 from kraftd.controller.features.controllers import register_controller
 from kraftd.controller_node.decisions import Decisions
 from kraftd.controller_node.effects import Effect
+from kraftd.controller_node.faults import FATAL
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.standing import Standing
 from kraftd.controller_node.twins import REMEDY
@@ -112,11 +113,20 @@ class Registration:
     def write(self) -> None:
         """Append this run's registration if it is due; on the active controller.
 
-        Raises Refusal if nothing can be appended.
+        If that fails, `attempt` repeats it: the node can lead without its record.
         """
-        if self.is_due:
-            request = self.request()
+        if not self.is_due:
+            return
+        request = self.request()
+        try:
             self._decisions.decide_alone(lambda ctx: register_controller(ctx, request))
+        except FATAL:
+            raise
+        except Refusal:
+            pass  # the disk is full, or this node no longer leads
+        except Exception as error:
+            self._decisions.failures += 1
+            self._outbox.log("error", "this node could not register", error=repr(error), exc_info=error)
 
     def attempt(self) -> None:
         """Send the registration if it is due and an active controller is known."""
@@ -186,10 +196,7 @@ class Registration:
         now_ms = self._context.now_ms
         if now_ms >= self._not_before_ms:
             self._not_before_ms = now_ms + UNTIL_SEEN_MS
-            try:
-                self.write()
-            except Refusal:
-                pass  # the disk is full, or this node no longer leads
+            self.write()
         if self.is_due:
             self.deadline_ms = self._not_before_ms
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.controller_node.events import DiskFilled, DiskHasRoom
+from kraftd.controller_node.registration import UNTIL_SEEN_MS
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -48,3 +49,16 @@ def test_with_space_again_writes_are_accepted(harness: Harness) -> None:
 def test_no_broker_is_fenced_for_silence_while_the_disk_was_full(harness: Harness) -> None:
     harness.advance(60_000)
     assert not harness.node.image.brokers[1].fenced
+
+
+def test_a_leader_elected_on_a_full_disk_registers_once_there_is_room(
+    harness: Harness, tmp_path: Path
+) -> None:
+    harness.storage.close()
+    again = Harness(tmp_path, harness.disk)
+    again.step(DiskFilled("no room"))
+    again.start()
+    assert again.node.active and again.node.registration.is_due
+    again.step(DiskHasRoom())
+    again.advance(UNTIL_SEEN_MS)
+    assert not again.node.registration.is_due

@@ -18,9 +18,11 @@ from kraftd.controller_node import (
     effects,
     events,
     pending_events,
+    registration,
 )
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.faults import HalfChanged
+from kraftd.controller_node.registration import UNTIL_SEEN_MS
 from kraftd.controller_node.routes import ROWS, Row
 from kraftd.controller_node.twins import FetchingReplicas
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -192,6 +194,31 @@ def test_a_fault_in_a_later_part_of_a_long_decision_is_answered(
     assert harness.answer(place).error_code == UNKNOWN
     assert harness.answer(behind).topics[0].error_code == ErrorCode.NONE
     check_logged(harness)
+    check_alive(harness)
+
+
+def test_a_fault_in_this_nodes_own_registration_is_logged_and_repeated(
+    harness: WatchedHarness, monkeypatch: Any
+) -> None:
+    with monkeypatch.context() as fault:
+        fault.setattr(registration, "register_controller", planted)
+        harness.intrude(5)
+        check_logged(harness)
+        check_alive(harness)
+    assert harness.node.metadata_errors == 1 and harness.node.registration.is_due
+    harness.advance(UNTIL_SEEN_MS)
+    assert not harness.node.registration.is_due
+
+
+def test_a_fault_in_the_registration_does_not_keep_a_leader_from_deciding(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    harness = WatchedHarness(tmp_path)
+    with monkeypatch.context() as fault:
+        fault.setattr(registration, "register_controller", planted)
+        harness.start()
+        assert harness.node.active and harness.logged
+    harness.unfenced()
     check_alive(harness)
 
 
