@@ -26,6 +26,8 @@ from kraftd.wire.record_frame import VersionedRecord, encode_records
 
 MAX_GATHERED_RECORDS = 100  # of a decision that joins a batch; a larger one is a batch of its own
 MAX_BATCH_BYTES = 256 << 10  # of gathered decisions
+# A batch is at most this many times as large as its records, the shortest of which have three bytes.
+BATCH_OVERHEAD_FACTOR = 8
 
 
 class Appends:
@@ -55,6 +57,7 @@ class Appends:
         self._outbox = outbox
         self._values: list[bytes] = []
         self._size_bytes = 0
+        self._max_core_bytes = driver.core.max_batch_bytes // BATCH_OVERHEAD_FACTOR
         self._append_id = 0
 
     def __len__(self) -> int:
@@ -77,8 +80,9 @@ class Appends:
         standing.check_may_append()
         values = encode_records(records)
         size_bytes = sum(map(len, values))
-        alone = len(values) > MAX_GATHERED_RECORDS or size_bytes > MAX_BATCH_BYTES
-        if self._values and (alone or self._size_bytes + size_bytes > MAX_BATCH_BYTES):
+        max_bytes = min(MAX_BATCH_BYTES, self._max_core_bytes)  # the core must not refuse gathered records
+        alone = len(values) > MAX_GATHERED_RECORDS or size_bytes > max_bytes
+        if self._values and (alone or self._size_bytes + size_bytes > max_bytes):
             self.flush()
             if standing.active_epoch != epoch:
                 raise standing.not_controller()

@@ -204,6 +204,11 @@ class RaftCore:
         return self._replica.log.end_offset
 
     @property
+    def max_batch_bytes(self) -> int:
+        """The size of the largest batch that a leader appends."""
+        return self._replica.config.max_batch_bytes
+
+    @property
     def voters(self) -> VoterSet:
         return self._replica.voters
 

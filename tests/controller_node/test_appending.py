@@ -187,3 +187,12 @@ def test_a_decision_that_no_batch_can_hold_costs_no_other_request_its_answer(
     assert harness.answer(large).topics[0].error_code == ErrorCode.POLICY_VIOLATION
     assert harness.answer(parked).error_code == ErrorCode.NONE
     assert harness.storage.log.log_end == end_offset
+
+
+def test_gathered_decisions_fit_into_the_largest_batch_of_the_configuration(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, internal__metadata__max__batch__size__in__bytes=4_000).start()
+    harness.unfenced()
+    harness.flushes_by_itself = False
+    places = [harness.create(f"topic-{i}", partitions=20, connection_id=10 + i) for i in range(8)]
+    end_turn(harness)
+    assert [harness.answer(place).topics[0].error_code for place in places] == [ErrorCode.NONE] * 8

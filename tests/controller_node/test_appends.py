@@ -39,7 +39,7 @@ class Harness:
         self.noted: list[Any] = []
         self.applied: list[Any] = []
         driver: Any = SimpleNamespace(
-            core=SimpleNamespace(log_end_offset=LOG_END),
+            core=SimpleNamespace(log_end_offset=LOG_END, max_batch_bytes=8 << 20),
             step=self._step,
             perform=self._perform,
             deliver=lambda event: self.events.append(("told", event)),
