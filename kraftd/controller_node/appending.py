@@ -182,7 +182,7 @@ class Appends:
         for effect in effects:
             if type(effect) is raft_effects.AppendRefused:
                 return effect.error
-        return None
+        return None if standing.active_epoch == epoch else ErrorCode.NOT_CONTROLLER
 
     def __repr__(self) -> str:
         return f"<Appends {len(self._values)} records, {self._size_bytes} bytes gathered>"

@@ -222,6 +222,13 @@ def test_an_upgrade_is_refused_if_the_leadership_ends_before_it() -> None:
     assert harness.events == [requested(1, 2)]
 
 
+def test_an_upgrade_whose_step_ends_the_leadership_is_refused__kip853() -> None:
+    harness = Harness()
+    harness.answer = [raft_effects.AppendAccepted(1, LOG_END, LOG_END + 1, EPOCH)]
+    harness.loses_leadership = True
+    assert harness.appends.upgrade_kraft_version(1, False) == ErrorCode.NOT_CONTROLLER
+
+
 class Broken(raft_effects.Effect, frozen=True):
     """An effect that fails when it is performed."""
 
