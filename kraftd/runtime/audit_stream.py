@@ -50,12 +50,15 @@ class AuditStream:
                 before.close()
 
     def write(self, effect: AuditLine, now_ms: int) -> None:
+        """Write an event. It has happened, so a fault here is logged, and costs its line alone."""
         self._recent.append((effect, now_ms))
         if self._target == OFF:
             return
-        event = self._event(effect, now_ms)
-        at = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
-        line = msgspec.json.encode({"timestamp": at.replace("+00:00", "Z"), **event}) + b"\n"
+        try:
+            line = self._line(effect, now_ms)
+        except Exception as error:
+            self._log.error("an event could not be audited", what=effect.event, exc_info=error)
+            return
         try:
             if self._file is not None:
                 self._put(line)
@@ -67,6 +70,11 @@ class AuditStream:
             if not self._failed:
                 self._failed = True
                 self._log.error("the audit stream cannot be written", to=self._target, error=str(error))
+
+    def _line(self, effect: AuditLine, now_ms: int) -> bytes:
+        event = self._event(effect, now_ms)
+        at = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        return msgspec.json.encode({"timestamp": at.replace("+00:00", "Z"), **event}) + b"\n"
 
     def _put(self, line: bytes) -> None:
         """Write a line to the file. Raises OSError, also for a pipe that is full, instead of waiting."""

@@ -141,3 +141,22 @@ def test_a_file_that_cannot_be_opened_is_reported_with_a_remedy(tmp_path: Path) 
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigError, match="no process reads this pipe"):
         AuditStream(str(tmp_path / "pipe"), 3, Log())
+
+
+class Broken:
+    """The subject of an event whose fields cannot be made."""
+
+    def fields(self) -> dict[str, Any]:
+        raise ZeroDivisionError("planted")
+
+
+def test_an_event_that_cannot_be_written_as_a_line_costs_that_line_alone(tmp_path: Path) -> None:
+    log = Log()
+    stream = AuditStream(str(tmp_path / "audit"), 3, log)
+    stream.write(AuditLine("partitions changed", 7, Broken()), NOW_MS)
+    stream.write(DELETED, NOW_MS)
+    stream.close()
+    (fields,) = log.errors
+    assert fields["what"] == "partitions changed" and isinstance(fields["exc_info"], ZeroDivisionError)
+    (line,) = (tmp_path / "audit").read_text().splitlines()
+    assert json.loads(line)["event"] == "topics deleted"
