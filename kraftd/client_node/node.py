@@ -263,7 +263,12 @@ class ClientNode:
                 left = PARTITIONS_PER_CALLBACK
                 yield
             left -= FETCH_COST + len(slot.subscriber)
-            self._complete(self.fetches.notify((slot,), self.now_ms))
+            try:
+                done = self.fetches.notify((slot,), self.now_ms)
+            except Exception as error:  # no fetch of the session waits
+                self.boundary.log_failure("a fetch session failed and was closed", repr(slot), error)
+            else:
+                self._complete(done)
 
     def _on_slice(self, _: SliceDue) -> None:
         self._slice_scheduled = False

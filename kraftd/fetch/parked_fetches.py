@@ -53,7 +53,7 @@ class ParkedFetches:
         context = self.sessions.begin(request, version, now_ms, identity)
         done = self._complete_displaced(context, now_ms)
         if request.max_wait_ms <= 0 or context.is_satisfied or not self._may_park(context):
-            return [*done, *self._answer(fetch_id, context, now_ms)]
+            return [*done, *self._complete(fetch_id, context, now_ms)]
         subscription = context.subscription
         subscription.is_parked = True
         if context.session is None:
@@ -75,7 +75,11 @@ class ParkedFetches:
         return self.sessions.watchers.under(key)
 
     def notify(self, slots: Iterable[Slot], now_ms: int) -> list[Completed]:
-        """Notify slots of a change; slots that no longer watch are skipped."""
+        """Notify slots of a change; slots that no longer watch are skipped.
+
+        A fault fails the parked fetch. Without one it is raised, and the session is closed: its reader, which
+        might miss the change, begins another.
+        """
         done: list[Completed] = []
         for slot in slots:
             if slot.watching is None:
@@ -86,6 +90,7 @@ class ParkedFetches:
             except Exception as error:
                 parked = self._purgatory.complete_all(subscriber)
                 if not parked:
+                    self.sessions.close_of(subscriber)
                     raise
                 for fetch_id, context in parked:
                     self._unpark(context)
@@ -120,10 +125,6 @@ class ParkedFetches:
             return True
         return self._slots_without_session + len(context.subscription) <= MAX_PARKED_SLOTS
 
-    def _answer(self, fetch_id: Hashable, context: FetchContext, now_ms: int) -> list[Completed]:
-        completed = Completed(fetch_id, self.sessions.answer(context, now_ms))
-        return [completed, *self._complete_displaced(context, now_ms)]
-
     def _complete_displaced(self, context: FetchContext, now_ms: int) -> list[Completed]:
         displaced: list[Subscription] = context.displaced
         context.displaced = []
@@ -139,11 +140,16 @@ class ParkedFetches:
         done: list[Completed] = []
         for fetch_id, context in parked:
             self._unpark(context)
-            try:
-                done += self._answer(fetch_id, context, now_ms)
-            except Exception as error:
-                done.append(_failed(fetch_id, context, error))
+            done += self._complete(fetch_id, context, now_ms)
         return done
+
+    def _complete(self, fetch_id: Hashable, context: FetchContext, now_ms: int) -> list[Completed]:
+        """Answer a fetch, or report the fault that prevents it; then those that it has displaced."""
+        try:
+            completed = Completed(fetch_id, self.sessions.answer(context, now_ms))
+        except Exception as error:
+            completed = _failed(fetch_id, context, error)
+        return [completed, *self._complete_displaced(context, now_ms)]
 
     def _unpark(self, context: FetchContext) -> None:
         context.subscription.is_parked = False
@@ -152,7 +158,7 @@ class ParkedFetches:
 
 
 def _failed(fetch_id: Hashable, context: FetchContext, error: Exception) -> Completed:
-    """The end of a fetch that left the purgatory, for a fault on the way to its answer."""
+    """The end of a fetch with a fault on the way to its answer."""
     if context.session is None:
         context.subscription.unwatch_all()
     return Completed(fetch_id, error)

@@ -158,6 +158,11 @@ class FetchSessions:
         session = self.cache.get(session_id)
         return [] if session is None else self._close(session)
 
+    def close_of(self, subscription: object) -> None:
+        """Close the session of a subscription that has no parked fetch, if it has a session."""
+        for session in [one for one in self.cache if one.subscription is subscription]:
+            self._close(session)
+
     def _close(self, session: FetchSession) -> list[Subscription]:
         """Remove a session; the caller answers its parked fetch with what is available."""
         self.cache.remove(session)

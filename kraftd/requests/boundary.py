@@ -91,7 +91,7 @@ class Boundary:
                 self._outbox.emit(CloseConnection(connection_id, str(error)))
                 return
             except Exception as error:
-                self._log_failure("a request could not be read", f"{len(frame)} bytes", error)
+                self.log_failure("a request could not be read", f"{len(frame)} bytes", error)
                 self._outbox.emit(CloseConnection(connection_id, "a request could not be read"))
                 return
             else:
@@ -204,7 +204,7 @@ class Boundary:
         try:
             self._refuse(call, code, message)
         except Exception as error:
-            self._log_failure("a refusal could not be written", repr(call), error)
+            self.log_failure("a refusal could not be written", repr(call), error)
             if (code, message) != (ErrorCode.UNKNOWN_SERVER_ERROR, None):
                 self.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
@@ -248,11 +248,12 @@ class Boundary:
     def fail(self, call: Call, error: Exception) -> None:
         """Answer UNKNOWN_SERVER_ERROR for a fault, with its traceback in the log."""
         what = "an answer could not be written" if isinstance(error, EncodeError) else "a request failed"
-        self._log_failure(what, repr(call), error)
+        self.log_failure(what, repr(call), error)
         if not call.settled:
             self.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _log_failure(self, text: str, call: str, error: Exception) -> None:
+    def log_failure(self, text: str, call: str, error: Exception) -> None:
+        """Count a fault, and log it with its traceback; `call` says what has failed."""
         self.failures += 1
         self._outbox.log("error", text, call=call, error=repr(error), exc_info=error)
 

@@ -99,6 +99,42 @@ def test_fault_in_the_end_of_a_fetchs_wait(controller: ClientHarness, monkeypatc
     check_alive(controller)
 
 
+def open_session(controller: ClientHarness) -> int:
+    """A session of a consumer at the log's end; returns its id."""
+    request = consuming(controller.view.high_watermark, session_epoch=0)
+    opened = controller.client_ask(ApiKey.FETCH, 17, request)
+    assert opened.error_code == ErrorCode.NONE and opened.session_id
+    return int(opened.session_id)
+
+
+def test_fault_in_noting_a_change_for_a_session_closes_that_session(
+    controller: ClientHarness, monkeypatch: Any
+) -> None:
+    session_id, end_offset = open_session(controller), controller.view.high_watermark
+    with monkeypatch.context() as fault:
+        fault.setattr(Subscription, "partition_changed", planted)
+        controller.create("news")
+    assert "a fetch session failed and was closed" in controller.logged_texts
+    assert controller.clients.boundary.failures == 1 and not controller.closed
+    again = consuming(end_offset, session_id=session_id, session_epoch=1)
+    assert controller.client_ask(ApiKey.FETCH, 17, again).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_fault_in_a_fetch_leaves_the_one_that_it_displaces_its_answer(
+    controller: ClientHarness, monkeypatch: Any
+) -> None:
+    session_id, end_offset = open_session(controller), controller.view.high_watermark
+    waiting = consuming(end_offset, session_id=session_id, session_epoch=1, max_wait_ms=500)
+    displaced = controller.client_send(ApiKey.FETCH, 17, waiting)
+    with monkeypatch.context() as fault:
+        fault.setattr(LogSource, "read", planted)
+        request = consuming(end_offset, session_id=session_id, session_epoch=2)
+        place = controller.client_send(ApiKey.FETCH, 17, request, connection_id=1001)
+    assert controller.answer(place).error_code == UNKNOWN
+    assert controller.answer(displaced).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    check_alive(controller)
+
+
 @pytest.mark.parametrize("attempt", ["first", "second"])
 def test_fault_in_asking_another_node(controller: ClientHarness, monkeypatch: Any, attempt: str) -> None:
     view = type(controller.view)

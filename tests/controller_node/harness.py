@@ -52,7 +52,7 @@ LINES = {
     **dict.fromkeys(("no longer the active controller", "a node is refused"), "warning"),
     **dict.fromkeys(("a replica is ahead of this quorum", "a node runs more than once"), "warning"),
     **dict.fromkeys(("another process runs under this node's id", "a periodic task failed"), "error"),
-    "this node could not register": "error",
+    **dict.fromkeys(("this node could not register", "a fetch session failed and was closed"), "error"),
     **dict.fromkeys(("a request failed", "a request could not be read"), "error"),
     **dict.fromkeys(("an answer could not be written", "a refusal could not be written"), "error"),
     "changes could not be logged or audited": "error",
