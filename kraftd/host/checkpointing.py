@@ -14,7 +14,9 @@ from msgspec import Struct
 from kraftd.controller_node.effects import ScheduleSlice
 from kraftd.controller_node.replay import Replay, Snapshot
 from kraftd.log.disk import Disk
+from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.reader import read_batches
+from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
 from kraftd.metadata.image import Image
 from kraftd.metadata_dir.checkpoint import (
     CheckpointReader,
@@ -24,6 +26,7 @@ from kraftd.metadata_dir.checkpoint import (
 )
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.types import OffsetAndEpoch
+from kraftd.wire.errors import ProtocolError
 from kraftd.wire.record_frame import encode_records
 
 # A reader takes a batch at a time: small enough to be decoded between two requests.
@@ -66,6 +69,23 @@ class CheckpointMade(Struct, frozen=True, kw_only=True):
 
 
 MADE, TRANSACTION, UNCHANGED, DAMAGED = "made", "transaction", "unchanged", "damaged"
+
+
+class CheckpointFailed(Exception):
+    """A checkpoint could not be made; the text says why."""
+
+
+def carry_out(disk: Disk, order: CheckpointOrder, now_ms: int) -> CheckpointMade:
+    """The work of the child process: as `make_checkpoint`, with damage as an outcome.
+
+    Raises CheckpointFailed.
+    """
+    try:
+        return make_checkpoint(disk, order, now_ms)
+    except CorruptStorage as error:
+        return CheckpointMade(outcome=DAMAGED, path=error.path, text=str(error))
+    except (StorageError, ReplayError, UnwritableMetadataError, ProtocolError, FileNotFoundError) as error:
+        raise CheckpointFailed(str(error)) from error
 
 
 def make_checkpoint(disk: Disk, order: CheckpointOrder, now_ms: int) -> CheckpointMade:

@@ -15,11 +15,8 @@ import time
 
 import msgspec
 
-from kraftd.host.checkpointing import DAMAGED, CheckpointMade, CheckpointOrder, make_checkpoint
+from kraftd.host.checkpointing import CheckpointFailed, CheckpointOrder, carry_out
 from kraftd.log.disk import RealDisk
-from kraftd.log.errors import CorruptStorage, StorageError
-from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
-from kraftd.wire.errors import ProtocolError
 
 # It gets a tenth of the daemon's share if both need the same core. At the lowest priority, a busy machine
 # would make no snapshot for minutes, while the log grows.
@@ -45,10 +42,8 @@ def main(arguments: list[str]) -> int:
     end_with_parent()
     order = msgspec.json.decode(arguments[0], type=CheckpointOrder)
     try:
-        made = make_checkpoint(RealDisk(), order, time.time_ns() // 1_000_000)
-    except CorruptStorage as error:
-        made = CheckpointMade(outcome=DAMAGED, path=error.path, text=str(error))
-    except (StorageError, ReplayError, UnwritableMetadataError, ProtocolError, FileNotFoundError) as error:
+        made = carry_out(RealDisk(), order, time.time_ns() // 1_000_000)
+    except CheckpointFailed as error:
         print(error, file=sys.stderr)
         return FAILED
     sys.stdout.buffer.write(msgspec.json.encode(made))

@@ -9,23 +9,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kraftd.host.checkpointing import DAMAGED, CheckpointMade, CheckpointOrder, make_checkpoint
+from kraftd.host.checkpointing import CheckpointFailed, CheckpointMade, CheckpointOrder, carry_out
 from kraftd.host.disk_job import RETRY_MS, DiskJob
 from kraftd.host.ports import FilesChecked, ProcessFailed
 from kraftd.host.scrubbing import check_files
-from kraftd.log.errors import CorruptStorage, StorageError
-from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
+from kraftd.log.errors import StorageError
 from kraftd.raft.effects import WriteSnapshot
 from kraftd.simulation.schedule import MS
 from kraftd.simulation.surroundings import Process
-from kraftd.wire.errors import ProtocolError
 
 T = TypeVar("T")
 
 CALLBACK_US = 5  # until the next event loop callback
 LATE_US = 1_000 * MS  # a slow read of a snapshot's piece
 HANG_CHANCE = 0.03  # of a process that makes a snapshot
-FAILURES = (StorageError, ReplayError, UnwritableMetadataError, ProtocolError, FileNotFoundError)
 
 
 class Planned:
@@ -212,11 +209,9 @@ class VirtualProcesses:
         process.host.spring_snapshot_trap()
         made: CheckpointMade | ProcessFailed
         try:
-            made = make_checkpoint(process.files.disk, order, now_ms)
-        except CorruptStorage as error:
-            made = CheckpointMade(outcome=DAMAGED, path=error.path, text=str(error))
-        except FAILURES as error:
-            made = ProcessFailed(repr(error))
+            made = carry_out(process.files.disk, order, now_ms)
+        except CheckpointFailed as error:
+            made = ProcessFailed(str(error))
         outcome = made.outcome if isinstance(made, CheckpointMade) else "failed"
         world.note("snapshot writer", process.id, outcome)
         world.trace.kinds[f"snapshot {outcome}"] += 1

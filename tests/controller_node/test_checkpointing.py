@@ -6,16 +6,20 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kraftd.controller_node.replay import Replay
 from kraftd.host.checkpointing import (
     BATCH_BYTES,
+    DAMAGED,
     MADE,
     TRANSACTION,
     UNCHANGED,
+    CheckpointFailed,
     CheckpointMade,
     CheckpointOrder,
+    carry_out,
     make_checkpoint,
     runs_of,
 )
@@ -185,6 +189,17 @@ def test_an_end_that_is_no_batch_boundary_is_refused(harness: Harness) -> None:
     inside = CheckpointOrder(directory=inside.directory, end_offset=inside.end_offset - 1, epoch=1)
     with pytest.raises(CorruptStorage, match="no batch ends at offset"):
         make_checkpoint(harness.disk, inside, NOW_MS)
+
+
+def test_damage_is_an_outcome_of_the_child_process_and_other_faults_are_texts(harness: Harness) -> None:
+    whole = order(harness)
+    inside = CheckpointOrder(directory=whole.directory, end_offset=whole.end_offset - 1, epoch=1)
+    damaged = carry_out(harness.disk, inside, NOW_MS)
+    assert damaged.outcome == DAMAGED and damaged.path.endswith(".log")
+    assert "no batch ends at offset" in damaged.text
+    with pytest.raises(CheckpointFailed, match="0000000999"):
+        carry_out(harness.disk, msgspec.structs.replace(whole, base=OffsetAndEpoch(999, 1)), NOW_MS)
+    assert carry_out(harness.disk, whole, NOW_MS).outcome == MADE
 
 
 @pytest.mark.parametrize(
