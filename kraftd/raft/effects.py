@@ -154,8 +154,11 @@ class AppendAccepted(Effect, frozen=True, gc=False):
 
 
 class AppendRefused(Effect, frozen=True, gc=False):
-    """Nothing was appended.  NOT_CONTROLLER: not the leader of that epoch; RECORD_LIST_TOO_LARGE: an atomic
-    append that makes a batch of more than 8 MiB."""
+    """Nothing was appended, and nothing more is reported of it.
+
+    NOT_CONTROLLER: not the leader of that epoch; RECORD_LIST_TOO_LARGE: an atomic append, or one of its
+    records, is larger than a batch may be.
+    """
 
     append_id: AppendId
     error: ErrorCode
