@@ -61,9 +61,10 @@ FORWARDABLE = frozenset(
 class Route:
     """One API of a node: its versions, the operation to authorize, its listener kinds, its handler.
 
-    `operation` and `resource_type` are None for an API that needs no authorization. The boundary authorizes
-    operations on the cluster itself (`door`). For any other type, the handler authorizes each resource that
-    the request names. `load` returns the handler at the first request. `versions` narrows Kafka's.
+    `operation` and `resource_type` are None for an API that needs no authorization, or whose handler has
+    rules of its own for it: on client listeners all handlers have. The boundary authorizes operations on the
+    cluster itself (`door`). For any other type, the handler authorizes each resource that the request names,
+    by the boundary's `allows`. `load` returns the handler at the first request. `versions` narrows Kafka's.
     """
 
     door: tuple[AclOperation, AclResourceType, str] | None
