@@ -135,6 +135,7 @@ class NodeExecutor(EffectExecutor):
             self.step(opened)
 
     def _loaded(self, _: effects.ControllerActivated | effects.ControllerLoaded) -> None:
+        self.storage.log.end_replay()
         if self.on_loaded is not None:
             self.on_loaded()
 

@@ -70,6 +70,8 @@ class PartitionLog:
         self._segments = segments
         self._bases = [segment.base_offset for segment in segments]
         self._tail = Tail(log_end) if tail is None else tail
+        kept = tail is not None and tail.kept_bytes > 0
+        self._tail_limit_bytes = max(settings.tail_bytes, settings.replay_bytes if kept else 0)
         self._pending = PendingWrites()  # its lock also guards the fields that sync changes
         self._syncing = threading.Lock()
         self._synced_end = log_end
@@ -169,11 +171,14 @@ class PartitionLog:
         if begins_epoch:
             self._write_epochs(behind=segment)
         self.log_end = expected
-        self.trim_tail()
+        self._tail.evict(self._tail_limit_bytes, self._synced_end)
 
-    def trim_tail(self) -> None:
-        """Evict batches beyond the settings' tail_bytes from memory, as far as they are on disk."""
-        self._tail.evict(self.settings.tail_bytes, self._synced_end)
+    def end_replay(self) -> None:
+        """Evict batches beyond the settings' tail_bytes from memory, as far as they are on disk, now and at
+        each append. Before, what opening has read stays for the replay.
+        """
+        self._tail_limit_bytes = self.settings.tail_bytes
+        self._tail.evict(self._tail_limit_bytes, self._synced_end)
 
     def roll(self) -> None:
         """Begin a new segment at the log end, unless the last one is empty."""

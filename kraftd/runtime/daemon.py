@@ -393,7 +393,6 @@ class Daemon:
         self.runner.on_loaded = None
         if self._begin_late is not None and not self._stopping:
             self._begin_late()
-        self.storage.log.trim_tail()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
