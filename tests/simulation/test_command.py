@@ -28,14 +28,14 @@ def test_a_trace_is_of_one_seed() -> None:
 
 
 def test_the_results_of_several_seeds_are_summed() -> None:
-    ended = run("sim", "--first", 2000, "--seeds", 4)
+    ended = run("sim", "--short", "--first", 2000, "--seeds", 4)
     assert ended.code == 0
     assert "Seeds: 4, failed: 0" in ended.out
     assert "worlds of consensus cores" in ended.out
 
 
 def test_seeds_have_the_same_results_in_many_processes() -> None:
-    some, others = (run("sim", "--first", 2000, "--seeds", 4, "--jobs", jobs) for jobs in (1, 2))
+    some, others = (run("sim", "--short", "--first", 2000, "--seeds", 4, "--jobs", jobs) for jobs in (1, 2))
     happened = "What happened"
     assert some.out[some.out.index(happened) :] == others.out[others.out.index(happened) :]
 
