@@ -8,7 +8,9 @@ import pytest
 
 from kraftd.client_node.effects import Answered
 from kraftd.client_node.log_source import MAX_READ_BYTES
+from kraftd.client_node.node import ClientNode
 from kraftd.client_node.passing_on import RETRY_MS
+from kraftd.client_node.settings import ClientSettings
 from kraftd.client_node.to_broker import PATIENCE_MS
 from kraftd.host.cluster_view import NodeView
 from kraftd.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
@@ -43,12 +45,12 @@ from kraftd.messages.offset_for_leader_epoch_request import (
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request
-from tests.client_node.clients import ClientHarness, consuming
+from tests.client_node.clients import CLIENT, ClientHarness, consuming
 
 
 @pytest.fixture
@@ -579,6 +581,17 @@ def test_api_versions_list_what_the_listener_serves(harness: ClientHarness) -> N
     assert versions[ApiKey.METADATA] == (0, 13) and versions[ApiKey.FETCH] == (4, 18)
     assert ApiKey.VOTE not in versions and ApiKey.ENVELOPE not in versions
     assert answer.finalized_features
+
+
+@pytest.mark.parametrize(("unstable", "newest"), [(False, 5), (True, 6)])
+def test_unstable_versions_are_listed_if_they_are_enabled(
+    harness: ClientHarness, unstable: bool, newest: int
+) -> None:
+    settings = ClientSettings({CLIENT: Endpoint(CLIENT, "127.0.0.1", 9092)}, unstable_versions=unstable)
+    harness.clients = ClientNode(harness.view, settings, lambda: 1)
+    answer = harness.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+    (listed,) = (one for one in answer.api_keys if one.api_key == ApiKey.INIT_PRODUCER_ID)
+    assert listed.max_version == newest
 
 
 def test_without_sasl_logins_are_listed_and_refused(harness: ClientHarness) -> None:
