@@ -1,4 +1,4 @@
-"""Drives a client node over ports: its steps, deadline and callbacks, and its lookups in the log.
+"""Drives a client node over ports: its steps, deadline and callbacks, and what it reads from the log.
 
 A subclass carries out the effects; the daemon's also sends requests to other nodes.
 """
@@ -8,26 +8,39 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftd.client_node.effects import LookUpTimes, MetadataMoved, ScheduleClientSlice, TimesLookedUp
+from kraftd.client_node.effects import (
+    AnswerFetch,
+    LookUpTimes,
+    MetadataMoved,
+    ScheduleClientSlice,
+    TimesLookedUp,
+)
 from kraftd.client_node.node import ClientNode
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.ports import Effects, Handle, Timer
-from kraftd.log.errors import StorageFailure
-from kraftd.log.partition_log import PartitionLog
+from kraftd.host.paced_reads import PacedReads
+from kraftd.host.ports import ClientWire, Effects, Handle, Ports
+from kraftd.log.errors import CorruptStorage, StorageFailure
+from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten, SliceDue
+from kraftd.wire.error_code import ErrorCode
 
 
 class ClientExecutor:
     """One client node beside a replica."""
 
-    def __init__(self, node: ClientNode, view: NodeView, log: PartitionLog, timer: Timer) -> None:
+    def __init__(
+        self, node: ClientNode, view: NodeView, log: PartitionLog, ports: Ports, wire: ClientWire
+    ) -> None:
         self.node = node
         self.view = view
+        self.reads = PacedReads(self._read, self.read_late, ports.timer.call_soon)
         self._log = log
-        self._timer = timer
+        self._lines = ports.log
+        self._timer = ports.timer
+        self._wire = wire
         self._marks = view.marks()
         self._alarm: Handle | None = None
         self._alarm_ms = 0
@@ -35,6 +48,7 @@ class ClientExecutor:
     def performers(self) -> dict[type, Callable[[Any], object]]:
         """The performers of effects that the host performs itself, by type."""
         return {
+            AnswerFetch: self.reads.begin,
             LookUpTimes: self._look_up_times,
             ScheduleClientSlice: lambda _: self._timer.call_soon(self.step, SliceDue()),
         }
@@ -51,6 +65,10 @@ class ClientExecutor:
     def carry_out(self, made: Effects) -> None:
         """Perform the effects of a step."""
         raise NotImplementedError
+
+    def read_late(self, reads: Callable[[], None]) -> None:
+        """Perform reads that had to wait, in a callback of their own."""
+        reads()
 
     def poll(self) -> None:
         """After each step of the replica, notify the client node if anything in its view has changed."""
@@ -71,6 +89,30 @@ class ClientExecutor:
     def _rung(self) -> None:
         self._alarm = None
         self.step(DeadlineReached())
+
+    def _read(self, effect: AnswerFetch) -> int:
+        """Read and answer; return the bytes read. The answer is OFFSET_OUT_OF_RANGE if a snapshot has
+        replaced the records meanwhile. A fault in it fails only that call, as one in its handler does.
+        """
+        call = effect.call
+        if not self._wire.is_open(call.connection_id):
+            return 0
+        try:
+            data = self._log.read(effect.offset, effect.max_bytes, effect.end_offset)
+        except OffsetOutOfRange:
+            effect.partition.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+            data = b""
+        except CorruptStorage as error:
+            self._lines.error("the log could not be read", error=str(error))
+            self._wire.close(call.connection_id, "the log could not be read")
+            return 0
+        try:
+            parts = effect.fill(data)
+        except Exception as error:
+            self.answer_failed(call, error)
+        else:
+            self._wire.respond(call, parts)
+        return len(data)
 
     def _look_up_times(self, effect: LookUpTimes) -> None:
         found: list[tuple[int, int] | None] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kraftd.controller_node import effects, events
 from kraftd.controller_node.node import Node
@@ -17,9 +17,6 @@ from kraftd.log.errors import CorruptStorage, DiskFull
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.wire.primitives import Buffer
-
-if TYPE_CHECKING:
-    from kraftd.client_node.effects import AnswerFetch
 
 
 class NodeExecutor(EffectExecutor):
@@ -82,7 +79,7 @@ class NodeExecutor(EffectExecutor):
 
     # -- answers that need the disk
 
-    def _answer_records(self, effect: effects.AnswerRecords | AnswerFetch) -> None:
+    def _answer_records(self, effect: effects.AnswerRecords) -> None:
         try:
             data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
         except CorruptStorage as error:
@@ -95,9 +92,7 @@ class NodeExecutor(EffectExecutor):
         self._fill(effect, data)
         self.flush()
 
-    def _fill(
-        self, effect: effects.AnswerRecords | effects.AnswerSnapshot | AnswerFetch, data: Buffer
-    ) -> None:
+    def _fill(self, effect: effects.AnswerRecords | effects.AnswerSnapshot, data: Buffer) -> None:
         """Answer with the data read; a fault fails only that call, as one in its handler does."""
         try:
             parts = effect.fill(data)

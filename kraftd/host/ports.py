@@ -117,6 +117,17 @@ class NodeWire(PeerWire, Protocol):
     def send_to_controller(self, effect: SendToController) -> None: ...
 
 
+class ClientWire(Protocol):
+    """The connections of ordinary clients."""
+
+    def is_open(self, connection_id: int) -> bool: ...
+
+    def respond(self, call: Call, parts: list[Any]) -> None:
+        """Answer a call with these bytes."""
+
+    def close(self, connection_id: int, reason: str) -> None: ...
+
+
 class Log(Protocol):
     """Lines for the operator."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.client_node.effects import AnswerFetch
 from kraftd.client_node.node import ClientNode
 from kraftd.client_node.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
@@ -42,10 +41,11 @@ def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: Syst
         view,
         log,
         names,
-        runner.ports.timer,
+        runner.ports,
+        runner.wire,
         runner.roads(),
         FORWARD_TIMEOUT_MS,
         runner.step,
         runner.fail,
     )
-    runner.serve(side, AnswerFetch)
+    runner.serve(side)

@@ -10,7 +10,7 @@ from kraftd.client_node import effects as client_effects
 from kraftd.client_node.node import ClientNode
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.ports import Effects, Timer
+from kraftd.host.ports import ClientWire, Effects, Ports
 from kraftd.log.partition_log import PartitionLog
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.raft.events import Event
@@ -27,10 +27,10 @@ from kraftd.wire.message import Message
 class ClientSide(ClientExecutor):
     """One client node, its requests to other nodes, and the times of its steps.
 
-    `perform` performs the effects of every node; `note_hold` gets the nanoseconds of each step;
-    `step_controller` passes an event to the node's controller; `failed` gets errors that must end the
-    process. `roads` lead to the controllers ("") and to the brokers, by their listener; a listener without a
-    road is unreachable.
+    `perform` performs the effects of every node, and `perform_late` the reads that had to wait. `note_hold`
+    gets the nanoseconds of each step; `step_controller` passes an event to the node's controller; `failed`
+    gets errors that must end the process. `roads` lead to the controllers ("") and to the brokers, by their
+    listener; a listener without a road is unreachable.
     """
 
     def __init__(
@@ -39,15 +39,17 @@ class ClientSide(ClientExecutor):
         view: NodeView,
         log: PartitionLog,
         listeners: Collection[str],
-        timer: Timer,
+        ports: Ports,
+        wire: ClientWire,
         roads: Mapping[str, Road],
         request_timeout_ms: int,
         step_controller: Callable[[Event], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        super().__init__(node, view, log, timer)
+        super().__init__(node, view, log, ports, wire)
         self.listeners = frozenset(listeners)
         self.perform: Callable[[Iterable[Any], list[Call]], None] = lambda effects, answered: None
+        self.perform_late: Callable[[Callable[[], None]], None] = lambda reads: reads()
         self.note_hold: Callable[[Any, int], None] = lambda event, held_ns: None
         self._step_controller = step_controller
         self._failed = failed
@@ -61,7 +63,7 @@ class ClientSide(ClientExecutor):
         self._connections: set[int] = set()
 
     def performers(self) -> dict[type, Callable[[Any], object]]:
-        """The performers of the client node's own effects, by type; the runner reads for AnswerFetch."""
+        """The performers of the client node's own effects, by type."""
         return super().performers() | {
             client_effects.SendToNode: self._send_to_node,
             client_effects.HandToController: self._hand_over,
@@ -74,6 +76,7 @@ class ClientSide(ClientExecutor):
         self.step(event, event.arrived_ns)
 
     def connection_lost(self, connection_id: int) -> None:
+        self.reads.forget(connection_id)
         if connection_id in self._connections:
             self._connections.discard(connection_id)
             self.step(ConnectionClosed(connection_id))
@@ -105,6 +108,9 @@ class ClientSide(ClientExecutor):
 
     def carry_out(self, made: Effects) -> None:
         self.perform(made, self._answered)
+
+    def read_late(self, reads: Callable[[], None]) -> None:
+        self.perform_late(reads)
 
     # -- effects
 

@@ -19,7 +19,6 @@ from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.host.ports import Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
-from kraftd.log.partition_log import OffsetOutOfRange
 from kraftd.net.connection import Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
@@ -33,17 +32,14 @@ from kraftd.runtime.clock import Clock
 from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.idle import IdleRatio
 from kraftd.runtime.logins import Logins
-from kraftd.runtime.paced_reads import PacedReads
 from kraftd.runtime.peer_watch import PeerWatch
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
 from kraftd.runtime.security import Security
 from kraftd.runtime.threads import LoopThreads, RealDiskThread
 from kraftd.runtime.wire import ConnectionWire
 from kraftd.security.principals import Principal
-from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.client_node.effects import AnswerFetch
     from kraftd.runtime.client_side import ClientSide
 
 SWEEP_S = 5.0
@@ -93,7 +89,6 @@ class Runner(NodeExecutor):
         self.connections = Connections(self, limits, loop.call_soon)
         self.audit = AuditStream(audit_log, node.identity.node_id, log)
         self.clients: ClientSide | None = None
-        self.client_reads = PacedReads(self._read_for_client, self._answer_late, loop.call_soon)
         self.security = security or Security(SecurityConfig(), {})
         self.logins = Logins(
             self.security,
@@ -151,12 +146,12 @@ class Runner(NodeExecutor):
             roads[listener] = Road(wiring, own.login)
         return roads
 
-    def serve(self, clients: ClientSide, fetch: type[AnswerFetch]) -> None:
-        """Also serve ordinary clients; `fetch` is the effect of their reads."""
+    def serve(self, clients: ClientSide) -> None:
+        """Also serve ordinary clients."""
         self.clients = clients
         self._perform |= clients.performers()
-        self._perform[fetch] = self.client_reads.begin
         clients.perform = self._carry_out_for_clients
+        clients.perform_late = self._answer_late
         clients.note_hold = self.holds.note
 
     def _carry_out_for_clients(self, made: Iterable[Any], answered: list[Call]) -> None:
@@ -167,27 +162,8 @@ class Runner(NodeExecutor):
         finally:
             self.wire.answered = own
 
-    def _read_for_client(self, effect: AnswerFetch) -> int:
-        """Read and answer; returns the bytes read. The answer is OFFSET_OUT_OF_RANGE if a snapshot has
-        replaced the records meanwhile.
-        """
-        if effect.call.connection_id not in self.wire.by_id:
-            return 0
-        try:
-            self._answer_records(effect)
-        except OffsetOutOfRange:
-            effect.partition.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
-            self._fill(effect, b"")
-        return len(effect.partition.records or b"")
-
-    def answer_failed(self, call: Call, error: Exception) -> None:
-        if self.clients is not None and call.listener in self.clients.listeners:
-            self.clients.answer_failed(call, error)
-        else:
-            super().answer_failed(call, error)
-
     def _answer_late(self, reads: Callable[[], None]) -> None:
-        """Perform waiting reads, and send their answers."""
+        """Perform the client side's waiting reads, and send their answers."""
         began_ns = monotonic_ns()
         own, self.wire.answered = self.wire.answered, []
         try:
@@ -199,7 +175,7 @@ class Runner(NodeExecutor):
         now_ns = monotonic_ns()
         if self.clients is not None:
             self.clients.node.boundary.stats.answered(answered, 0, now_ns)
-        self.holds.note(self.client_reads, now_ns - began_ns)
+            self.holds.note(self.clients.reads, now_ns - began_ns)
 
     def piece_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
         super().piece_read(effect, data)
@@ -262,7 +238,6 @@ class Runner(NodeExecutor):
             complaints.warn("connection closed", peer=peer, listener=connection.listener, reason=reason)
         if self.wire.by_id.pop(connection.id, None) is not None:
             self.step(ConnectionClosed(connection.id))
-            self.client_reads.forget(connection.id)
             if self.clients is not None:
                 self.clients.connection_lost(connection.id)
 

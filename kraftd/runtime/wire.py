@@ -49,6 +49,9 @@ class ConnectionWire:
         if connection is not None:
             connection.close(reason)
 
+    def is_open(self, connection_id: int) -> bool:
+        return connection_id in self.by_id
+
     def refuse_request(self, event: Any) -> bool:
         if type(event) is not FramesReceived:
             return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.client_node.effects import AnswerFetch
 from kraftd.client_node.node import ClientNode
 from kraftd.client_node.settings import ClientSettings
 from kraftd.controller_node.finalized import FinalizedFeatures
@@ -18,9 +17,9 @@ from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.ports import Effects
-from kraftd.log.errors import CorruptStorage
 from kraftd.metadata.image import Image
 from kraftd.raft.events import Event
+from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, CloseConnection, LogLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.simulation.controller_process import ControllerProcess
@@ -45,6 +44,24 @@ class BareNode:
         self.following = self
 
 
+class ReaderWire:
+    """The connections of readers to a process's client node. Closed ones stay in `closed`."""
+
+    def __init__(self, side: ClientSide) -> None:
+        self.closed: set[int] = set()
+        self._side = side
+        self._readers = side.process.world.readers
+
+    def is_open(self, connection_id: int) -> bool:
+        return connection_id not in self.closed
+
+    def respond(self, call: Call, parts: list[Any]) -> None:
+        self._readers.answered(self._side, call.slot, parts)
+
+    def close(self, connection_id: int, _reason: str) -> None:
+        self._readers.hung_up(connection_id)
+
+
 class ClientSide(ClientExecutor):
     """One process's client node; made when its first reader comes."""
 
@@ -57,19 +74,20 @@ class ClientSide(ClientExecutor):
         limits = CacheLimits(slots=world.options.session_slots, eviction_ms=EVICTION_MS)
         settings = ClientSettings({LISTENER: process.config.listeners[0]}, session_limits=limits)
         client_node = ClientNode(view, settings, lambda: self._ids.between(1, MAX_SESSION_ID))
-        super().__init__(client_node, view, process.files.log, process.ports.timer)
+        self._connections = ReaderWire(self)
+        super().__init__(client_node, view, process.files.log, process.ports, self._connections)
         self._event: Event | None = None  # of this step
         self._own = super().performers()
-        self._closed: set[int] = set()
 
     def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
         """Handle a reader's request; one that arrives after the close of its connection is lost."""
-        if connection_id not in self._closed:
+        if self._connections.is_open(connection_id):
             self._deliver(FramesReceived(connection_id, slot, [frame], LISTENER, "reader"))
 
     def close(self, connection_id: int) -> None:
         """Handle that a reader has closed its connection."""
-        self._closed.add(connection_id)
+        self._connections.closed.add(connection_id)
+        self.reads.forget(connection_id)
         self._deliver(ConnectionClosed(connection_id))
 
     def keeps(self, session_id: int) -> bool:
@@ -109,13 +127,6 @@ class ClientSide(ClientExecutor):
         kind = type(effect)
         if kind is Answer:
             readers.answered(self, effect.slot, effect.parts)
-        elif kind is AnswerFetch:
-            try:
-                data = self.process.files.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-            except CorruptStorage:
-                readers.hung_up(effect.call.connection_id)
-            else:
-                readers.answered(self, effect.call.slot, effect.fill(data))
         elif kind is LogLine:
             getattr(self.process.ports.log, effect.level)(effect.text, **effect.fields)
         elif kind in self._own:

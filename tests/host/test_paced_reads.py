@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from kraftd.runtime.paced_reads import CALLBACK_BYTES, PacedReads
+from kraftd.host.paced_reads import CALLBACK_BYTES, PacedReads
 
 
 class Loop:
