@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.raft.answers import fill_piece
 from kraftd.raft.effects import Effect as Effect
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer as Answer
@@ -31,7 +32,7 @@ class AnswerSnapshot(Effect, frozen=True):
 
     def fill(self, data: Buffer) -> list[Buffer]:
         """The framed answer with the bytes of the snapshot in it."""
-        self.message.topics[0].partitions[0].unaligned_records = data
+        fill_piece(self.message, data)
         return self.call.frame(self.message)
 
 

@@ -13,7 +13,7 @@ from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import NodeWire, Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
-from kraftd.log.errors import CorruptStorage, DiskFull
+from kraftd.log.errors import DiskFull
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.wire.primitives import Buffer
@@ -80,13 +80,11 @@ class NodeExecutor(EffectExecutor):
     # -- answers that need the disk
 
     def _answer_records(self, effect: effects.AnswerRecords) -> None:
-        try:
-            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        except CorruptStorage as error:
-            self.log.error("the log could not be read", error=str(error))
+        data = self.read_records(effect)
+        if data is None:
             self._wire.close(effect.call.connection_id, "the log could not be read")
-            return
-        self._fill(effect, data)
+        else:
+            self._fill(effect, data)
 
     def piece_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
         self._fill(effect, data)

@@ -3,6 +3,8 @@ listener on which the request arrived."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from kraftd.messages import (
     begin_quorum_epoch_response,
     end_quorum_epoch_response,
@@ -23,6 +25,7 @@ from kraftd.raft.replica import Replica
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
 
 
 def respond(replica: Replica, request: RequestReceived, message: Message) -> None:
@@ -120,6 +123,16 @@ def fetch_snapshot(
     if endpoint is not None and request.version >= 1:
         response.node_endpoints = [module.NodeEndpoint(leader_id, endpoint.host, endpoint.port)]
     return response, partition
+
+
+def fill_records(response: Any, data: Buffer) -> None:
+    """Put records that were read from the log into a Fetch response of one partition."""
+    response.responses[0].partitions[0].records = data
+
+
+def fill_piece(response: Any, data: Buffer) -> None:
+    """Put bytes that were read from a snapshot into a FetchSnapshot response of one partition."""
+    response.topics[0].partitions[0].unaligned_records = data
 
 
 def update_voter(replica: Replica, request: RequestReceived, error: ErrorCode) -> UpdateRaftVoterResponse:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from kraftd.raft.answers import fill_records
 from kraftd.raft.effects import Effect
 from kraftd.requests.call import Call
 from kraftd.security.principals import Principal
@@ -42,7 +43,7 @@ class AnswerRecords(Effect, frozen=True):
 
     def fill(self, data: Buffer) -> list[Buffer]:
         """The framed answer with the records in it."""
-        self.message.responses[0].partitions[0].records = data
+        fill_records(self.message, data)
         return self.call.frame(self.message)
 
     def __repr__(self) -> str:

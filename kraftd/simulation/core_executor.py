@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import Ports
-from kraftd.log.errors import CorruptStorage, DiskFull
+from kraftd.log.errors import DiskFull
 from kraftd.raft import effects as raft
+from kraftd.raft.answers import fill_piece, fill_records
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import (
@@ -123,18 +124,15 @@ class CoreExecutor(NotingExecutor):
         self.process.disk_full = False
 
     def _respond_records(self, effect: raft.RespondRecords) -> None:
-        message: Any = effect.message
-        try:
-            data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        except CorruptStorage as error:
-            self.log.error("the log could not be read", error=str(error))
+        data = self.read_records(effect)
+        if data is None:
             self.process.hang_up(effect.request_id)
-            return
-        message.responses[0].partitions[0].records = data
-        self.process.answer(effect.request_id, message)
+        else:
+            fill_records(effect.message, data)
+            self.process.answer(effect.request_id, effect.message)
 
     def piece_read(self, effect: Any, data: bytes) -> None:
-        effect.message.topics[0].partitions[0].unaligned_records = data
+        fill_piece(effect.message, data)
         self.process.answer(effect.request_id, effect.message)
 
     def piece_unreadable(self, effect: Any, error: Exception) -> None:
