@@ -1,7 +1,8 @@
 """The APIs of a client listener, and where the handler of each is.
 
-A row names the file with `handle(node, call)`; it is loaded when its first request comes. Handlers authorize
-the topics that a request names. `PASSED_ON` goes to the active controller, which authorizes it itself.
+A row names the operation that the handler authorizes for each resource of a request, and the file with
+`handle(node, call)`, which is loaded when its first request comes. `PASSED_ON` goes to the active controller,
+which authorizes it itself.
 
 All APIs of brokers are listed, also those that are refused here: kafka-python assumes that every node serves
 the APIs that its bootstrap node lists.
@@ -9,11 +10,13 @@ the APIs that its bootstrap node lists.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from types import MethodType
 from typing import Any
 
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
 from kraftd.requests.call import Call
 from kraftd.requests.registry import FORWARDABLE, Handle, ListenerKind, Registry, Route
@@ -22,28 +25,43 @@ from kraftd.wire.error_code import ErrorCode
 
 CLIENTS = frozenset({ListenerKind.CLIENT})
 
-FILES: dict[ApiKey, str] = {
-    ApiKey.PRODUCE: "api_00_produce",
-    ApiKey.FETCH: "api_01_fetch",
-    ApiKey.LIST_OFFSETS: "api_02_list_offsets",
-    ApiKey.METADATA: "api_03_metadata",
-    ApiKey.FIND_COORDINATOR: "api_10_find_coordinator",
-    ApiKey.LIST_GROUPS: "api_16_list_groups",
-    ApiKey.API_VERSIONS: "api_18_api_versions",
-    ApiKey.DELETE_TOPICS: "api_20_delete_topics",
-    ApiKey.DELETE_RECORDS: "api_21_delete_records",
-    ApiKey.INIT_PRODUCER_ID: "api_22_init_producer_id",
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: "api_23_offset_for_leader_epoch",
-    ApiKey.DESCRIBE_CONFIGS: "api_32_describe_configs",
-    ApiKey.ALTER_CONFIGS: "api_33_alter_configs",
-    ApiKey.CREATE_PARTITIONS: "api_37_create_partitions",
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: "api_44_incremental_alter_configs",
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: "api_48_describe_client_quotas",
-    ApiKey.DESCRIBE_CLUSTER: "api_60_describe_cluster",
-    ApiKey.LIST_TRANSACTIONS: "api_16_list_groups",
-    ApiKey.LIST_CONFIG_RESOURCES: "api_74_list_config_resources",
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "api_75_describe_topic_partitions",
-}
+Row = tuple[ApiKey, AclOperation | None, AclResourceType | None, str]
+
+_TOPIC = AclResourceType.TOPIC
+
+# Operations on the cluster are left to the handlers, because their refusals have a text of their own.
+ROWS: tuple[Row, ...] = (
+    (ApiKey.PRODUCE, AclOperation.WRITE, _TOPIC, "api_00_produce"),
+    (ApiKey.FETCH, AclOperation.READ, _TOPIC, "api_01_fetch"),
+    (ApiKey.LIST_OFFSETS, AclOperation.DESCRIBE, _TOPIC, "api_02_list_offsets"),
+    (ApiKey.METADATA, AclOperation.DESCRIBE, _TOPIC, "api_03_metadata"),
+    (ApiKey.FIND_COORDINATOR, AclOperation.DESCRIBE, AclResourceType.GROUP, "api_10_find_coordinator"),
+    (ApiKey.LIST_GROUPS, None, None, "api_16_list_groups"),
+    (ApiKey.API_VERSIONS, None, None, "api_18_api_versions"),
+    (ApiKey.DELETE_TOPICS, AclOperation.DELETE, _TOPIC, "api_20_delete_topics"),
+    (ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "api_21_delete_records"),
+    (
+        ApiKey.INIT_PRODUCER_ID,
+        AclOperation.WRITE,
+        AclResourceType.TRANSACTIONAL_ID,
+        "api_22_init_producer_id",
+    ),
+    (ApiKey.OFFSET_FOR_LEADER_EPOCH, AclOperation.DESCRIBE, _TOPIC, "api_23_offset_for_leader_epoch"),
+    (ApiKey.DESCRIBE_CONFIGS, AclOperation.DESCRIBE_CONFIGS, _TOPIC, "api_32_describe_configs"),
+    (ApiKey.ALTER_CONFIGS, AclOperation.ALTER_CONFIGS, _TOPIC, "api_33_alter_configs"),
+    (ApiKey.CREATE_PARTITIONS, AclOperation.ALTER, _TOPIC, "api_37_create_partitions"),
+    (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        _TOPIC,
+        "api_44_incremental_alter_configs",
+    ),
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, None, None, "api_48_describe_client_quotas"),
+    (ApiKey.DESCRIBE_CLUSTER, None, None, "api_60_describe_cluster"),
+    (ApiKey.LIST_TRANSACTIONS, None, None, "api_16_list_groups"),
+    (ApiKey.LIST_CONFIG_RESOURCES, None, None, "api_74_list_config_resources"),
+    (ApiKey.DESCRIBE_TOPIC_PARTITIONS, AclOperation.DESCRIBE, _TOPIC, "api_75_describe_topic_partitions"),
+)
 # Answered by this node's own controller, whether it leads or not.
 OF_OWN_CONTROLLER = (
     ApiKey.DESCRIBE_ACLS,
@@ -95,7 +113,7 @@ OF_LOG_DIRS = (ApiKey.ALTER_REPLICA_LOG_DIRS, ApiKey.DESCRIBE_LOG_DIRS)
 OF_LOGINS = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 # What a broker asks of a controller for itself, not for a client.
 NOT_OF_CLIENTS = frozenset({ApiKey.ALLOCATE_PRODUCER_IDS})
-PASSED_ON = FORWARDABLE - NOT_OF_CLIENTS - FILES.keys()
+PASSED_ON = FORWARDABLE - NOT_OF_CLIENTS - {row[0] for row in ROWS}
 REFUSED: dict[ErrorCode, tuple[ApiKey, ...]] = {
     ErrorCode.NOT_COORDINATOR: OF_COORDINATORS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: OF_LEADERS,
@@ -120,10 +138,12 @@ def client_registry(node: Any, unstable: bool = False) -> Registry:
         module = import_module(f"kraftd.client_node.{file}")
         return MethodType(module.handle, node)
 
-    handlers = {key: partial(load, file) for key, file in FILES.items()}
-    handlers |= dict.fromkeys(PASSED_ON, partial(load, "to_controller"))
-    handlers |= dict.fromkeys(OF_OWN_CONTROLLER, partial(load, "own_controller"))
+    routes = [
+        Route(key, operation, type, partial(load, file), kinds=CLIENTS) for key, operation, type, file in ROWS
+    ]
+    others: dict[ApiKey, Callable[[], Handle]] = dict.fromkeys(PASSED_ON, partial(load, "to_controller"))
+    others |= dict.fromkeys(OF_OWN_CONTROLLER, partial(load, "own_controller"))
     for error, keys in REFUSED.items():
-        handlers |= dict.fromkeys(keys, partial(refusal_with, error))
-    routes = (Route(key, None, None, handler, kinds=CLIENTS) for key, handler in handlers.items())
+        others |= dict.fromkeys(keys, partial(refusal_with, error))
+    routes += [Route(key, None, None, handler, kinds=CLIENTS) for key, handler in others.items()]
     return Registry(ListenerKind.CLIENT, routes, unstable=unstable)

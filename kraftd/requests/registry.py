@@ -62,9 +62,9 @@ class Route:
     """One API of a node: its versions, the operation to authorize, its listener kinds, its handler.
 
     `operation` and `resource_type` are None for an API that needs no authorization, or whose handler has
-    rules of its own for it: on client listeners all handlers have. The boundary authorizes operations on the
-    cluster itself (`door`). For any other type, the handler authorizes each resource that the request names,
-    by the boundary's `allows`. `load` returns the handler at the first request. `versions` narrows Kafka's.
+    rules of its own for it. The boundary authorizes operations on the cluster itself (`door`). For any other
+    type, the handler authorizes each resource that the request names, by the boundary's `allows`. `load`
+    returns the handler at the first request. `versions` narrows Kafka's.
     """
 
     door: tuple[AclOperation, AclResourceType, str] | None
