@@ -1,8 +1,8 @@
 """The APIs of a client listener, and where the handler of each is.
 
-A row names the operation that the handler authorizes for each resource of a request, and the file with
-`handle(node, call)`, which is loaded when its first request comes. `PASSED_ON` goes to the active controller,
-which authorizes it itself.
+A row names the file with `handle(node, call)`, which is loaded when its first request comes. It also names
+the operation that the handler authorizes for each resource of a request. `PASSED_ON` goes to the active
+controller, which authorizes it itself.
 
 All APIs of brokers are listed, also those that are refused here: kafka-python assumes that every node serves
 the APIs that its bootstrap node lists.
