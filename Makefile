@@ -6,8 +6,8 @@ READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
 # Three workers keep two cores busy, because tests wait for processes; WORKERS=0 runs everything in one process.
 WORKERS ?= 3
-# Faults on real processes have limits of time: a quorum for each of two cores.
-FAULT_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
+# A session of Spark has threads of its own, and faults on real processes have limits of time: one for each core.
+HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
@@ -41,8 +41,8 @@ test: setup spark-setup  ## every test, with real Apache Kafka where Java is the
 	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
 	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
 	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" --ignore=tests/faults $(ARGS)
-	$(BIN)/pytest -n 0 -m spark tests/spark $(ARGS)
-	$(BIN)/pytest -n $(FAULT_WORKERS) tests/faults $(ARGS)
+	$(BIN)/pytest -n $(HEAVY_WORKERS) -m spark tests/spark $(ARGS)
+	$(BIN)/pytest -n $(HEAVY_WORKERS) tests/faults $(ARGS)
 
 conformance: setup  ## random sequences beside Apache Kafka's controller, into docs/conformance.md
 	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)

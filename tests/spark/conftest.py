@@ -1,4 +1,4 @@
-"""One Spark session for the whole suite.
+"""One Spark session for the tests of a worker.
 
 Without the extra kraftd[spark] the tests are left out; in CI they then fail.
 """
