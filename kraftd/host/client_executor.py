@@ -16,10 +16,11 @@ from kraftd.client_node.effects import (
     TimesLookedUp,
 )
 from kraftd.client_node.node import ClientNode
+from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.paced_reads import PacedReads
 from kraftd.host.ports import ClientWire, Effects, Handle, Ports
-from kraftd.log.errors import CorruptStorage, StorageFailure
+from kraftd.log.errors import StorageFailure
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.raft.events import DeadlineReached, Event
@@ -92,26 +93,20 @@ class ClientExecutor:
 
     def _read(self, effect: AnswerFetch) -> int:
         """Read and answer; return the bytes read. The answer is OFFSET_OUT_OF_RANGE if a snapshot has
-        replaced the records meanwhile. A fault in it fails only that call, as one in its handler does.
+        replaced the records meanwhile.
         """
-        call = effect.call
-        if not self._wire.is_open(call.connection_id):
+        connection_id = effect.call.connection_id
+        if not self._wire.is_open(connection_id):
             return 0
         try:
-            data = self._log.read(effect.offset, effect.max_bytes, effect.end_offset)
+            data = read_records(self._log, effect, self._lines)
         except OffsetOutOfRange:
             effect.partition.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
             data = b""
-        except CorruptStorage as error:
-            self._lines.error("the log could not be read", error=str(error))
-            self._wire.close(call.connection_id, "the log could not be read")
+        if data is None:
+            self._wire.close(connection_id, UNREADABLE)
             return 0
-        try:
-            parts = effect.fill(data)
-        except Exception as error:
-            self.answer_failed(call, error)
-        else:
-            self._wire.respond(call, parts)
+        respond_filled(effect, data, self._wire.respond, self.answer_failed)
         return len(data)
 
     def _look_up_times(self, effect: LookUpTimes) -> None:

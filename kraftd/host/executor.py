@@ -8,7 +8,7 @@ whole controller.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from kraftd.histogram import Histogram
 from kraftd.host.disk_job import RETRY_MS, DiskJob
@@ -17,23 +17,9 @@ from kraftd.host.ports import Effects, Handle, PeerWire, Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.snapshot_reads import PieceRead, SnapshotReads
 from kraftd.host.storage import Storage
-from kraftd.log.errors import CorruptStorage, DiskFull
+from kraftd.log.errors import DiskFull
 from kraftd.raft import effects as raft
 from kraftd.raft.events import DeadlineReached, RecordsSynced, ResponseReceived
-from kraftd.wire.primitives import Buffer
-
-
-class RecordsToRead(Protocol):
-    """An effect that answers with whole batches from `offset` on, none at or past `end_offset`."""
-
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def end_offset(self) -> int: ...
-
-    @property
-    def max_bytes(self) -> int: ...
 
 
 class BatchSplit(Exception):
@@ -268,14 +254,6 @@ class EffectExecutor:
 
     def _shutdown_completed(self, _: raft.ShutdownCompleted) -> None:
         self.shutdown_completed = True
-
-    def read_records(self, effect: RecordsToRead) -> Buffer | None:
-        """The records for an answer; None if they are damaged, which is logged."""
-        try:
-            return self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-        except CorruptStorage as error:
-            self.log.error("the log could not be read", error=str(error))
-            return None
 
     # -- for subclasses
 

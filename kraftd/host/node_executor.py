@@ -8,6 +8,7 @@ from typing import Any
 from kraftd.controller_node import effects, events
 from kraftd.controller_node.node import Node
 from kraftd.controller_node.registration import SendToController
+from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.downloads import MAX_WAITING_BYTES
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import NodeWire, Ports
@@ -80,9 +81,9 @@ class NodeExecutor(EffectExecutor):
     # -- answers that need the disk
 
     def _answer_records(self, effect: effects.AnswerRecords) -> None:
-        data = self.read_records(effect)
+        data = read_records(self.storage.log, effect, self.log)
         if data is None:
-            self._wire.close(effect.call.connection_id, "the log could not be read")
+            self._wire.close(effect.call.connection_id, UNREADABLE)
         else:
             self._fill(effect, data)
 
@@ -91,13 +92,7 @@ class NodeExecutor(EffectExecutor):
         self.flush()
 
     def _fill(self, effect: effects.AnswerRecords | effects.AnswerSnapshot, data: Buffer) -> None:
-        """Answer with the data read; a fault fails only that call, as one in its handler does."""
-        try:
-            parts = effect.fill(data)
-        except Exception as error:
-            self.answer_failed(effect.call, error)
-        else:
-            self._wire.respond(effect.call, parts)
+        respond_filled(effect, data, self._wire.respond, self.answer_failed)
 
     def answer_failed(self, call: Call, error: Exception) -> None:
         """Have the node refuse a call whose answer could not be written."""

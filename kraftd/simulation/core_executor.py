@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from kraftd.host.answer_reads import read_records
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import Ports
 from kraftd.log.errors import DiskFull
@@ -124,7 +125,7 @@ class CoreExecutor(NotingExecutor):
         self.process.disk_full = False
 
     def _respond_records(self, effect: raft.RespondRecords) -> None:
-        data = self.read_records(effect)
+        data = read_records(self.storage.log, effect, self.log)
         if data is None:
             self.process.hang_up(effect.request_id)
         else:
