@@ -11,7 +11,7 @@ HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run test conformance demo lint format schemas codegen bench audit clients-test image-test
+.PHONY: help setup spark-setup spark-demo run wheel test conformance demo lint format schemas codegen bench audit clients-test image-test
 .PHONY: clean
 
 help:  ## what can be made
@@ -34,6 +34,9 @@ $(SPARK_READY): requirements-spark.lock $(READY)
 
 run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
+
+wheel: setup  ## a wheel and an sdist in ./dist, with unit file, alert rules and dashboard
+	$(BIN)/python -m build --outdir dist .
 
 # Real clusters wait more than they compute, so three run side by side, a folder each. Two quorums whose processes are
 # broken run side by side as well, a file each, but with nothing else. What simulates uses every core itself.

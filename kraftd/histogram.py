@@ -29,5 +29,19 @@ class Histogram:
     def count(self) -> int:
         return sum(self.counts)
 
+    def quantile(self, share: float) -> float:
+        """An estimate of the value that this share of all values does not exceed; 0 without values.
+
+        Values count as spread evenly over their bucket; those above all bounds as equal to the last one.
+        """
+        left = self.count * share
+        below = 0
+        for bound, count in zip(self.bounds, self.counts, strict=False):
+            if count and left <= count:
+                return below + (bound - below) * left / count
+            left -= count
+            below = bound
+        return float(below if self.counts[-1] else 0)
+
     def __repr__(self) -> str:
         return f"<Histogram of {self.count} values, {self.total} in all>"

@@ -314,6 +314,12 @@ class OwnKeys:
         "the password of that user",
         **own("kraftd.metrics.password", "password", ""),
     )
+    metrics_names = strings(
+        "kraftd.metrics.names",
+        "a second set of names in /metrics, for dashboards of Apache Kafka: `strimzi`, `jmx-exporter`, or "
+        "both ([metrics.md](metrics.md#names-for-dashboards-of-apache-kafka))",
+        **own("kraftd.metrics.names", "list", "", ("list", ("strimzi", "jmx-exporter"), True, False)),
+    )
     audit_log = string(
         "kraftd.audit.log",
         "where committed changes and refusals are written as JSON lines: a file, or `stderr`; nowhere when "

@@ -44,9 +44,9 @@ class _Alone:
         yield self._metric
 
 
-def collect(readings: Readings) -> Iterator[Metric]:
+def collect(readings: Readings, families: tuple[Family, ...]) -> Iterator[Metric]:
     """Every current metric; the last are of the process and of Python."""
-    for family in FAMILIES:
+    for family in families:
         metric = family.collect(readings)
         if metric is not None:
             yield metric
@@ -57,13 +57,14 @@ def collect(readings: Readings) -> Iterator[Metric]:
 class Exposition:
     """The text in the format of an Accept header; `pieces` are sent one after the other."""
 
-    def __init__(self, readings: Readings, accept: str) -> None:
+    def __init__(self, readings: Readings, accept: str, families: tuple[Family, ...] = FAMILIES) -> None:
         self._encode, self.content_type = choose_encoder(accept)
         self._readings = readings
+        self._families = families
 
     def pieces(self) -> Iterator[bytes]:
         ended = False
-        for metric in collect(self._readings):
+        for metric in collect(self._readings, self._families):
             text: bytes = self._encode(_Alone(metric))
             if text.endswith(_END):
                 ended = True

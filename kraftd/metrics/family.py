@@ -15,6 +15,7 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
+    SummaryMetricFamily,
 )
 
 from kraftd.histogram import Histogram
@@ -22,6 +23,8 @@ from kraftd.metrics.readings import Readings
 
 NS_PER_MS = 1_000_000
 NS_PER_SECOND = 1_000_000_000
+# As Prometheus' JMX exporter writes the percentiles of Kafka's histograms.
+QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 
 Labels = tuple[str, ...]
 Value = float | Histogram
@@ -56,6 +59,16 @@ class Family(NamedTuple):
                 assert isinstance(value, Histogram)
                 histogram.add_metric(labels, _buckets(value, self.unit), value.total / self.unit)
             return histogram
+        if self.kind == "summary":
+            summary = SummaryMetricFamily(self.name, self.help, labels=self.labels)
+            for labels, value in samples:
+                assert isinstance(value, Histogram)
+                named = dict(zip(self.labels, labels, strict=True))
+                for quantile in QUANTILES:
+                    at = value.quantile(float(quantile)) / self.unit
+                    summary.add_sample(self.name, {**named, "quantile": quantile}, at)
+                summary.add_metric(labels, value.count, value.total / self.unit)
+            return summary
         kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         family: Metric = kind(self.name, self.help, labels=self.labels)
         for labels, value in samples:

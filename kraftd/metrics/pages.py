@@ -11,7 +11,8 @@ from time import monotonic_ns
 
 import msgspec
 
-from kraftd.metrics.exposition import Exposition
+from kraftd.metrics.board_names import board_families
+from kraftd.metrics.exposition import FAMILIES, Exposition
 from kraftd.metrics.health import health
 from kraftd.metrics.http import TEXT, Request, Response, Stream
 from kraftd.metrics.readings import Readings
@@ -42,11 +43,14 @@ def page() -> bytes:
 
 class Pages:
     """Answers requests from the current readings of `read`; `held` gets the nanoseconds for which each part
-    of a scrape held the loop.
+    of a scrape held the loop. A scrape has the names of the rule sets `names` as well (`board_names`).
     """
 
-    def __init__(self, read: Callable[[], Readings], held: Callable[[int], None]) -> None:
+    def __init__(
+        self, read: Callable[[], Readings], held: Callable[[int], None], names: tuple[str, ...] = ()
+    ) -> None:
         self._read = read
+        self._families = (*FAMILIES, *board_families(FAMILIES, names))
         self._held = held
         self._survey: Survey | None = None
         self._survey_due_ns = 0
@@ -109,7 +113,7 @@ class Pages:
 
     async def _metrics(self, accept: str) -> Response:
         began_ns = monotonic_ns()
-        exposition = Exposition(self._read(), accept)
+        exposition = Exposition(self._read(), accept, self._families)
         pieces = []
         for piece in exposition.pieces():
             pieces.append(piece)

@@ -45,7 +45,7 @@ class Watch:
         self._keeper = keeper
         self._is_stopping = is_stopping
         self._about = {"version": version("kraftd"), "codec": engine_name(), "kafka": KAFKA}
-        handle: Handler = Pages(self.readings, self._held).handle
+        handle: Handler = Pages(self.readings, self._held, config.metrics_names).handle
         if config.metrics_password:
             delay_s = config.connection_failed_authentication_delay_ms / 1000
             handle = with_password(

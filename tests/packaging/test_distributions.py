@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+# Below the prefix of an installation.
+SHARED = ("kraftd.service", "alerts.yml", "grafana-dashboard.json")
 CODE = (
     "from importlib.resources import files; import kraftd.messages.registry as r; "
     "print(len(r.APIS) > 50, files('kraftd.metrics').joinpath('status.html').is_file())"
@@ -43,3 +45,6 @@ def test_a_distribution_installs_and_runs_with_all_of_its_files(
     run(*pip, "--no-deps", distribution)
     assert run(tmp_path / "bin/kraftd", "version", cwd=tmp_path).startswith("kraftd ")
     assert run(tmp_path / "bin/python", "-c", CODE, cwd=tmp_path).split() == ["True", "True"]
+    for name in SHARED:
+        (original,) = (one for folder in ("packaging", "monitoring") for one in ROOT.glob(f"{folder}/{name}"))
+        assert (tmp_path / "share" / "kraftd" / name).read_bytes() == original.read_bytes()
