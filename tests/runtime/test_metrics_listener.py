@@ -69,7 +69,7 @@ def test_it_exposes_metrics_of_cluster_requests_and_process(daemon: Watched) -> 
 
 
 def test_it_exposes_metrics_of_snapshots_made_and_loaded(tmp_path: Path) -> None:
-    daemon = Watched(tmp_path, metadata__max__idle__interval__ms=0)
+    daemon = Watched(tmp_path, metadata__max__idle__interval__ms=0, kraftd__metrics__names="strimzi")
     daemon.format().start()
     controller, emitter = "kafka_controller_KafkaController_", "kafka_server_SnapshotEmitter_"
     try:
@@ -84,6 +84,7 @@ def test_it_exposes_metrics_of_snapshots_made_and_loaded(tmp_path: Path) -> None
         assert 0 <= scrape.value(f"{emitter}LatestSnapshotGeneratedAgeMs") < 60_000
         assert scrape.value(f"{controller}GenSnapshotLatencyMs_count") == 1
         assert scrape.value(f"{controller}SnapshotLag") == 0
+        assert scrape.value("kafka_server_raftmetrics_current_state", current_state="leader") == 1
         register(client)  # register again: records follow the snapshot
         scrape = Scrape(daemon.metrics_port)
         lag = scrape.value("kafka_server_raft_metrics_high_watermark") - end
