@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import click
 
 from kraftd.cli.sources.source import Limit
+from kraftd.cli.times import time_text
 
 _AGO = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
 _SECONDS = (86_400, 3_600, 60, 1)
@@ -49,4 +50,6 @@ def parse_as_of(text: str, now_s: float) -> Limit:
             f"{text!r} is neither an offset (4711) nor a time (2026-11-22T06:51:05Z; 10m for ten minutes ago)"
         ) from None
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if zoned.timestamp() > now_s:
+        raise ValueError(f"{text} is in the future: this machine's clock says {time_text(int(now_s * 1000))}")
     return Limit(time_ms=round(zoned.timestamp() * 1000))

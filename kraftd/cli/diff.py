@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,9 +11,12 @@ from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import OK
 from kraftd.cli.sources.source import Limit
+from kraftd.cli.tables import print_lines
+from kraftd.configdef.text import double_text
 
 if TYPE_CHECKING:
     from kraftd.cli.cluster_options import Cluster
+    from kraftd.history.difference import Difference
 
 
 @click.command()
@@ -42,19 +46,23 @@ async def diff(cluster: Cluster, before: Limit, after: Limit, as_json: bool) -> 
         first = await load(source, before)
         second = await load(source, after)
     count = 0
-    for one in differences(first.image, second.image):
-        count += 1
-        if as_json:
-            import msgspec
 
-            row = {"path": one.path, "before": one.before, "after": one.after}
-            click.echo(msgspec.json.encode(row).decode())
-        else:
-            click.echo(f"{one.sign} {one.path}{_words(one.before, one.after)}")
+    def lines() -> Iterator[str]:
+        nonlocal count
+        for count, one in enumerate(differences(first.image, second.image), 1):  # noqa: B007
+            yield _json(one) if as_json else f"{one.sign} {one.path}{_words(one.before, one.after)}"
+
+    print_lines(lines())
     if not as_json:
         between = f"{_place(first.provenance.offset)} and {_place(second.provenance.offset)}"
         click.echo(f"{count or 'No'} difference{'s' * (count != 1)} between {between}.", err=True)
     return OK
+
+
+def _json(one: Difference) -> str:
+    import msgspec
+
+    return msgspec.json.encode({"path": one.path, "before": one.before, "after": one.after}).decode()
 
 
 def _place(offset: int) -> str:
@@ -80,4 +88,6 @@ def _text(value: Any) -> str:
         import msgspec
 
         return msgspec.json.encode(value).decode()
+    if isinstance(value, float):  # a quota
+        return double_text(value)
     return "none" if value is None else str(value)

@@ -51,6 +51,8 @@ def dump(
     The command changes nothing and does not disturb a running controller. It prints damage where it finds it,
     and then ends with exit code 3. With --verify it also runs the checks of a start on a data directory.
     """
+    if from_offset > to_offset:
+        raise click.UsageError(f"--from-offset {from_offset} is after --to-offset {to_offset}.")
     from os.path import isfile
 
     from kraftd.log.disk import RealDisk
@@ -72,8 +74,9 @@ def dump(
         click.echo(HEADINGS)
     starts = rehearsed(disk, data_directories) if verify else iter(())
     rows: Iterator[Row] = chain(rows_of(disk, files, verify), starts)
+    has = Offsets()
     if not verify:
-        rows = chosen(rows, from_offset, to_offset, skip_noop)
+        rows = chosen(has.noted(rows), from_offset, to_offset, skip_noop)
     for row in rows:
         timestamp_ms = row.get("timestamp_ms", row.get("data", {}).get("timestamp_ms"))
         if times and timestamp_ms is not None:
@@ -90,7 +93,30 @@ def dump(
         return DIRECTORY
     if verify:
         click.echo(f"Files read: {len(files)}, all sound.", err=True)
+    if not verify:
+        has.check(from_offset, "--from-offset")
+        has.check(to_offset if to_offset < MAX_OFFSET else 0, "--to-offset")
     return OK
+
+
+class Offsets:
+    """The lowest and the highest offset in the files that are dumped."""
+
+    def __init__(self) -> None:
+        self.first = self.last = -1
+
+    def noted(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            if row["kind"] == "batch":
+                self.first = row["base_offset"] if self.first < 0 else min(self.first, row["base_offset"])
+                self.last = max(self.last, row["last_offset"])
+            yield row
+
+    def check(self, offset: int, option: str) -> None:
+        """Raise CommandFailure for an offset beyond the last one; files without a batch have none."""
+        if 0 <= self.last < offset:
+            has = f"the files have the offsets {self.first} to {self.last}"
+            raise CommandFailure(f"{option} {offset} is beyond the end: {has}.", FAILED)
 
 
 def chosen(rows: Iterator[Row], first: int, last: int, skip_noop: bool) -> Iterator[Row]:

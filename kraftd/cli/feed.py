@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import click
-
+from kraftd.cli.tables import print_lines
 from kraftd.cli.times import time_text
 
 if TYPE_CHECKING:
@@ -47,12 +45,9 @@ def echo_events(events: Iterable[Event], as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        for event in events:
-            click.echo(msgspec.json.encode(event.row()).decode())
+        print_lines(msgspec.json.encode(event.row()).decode() for event in events)
     else:
-        for line in lines_of(events):
-            click.echo(line)
-    sys.stdout.flush()
+        print_lines(lines_of(events))
 
 
 def wants(topic: str | None, partition: int | None, kinds: tuple[str, ...] = ()) -> Wanted:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.as_of import AsOf
+from kraftd.cli.as_of import MOST_OFFSET, AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
@@ -57,13 +57,16 @@ async def history(
     """
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs --topic.")
+    if since is not None and (since.offset or 0) > (MOST_OFFSET if until.offset is None else until.offset):
+        raise click.UsageError(f"--from {since.offset} is after --to {until.offset}.")
     from kraftd.cli.feed import echo_events, wants
-    from kraftd.cli.replaying import batches_within, begun, replayed
+    from kraftd.cli.replaying import batches_within, begun, check_within, replayed
     from kraftd.history.story import Story
 
     wanted = wants(topic, partition)
     found_count = 0
     async with cluster as source:
+        await check_within(source, until)
         if since is not None:
             state = await replayed(source, since)
         else:

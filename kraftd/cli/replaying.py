@@ -89,15 +89,23 @@ def without_collection() -> Iterator[None]:
 
 
 async def replayed(source: Source, limit: Limit) -> State:
-    """The state as of a limit, or of the end if the limit is past it. Later records can be applied to it.
+    """The state as of a limit; later records can be applied to it.
 
-    A metadata transaction that is open there stays open: a later record ends it. Raises CommandFailure.
+    A metadata transaction that is open there stays open: a later record ends it. Raises CommandFailure, also
+    for an offset beyond the end.
     """
+    await check_within(source, limit)
     with without_collection():
         beginning = await source.begin(limit)
         with bar_of(beginning.size_bytes) as bar:
             state = begun(source, beginning, bar)
             return await advance(source, state, limit, bar)
+
+
+async def check_within(source: Source, limit: Limit) -> None:
+    """Raise CommandFailure, which says what the log has, for an offset that no record has yet."""
+    if limit.offset is not None:
+        (await source.extent()).check(source.name, limit)
 
 
 async def load(source: Source, limit: Limit) -> State:

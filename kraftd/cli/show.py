@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +12,7 @@ from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
+from kraftd.cli.tables import print_lines
 
 if TYPE_CHECKING:
     from kraftd.cli.cluster_options import Cluster
@@ -53,16 +54,13 @@ async def show(cluster: Cluster, path_in_tree: str, as_of: Limit, depth: int | N
         if as_json:
             import msgspec
 
-            for leaf_path, leaf in leaves(full_path, node):
-                row = {"path": leaf_path, "value": leaf.value}
-                click.echo(msgspec.json.encode(row).decode())
+            rows = ({"path": path, "value": leaf.value} for path, leaf in leaves(full_path, node))
+            print_lines(msgspec.json.encode(row).decode() for row in rows)
         elif isinstance(node, Leaf):
             click.echo(f"{full_path}: {node.text}" if full_path != path_in_tree else node.text)
         else:
-            click.echo(full_path)
             below = full_path.count("/") > 2 and full_path.startswith("/topics/")
-            for line in _lines(node, depth or (16 if below else 1), "  "):
-                click.echo(line)
+            print_lines(chain([full_path], _lines(node, depth or (16 if below else 1), "  ")))
     if not found:
         raise CommandFailure(
             f"{path_in_tree}: there is no such path as of offset {state.provenance.offset}.", FAILED

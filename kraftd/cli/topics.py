@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
+from kraftd.cli.tables import print_lines, print_table
 
 if TYPE_CHECKING:
     from kraftd.cli.cluster_options import Cluster
@@ -43,16 +44,13 @@ async def topics(cluster: Cluster, pattern: str | None, as_of: Limit, as_json: b
     if as_json:
         import msgspec
 
-        for row in rows:
-            click.echo(msgspec.json.encode(row).decode())
+        print_lines(msgspec.json.encode(row).decode() for row in rows)
         return OK
-    found = list(rows)
-    if pattern is not None and not found:
+    if show_table(rows):
+        return OK
+    if pattern is not None:
         raise CommandFailure(f"No topic is named {pattern}.", FAILED)
-    if not found:
-        click.echo("There are no topics.", err=True)
-    else:
-        show_table(found)
+    click.echo("There are no topics.", err=True)
     return OK
 
 
@@ -98,15 +96,15 @@ HEADINGS = {
 }
 
 
-def show_table(rows: list[dict[str, Any]]) -> None:
-    """A table for people; a problem stands out where the terminal has colours."""
-    from kraftd.cli.tables import print_table
+def show_table(rows: Iterable[dict[str, Any]]) -> int:
+    """Print a table for people, unless it is empty; return the number of topics.
 
-    print_table(
-        HEADINGS.values(),
-        ([str(row[key]) for key in HEADINGS] for row in rows),
-        [
-            "bold red" if row["without_leader"] else "yellow" if row["under_replicated"] else ""
-            for row in rows
-        ],
-    )
+    A problem stands out where the terminal has colours.
+    """
+    texts, styles = [], []
+    for row in rows:
+        texts.append(tuple(str(row[key]) for key in HEADINGS))
+        styles.append("bold red" if row["without_leader"] else "yellow" if row["under_replicated"] else "")
+    if texts:
+        print_table(HEADINGS.values(), texts, styles)
+    return len(texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraftd.configdef.text import double_text
 from kraftd.history.event import Meaning
 from kraftd.history.names import (
     ACL_RESOURCE_TYPES,
@@ -57,8 +58,8 @@ def quota_entity(entity: QuotaEntity) -> str:
 def quota_changed(image: Image, record: ClientQuotaRecord) -> Meaning:
     entity: QuotaEntity = tuple(sorted({one.entity_type: one.entity_name for one in record.entity}.items()))
     before = image.quotas.get(entity, {}).get(record.key)
-    was = "" if before is None else f" (was {before:g})"
-    act = "removed" if record.remove else f"set to {record.value:g}"
+    was = "" if before is None else f" (was {double_text(before)})"
+    act = "removed" if record.remove else f"set to {double_text(record.value)}"
     text = f"quota {record.key} of {quota_entity(entity)} {act}{was}"
     details = {"key": record.key, "value": None if record.remove else record.value, "before": before}
     kind = "quota-removed" if record.remove else "quota-changed"

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from kraftd.configdef.text import double_text
 from kraftd.history.names import RESOURCE_TYPES, SCRAM_MECHANISMS, resource_type
 from kraftd.history.redaction import REDACTED, shown
 from kraftd.history.values import (
@@ -248,7 +249,11 @@ def _quotas(image: Image) -> Directory:
         found = next((values for key, values in image.quotas.items() if quota_entity_name(key) == name), None)
         if found is None:
             return None
-        return Directory(lambda: sorted(found), lambda key: _leaf(found[key]) if key in found else None)
+
+        def quota(key: str) -> Leaf | None:
+            return Leaf(found[key], double_text(found[key])) if key in found else None
+
+        return Directory(lambda: sorted(found), quota)
 
     return Directory(lambda: sorted(map(quota_entity_name, image.quotas)), entity)
 

@@ -56,11 +56,7 @@ class Past:
             return
         directory = path.rstrip("/") or "/"
         for place in (f"{directory}/{PARTITION_DIRECTORY}", directory):
-            bases = [
-                base
-                for one in disk.list_names(place)
-                if one.endswith(LOG_SUFFIX) and (base := offset_of_name(one)) is not None
-            ]
+            bases = segment_bases(disk, place)
             if bases or list_checkpoints(disk, place)[0]:
                 self._directory, self.log_start = place, min(bases, default=None)
                 return
@@ -103,6 +99,20 @@ class Past:
         return SegmentReader(self._disk, self._directory, start, file=self._file)
 
     @property
+    def log_end(self) -> int:
+        """The offset after the last whole batch, 0 without a segment. Raises CorruptStorage."""
+        if self.log_start is None:
+            return 0
+        last = self.log_start if self._file is not None else max(segment_bases(self._disk, self._directory))
+        reader = self.reader(last)
+        try:
+            for _ in reader.batches():
+                pass
+        finally:
+            reader.close()
+        return reader.next_offset
+
+    @property
     def size_bytes(self) -> int:
         """The size of all segments."""
         if self._file is not None:
@@ -119,6 +129,15 @@ class Past:
             total += file.size_bytes()
             file.close()
         return total
+
+
+def segment_bases(disk: Disk, directory: str) -> list[int]:
+    """The first offsets of a directory's segments, in no order."""
+    return [
+        base
+        for one in disk.list_names(directory)
+        if one.endswith(LOG_SUFFIX) and (base := offset_of_name(one)) is not None
+    ]
 
 
 def is_checkpoint(disk: Disk, path: str) -> bool:

@@ -94,6 +94,14 @@ def test_a_range_of_offsets_limits_the_output(past: Path) -> None:
     assert [row["base_offset"] for row in found if row["kind"] == "batch"] == [2, 5]
 
 
+def test_a_range_beyond_the_end_is_refused_with_what_the_files_have(past: Path) -> None:
+    for option in ("--from-offset", "--to-offset"):
+        done = run("dump", past, option, 11)
+        assert done.code == 1
+        assert done.err == f"{option} 11 is beyond the end: the files have the offsets 0 to 10.\n"
+    assert run("dump", past, "--from-offset", 4, "--to-offset", 3).code == 2
+
+
 def test_skip_noop_omits_no_op_records_and_batches_that_hold_nothing_else(past: Path) -> None:
     log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
     append(log, [NoOpRecord()], BEGAN_MS)

@@ -46,7 +46,7 @@ def leader_as_of(past: Path, as_of: str) -> int:
 
 
 def test_the_state_is_shown_as_of_any_offset_or_time(past: Path) -> None:
-    assert [leader_as_of(past, offset) for offset in ("3", "5", "6", "999")] == [1, 1, 2, 2]
+    assert [leader_as_of(past, offset) for offset in ("3", "5", "6", "10")] == [1, 1, 2, 2]
     assert leader_as_of(past, "2023-11-14T22:15:20Z") == 1
     assert leader_as_of(past, "2023-11-14T22:16:20") == 2
     assert leader_as_of(past, "now") == 2
@@ -56,6 +56,48 @@ def test_an_offset_within_a_batch_divides_it(past: Path) -> None:
     assert run("show", "/topics/byName/orders/1", "-d", past, "--as-of", 3).code == 1
     assert run("show", "/topics/byName/orders/1", "-d", past, "--as-of", 4).code == 0
     assert run("show", "/provenance", "-d", past, "--as-of", 3).out.startswith("offset 3, epoch 1")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("show", "--as-of", END),
+            f"offset {END} is beyond the end: the log has the offsets 0 to {END - 1}.",
+        ),
+        (("topics", "--as-of", 999), "offset 999 is beyond the end"),
+        (("diff", "--from", 3, "--to", END), f"offset {END} is beyond the end"),
+        (("diff", "--from", 999), "offset 999 is beyond the end"),
+        (("history", "--from", END), f"offset {END} is beyond the end"),
+        (("history", "--to", END), f"offset {END} is beyond the end"),
+        (("watch", "--from", END), f"offset {END} is beyond the end"),
+    ],
+)
+def test_an_offset_that_no_record_has_yet_is_refused(
+    past: Path, words: tuple[object, ...], says: str
+) -> None:
+    for name in (past, past / SEGMENT):
+        done = run(*words, "-d", name)
+        assert (done.code, done.out) == (1, "") and done.err.startswith(f"{name}: {says}"), done
+
+
+def test_the_offsets_of_a_checkpoint_and_of_a_cut_log_are_named(past: Path, tmp_path: Path) -> None:
+    checkpoint_at(past, 7)
+    lone = shutil.copy(past / f"__cluster_metadata-0/{7:020}-{1:010}.checkpoint", tmp_path)
+    assert "is beyond the end: the log has the offsets 6 to 6.\n" in run("show", "-d", lone, "--as-of", 7).err
+    log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
+    log.close()
+    for name in sorted((past / "__cluster_metadata-0").glob("*.log")):
+        data = name.read_bytes()
+        name.write_bytes(data[:-5])  # the last batch, offsets 9 and 10, is torn
+    assert "the log has the offsets 0 to 8.\n" in run("show", "-d", past, "--as-of", 9).err
+
+
+def test_a_time_in_the_future_is_refused(past: Path) -> None:
+    done = run("show", "-d", past, "--as-of", "2999-01-01")
+    assert done.code == 2 and "2999-01-01 is in the future: this machine's clock says 20" in done.err
+    done = run("history", "-d", past, "--from", 9, "--to", 5)
+    assert done.code == 2 and "--from 9 is after --to 5." in done.err
 
 
 def test_an_unknown_path_is_reported_with_the_offset_that_was_shown(past: Path) -> None:
@@ -208,6 +250,20 @@ def test_a_narrow_terminal_cuts_nothing_off_a_table(
     ]
 
 
+def test_a_table_aligns_wide_characters_and_marks_bad_rows_in_colour(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [["\u30c8\u30d4", "0"], ["orders", "1"]]
+    print_table(["TOPIC", "BAD"], rows, ["", "bold red"])
+    assert capsys.readouterr().out == "TOPIC   BAD\n\u30c8\u30d4    0  \norders  1  \n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_table(["TOPIC", "BAD"], rows, ["", "bold red"])
+    assert "\x1b[31m\x1b[1morders  1  \x1b[0m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_table(["TOPIC", "BAD"], rows, ["", "bold red"])
+    assert "\x1b" not in capsys.readouterr().out
+
+
 def test_the_commands_change_nothing_and_take_no_lock(past: Path) -> None:
     lock = RealDisk().lock(f"{past}/.lock")
     before = tree(past)
@@ -258,7 +314,7 @@ def test_an_impossible_call_is_refused_without_a_traceback(
         ("now", Limit()),
         ("10m", Limit(time_ms=BEGAN_MS - 600_000)),
         ("1d2h", Limit(time_ms=BEGAN_MS - 93_600_000)),
-        ("2023-11-14T22:13:20.5Z", Limit(time_ms=BEGAN_MS + 500)),
+        ("2023-11-14T22:13:19.5Z", Limit(time_ms=BEGAN_MS - 500)),
         ("2023-11-14 23:13:20+01:00", Limit(time_ms=BEGAN_MS)),
     ],
 )

@@ -186,7 +186,10 @@ def test_features_quotas_and_acls_have_kafkas_names() -> None:
     )
     entity = [EntityData("user", None), EntityData("client-id", "app")]
     assert events_of(story, ClientQuotaRecord(entity, "producer_byte_rate", 1000.0, False))[0].text == (
-        "quota producer_byte_rate of client-id app, the default user set to 1000"
+        "quota producer_byte_rate of client-id app, the default user set to 1000.0"
+    )
+    assert events_of(story, ClientQuotaRecord(entity, "producer_byte_rate", 12345678.5, False))[0].text == (
+        "quota producer_byte_rate of client-id app, the default user set to 1.23456785E7 (was 1000.0)"
     )
     acl = AccessControlEntryRecord(b"a" * 16, 2, "orders", 3, "User:alice", "*", 3, 3)
     words = "User:alice from * is allowed READ on topic orders (LITERAL)"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
-from kraftd.cli.sources.source import Beginning, Limit, not_covered
+from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CorruptStorage
 from kraftd.metadata_dir.past import Checkpoint, Past
@@ -57,6 +57,12 @@ class FileSource:
             return Beginning(0, 0, -1, iter(()), past.size_bytes)
         usable = [one for one in past.checkpoints() if one.id.offset >= (past.log_start or 0)]
         return self._from_checkpoint(usable[0]) if usable else await self.begin(Limit())
+
+    async def extent(self) -> Extent:
+        past = self._past
+        ends = [one.id.offset for one in past.checkpoints() if one.id.offset >= (past.log_start or 0)]
+        first = 0 if past.log_start == 0 or not ends else min(ends) - 1
+        return Extent(first, max([past.log_end, *ends]))
 
     def _from_checkpoint(self, checkpoint: Checkpoint) -> Beginning:
         reader = self._past.open_checkpoint(checkpoint)

@@ -9,12 +9,12 @@ from pathlib import Path
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.leader import explained, parse_addresses
 from kraftd.cli.patience import waiting
-from kraftd.cli.sources.source import Beginning, Limit, not_covered
+from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
 from kraftd.client.failures import ClientFailure, OutOfRange, Refused, Unreachable
 from kraftd.client.metadata_cache import Address
-from kraftd.client.partition_reader import EARLIEST, PartitionReader
+from kraftd.client.partition_reader import EARLIEST, LATEST, PartitionReader
 from kraftd.client.quorum_log import LogBounds, NotCovered, QuorumLog
 from kraftd.log.disk import RealDisk
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -118,6 +118,10 @@ class QuorumSource:
         bounds = await self._bounds()
         return Beginning(0, 0, -1, iter(()), 0) if bounds.latest is None else await self._earliest(bounds)
 
+    async def extent(self) -> Extent:
+        bounds = await self._bounds()
+        return Extent(max(bounds.log_start - 1, 0), bounds.high_watermark)
+
     async def _bounds(self) -> LogBounds:
         async with (
             explained(self._controllers, self._timeout_s),
@@ -219,6 +223,11 @@ class TopicSource:
                 DIRECTORY,
             )
         return Beginning(0, -1, -1, iter(()), 0)
+
+    async def extent(self) -> Extent:
+        first = await self._reader(0, -1).list_offset(EARLIEST)
+        end = await self._reader(0, -1).list_offset(LATEST)
+        return Extent(first.offset, end.offset)
 
     async def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
         try:

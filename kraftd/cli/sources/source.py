@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from kraftd.cli.failures import FAILED, CommandFailure
 from kraftd.cli.times import time_text
 
 if TYPE_CHECKING:
@@ -55,6 +56,20 @@ class Beginning(NamedTuple):
     size_bytes: int
 
 
+class Extent(NamedTuple):
+    """The offsets that a source covers: as of `first` at the earliest, and up to the record before `end`."""
+
+    first: int
+    end: int
+
+    def check(self, name: str, limit: Limit) -> None:
+        """Raise CommandFailure for an offset at or beyond the end: no record has it yet."""
+        if limit.offset is None or limit.offset < self.end:
+            return
+        has = f"the log has the offsets {self.first} to {self.end - 1}" if self.end else "the log is empty"
+        raise CommandFailure(f"{name}: {limit} is beyond the end: {has}.", FAILED)
+
+
 class Source(Protocol):
     """A cluster's records from a place. Every method may raise CommandFailure or StorageError."""
 
@@ -65,6 +80,9 @@ class Source(Protocol):
 
     async def begin_earliest(self) -> Beginning:
         """The beginning that lies farthest back."""
+
+    async def extent(self) -> Extent:
+        """The offsets that it covers now."""
 
     def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
         """The batches from an offset on: the existing ones, then, with follow, each new one."""
