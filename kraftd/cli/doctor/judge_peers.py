@@ -16,7 +16,7 @@ class Answer(NamedTuple):
     """An address's answer. failure is empty if it speaks Kafka's protocol.
 
     speaks is "TLS", "HTTP" or "PLAINTEXT" where that was found out after a failure. cluster_id is None if
-    the answer has none.
+    the answer has none. listens is false if no connection was accepted.
     """
 
     at: str
@@ -26,6 +26,7 @@ class Answer(NamedTuple):
     versions: ApiVersionsResponse | None = None
     cluster_id: str | None = None
     elapsed_ms: float = 0.0
+    listens: bool = True
 
 
 def judge_peer(answer: Answer, cluster_id: str | None, *, expects_tls: bool) -> Finding:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from kraftd.cli.doctor.judge_peers import Answer
 from kraftd.cli.leader import CONTROLLERS
 from kraftd.client.connection import Connection, Plaintext, default_setup
-from kraftd.client.failures import ClientFailure, NoAnswer
+from kraftd.client.failures import ClientFailure
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
@@ -41,8 +41,8 @@ async def probe(address: Address, timeout_s: float) -> Answer:
             return Answer(at, "", "", frozenset(connection.versions), versions, cluster_id, elapsed_ms)
     except ClientFailure as failure:
         text = str(failure).removeprefix(f"{at}: ")
-        listens = not isinstance(failure, NoAnswer) or await _listens(address, timeout_s)
-        return Answer(at, text, await _speaks(address, timeout_s) if listens else "")
+        listens = await _listens(address, timeout_s)
+        return Answer(at, text, await _speaks(address, timeout_s) if listens else "", listens=listens)
 
 
 async def _cluster_id(connection: Connection) -> str | None:
