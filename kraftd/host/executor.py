@@ -17,13 +17,10 @@ from kraftd.host.ports import Effects, Handle, PeerWire, Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.snapshot_reads import PieceRead, SnapshotReads
 from kraftd.host.storage import Storage
+from kraftd.host.truncations import Truncations
 from kraftd.log.errors import DiskFull
 from kraftd.raft import effects as raft
-from kraftd.raft.events import DeadlineReached, RecordsSynced, ResponseReceived
-
-
-class BatchSplit(Exception):
-    """The core truncates the log inside a batch."""
+from kraftd.raft.events import BatchLocated, DeadlineReached, RecordsSynced, ResponseReceived
 
 
 class EffectExecutor:
@@ -50,6 +47,7 @@ class EffectExecutor:
         self.before_effect: Callable[[Any], None] | None = None
         self.after_step: Callable[[], None] | None = None
         self.shutdown_completed = False
+        self.truncations = Truncations(storage.log, ports.log, ports.timer.now_ms)
         self.delays = Histogram()  # how late timers ran, and thus how long any callback waits
         self.downloads = Downloads(
             download, ports.download_thread, self.snapshot_event, ports.log, max_waiting_bytes
@@ -72,8 +70,9 @@ class EffectExecutor:
             raft.PersistElection: self.persist_election,
             raft.AppendRecords: self._append,
             raft.SyncLog: self._sync,
+            raft.LocateBatch: self._locate_batch,
             raft.TruncateLog: self._truncate,
-            raft.ResetLog: download.reset_log,
+            raft.ResetLog: self._reset_log,
             raft.Send: wire.send,
             raft.BeginSnapshot: self.downloads.begin,
             raft.WriteSnapshot: self.downloads.write,
@@ -225,10 +224,18 @@ class EffectExecutor:
     def _append(self, effect: raft.AppendRecords) -> None:
         self.storage.log.append(effect.data)
 
+    def _locate_batch(self, effect: raft.LocateBatch) -> None:
+        located = BatchLocated(effect.offset, self.storage.log.batch_start(effect.offset))
+        self._timer.call_soon(self.step, located)
+
     def _truncate(self, effect: raft.TruncateLog) -> None:
-        end_offset = self.storage.log.truncate_to(effect.end_offset)
-        if end_offset != effect.end_offset:
-            raise BatchSplit(f"the log was cut at {end_offset}, not {effect.end_offset}: a batch spans it")
+        self.storage.log.truncate_to(effect.end_offset)
+        self.truncations.truncated(effect)
+
+    def _reset_log(self, effect: raft.ResetLog) -> None:
+        before = self.storage.log.log_end
+        self.storage.log.reset_to_snapshot(effect.snapshot_id, effect.keep_from)
+        self.truncations.replaced(effect, before)
 
     def _sync(self, effect: raft.SyncLog) -> None:
         self.ports.log_thread.run(

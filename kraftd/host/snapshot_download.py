@@ -81,10 +81,6 @@ class SnapshotDownload:
         """Note, on the event loop, that the snapshot is stored and the log may be reset to it."""
         self._log.add_snapshot(event.snapshot_id)
 
-    def reset_log(self, effect: raft_effects.ResetLog) -> None:
-        """Reset the log: it starts and ends at that snapshot."""
-        self._log.reset_to_snapshot(effect.snapshot_id)
-
     def open(self, effect: OpenSnapshot) -> SnapshotOpened:
         reader = CheckpointReader(self._disk, checkpoint_path(self._log.directory, effect.snapshot_id))
         self.reader = reader

@@ -12,10 +12,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kraftd.log.disk import Disk, write_atomically
+from kraftd.log.disk import Disk, File, write_atomically
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import EpochCache, encode_epochs
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.kept_records import TRUNCATED_DIRECTORY, KeptRecords, Truncation
 from kraftd.log.pending_writes import PendingWrites, Removal
 from kraftd.log.segment import INDEX_INTERVAL_BYTES, Segment, check_run, scan
 from kraftd.log.tail import Tail
@@ -45,7 +46,8 @@ class PartitionLog:
 
     Offsets: log_start is the first readable one, log_end the next to be written, synced_end the end of what
     survives a crash. start_epoch is the epoch of the record before log_start, 0 if there is none. After a
-    failed write or sync every change raises StorageFailure; reads still work.
+    failed write or sync every change raises StorageFailure; reads still work. last_truncation has the records
+    that the last truncation dropped, None before the first; `kept` has their copies.
     """
 
     def __init__(
@@ -66,6 +68,8 @@ class PartitionLog:
         self.log_end = log_end
         self.start_epoch = start_epoch
         self.epochs = epochs
+        self.kept = KeptRecords(disk, f"{directory}/{TRUNCATED_DIRECTORY}")
+        self.last_truncation: Truncation | None = None
         self._disk = disk
         self._segments = segments
         self._bases = [segment.base_offset for segment in segments]
@@ -195,20 +199,26 @@ class PartitionLog:
         self._pending.add(close)
         self._start_segment(self.log_end)
 
+    def batch_start(self, offset: int) -> int:
+        """The base offset of the batch that holds offset: where a truncation to it ends the log.
+
+        Raises ValueError for an offset outside of log_start to log_end; CorruptStorage.
+        """
+        if not self.log_start <= offset <= self.log_end:
+            raise ValueError(f"cannot truncate to {offset} a log of {self.log_start} to {self.log_end}")
+        return offset if offset == self.log_end else self._place(offset)[0]
+
     def truncate_to(self, offset: int) -> int:
-        """Drop the batch that holds offset and all later ones; returns the new log end.
+        """Drop the batch that holds offset and all later ones, which are copied first; returns the new log
+        end.
 
         Raises ValueError for an offset outside of log_start to log_end; CorruptStorage.
         """
         self._check_alive()
-        if not self.log_start <= offset <= self.log_end:
-            raise ValueError(f"cannot truncate to {offset} a log of {self.log_start} to {self.log_end}")
-        if offset == self.log_end:
+        if self.batch_start(offset) == self.log_end:
             return offset
-        if offset >= self._tail.first_offset:
-            end, position = self._tail.place(offset)
-        else:
-            end, position = self._place_on_disk(self._segment_of(offset), offset)
+        end, position = self._place(offset)
+        path = self._note_truncation(end)
         keep = bisect_right(self._bases, end)
         removed = self._segments[keep:]
         del self._segments[keep:], self._bases[keep:]
@@ -221,6 +231,8 @@ class PartitionLog:
             self._write_epochs()
 
         def cut() -> None:
+            sources = [(_opened(segment), position), *((_opened(each), 0) for each in removed)]
+            self.kept.write(path, sources)
             # Indexes on disk prove to the next start that records were synced: they must not outlive them.
             segment.remove_indexes(self._disk)
             # Newest first, so that a crash leaves a prefix of the log. The cut is synced before anything is
@@ -238,17 +250,19 @@ class PartitionLog:
             self._find_largest_timestamp(segment)
         return end
 
-    def truncate_fully_to(self, offset: int, epoch: int) -> None:
+    def truncate_fully_to(self, offset: int, epoch: int, keep_from: int | None = None) -> None:
         """Drop the whole log. It then starts and ends at offset, after a record of epoch that is durable
-        elsewhere.
+        elsewhere. The records from keep_from on are copied first; None for none.
         """
         self._check_alive()
+        copy = self._plan_copy(keep_from)
         removed = list(self._segments)
         self._segments.clear()
         self._bases.clear()
         self.epochs.clear()
 
         def clear() -> None:
+            copy()
             # Newest first: a crash leaves a prefix of the log, older than the snapshot, so the next start
             # drops it.
             for each in reversed(removed):
@@ -384,6 +398,24 @@ class PartitionLog:
         else:
             self._tail = Tail(end)
 
+    def _note_truncation(self, start: int) -> str:
+        """Note that the records from the start of a batch on are dropped; returns the path for their copy."""
+        first, last = self.epochs.epoch_of(start), self.last_epoch
+        path = self.kept.new_path(start, self.log_end, last)
+        self.last_truncation = Truncation(start, self.log_end, last if first is None else first, last, path)
+        return path
+
+    def _plan_copy(self, keep_from: int | None) -> Callable[[], None]:
+        """The copying of the records from an offset on, before the whole log is dropped."""
+        start = self.log_end if keep_from is None else max(keep_from, self.log_start)
+        if start >= self.log_end:
+            return lambda: None
+        start, position = self._place(start)
+        path = self._note_truncation(start)
+        first = bisect_right(self._bases, start) - 1
+        kept = [(segment, 0 if at else position) for at, segment in enumerate(self._segments[first:])]
+        return lambda: self.kept.write(path, [(_opened(segment), begin) for segment, begin in kept])
+
     def _roll_for(self, size_bytes: int, last_offset: int, timestamp_ms: int) -> None:
         segment, settings = self._segments[-1], self.settings
         if segment.is_full_for(
@@ -467,6 +499,14 @@ class PartitionLog:
             "Restore the file, or move the directory aside and let this node catch up from the leader",
         )
 
+    def _place(self, offset: int) -> tuple[int, int]:
+        """(base offset, position) of the batch that holds an offset below the log end. Raises
+        CorruptStorage.
+        """
+        if offset >= self._tail.first_offset:
+            return self._tail.place(offset)
+        return self._place_on_disk(self._segment_of(offset), offset)
+
     def _place_on_disk(self, segment: Segment, offset: int) -> tuple[int, int]:
         """(base offset, position) of the batch that holds offset. Raises CorruptStorage."""
         for header, _, position in self._scan(segment, segment.index.lookup(offset)):
@@ -476,3 +516,9 @@ class PartitionLog:
                     raise self._corrupt(segment, position, offset, found)
                 return header.base_offset, position
         return offset, self._written_position(segment)
+
+
+def _opened(segment: Segment) -> File:
+    """The file of a segment, which an earlier piece of work has made."""
+    assert segment.file is not None
+    return segment.file

@@ -42,11 +42,11 @@ class MetadataLog(PartitionLog):
     def latest_snapshot(self) -> OffsetAndEpoch | None:
         return self.snapshots[-1] if self.snapshots else None
 
-    def reset_to_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:
+    def reset_to_snapshot(self, snapshot_id: OffsetAndEpoch, keep_from: int | None = None) -> None:
         """Drop the whole log and the older snapshots. It then starts and ends at this snapshot, which must
-        exist.
+        exist. The records from keep_from on, which it may not hold, are copied first; None for none.
         """
-        self.truncate_fully_to(snapshot_id.offset, snapshot_id.epoch)
+        self.truncate_fully_to(snapshot_id.offset, snapshot_id.epoch, keep_from)
         self._forget_snapshots_before(snapshot_id)
 
     def add_snapshot(self, snapshot_id: OffsetAndEpoch) -> None:

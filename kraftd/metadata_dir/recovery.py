@@ -12,6 +12,7 @@ from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import encode_epochs
 from kraftd.log.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
+from kraftd.log.kept_records import TRUNCATED_DIRECTORY, KeptRecords
 from kraftd.log.opening import (
     FirstPass,
     OpenedSegments,
@@ -66,6 +67,7 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
         report.notes.append(lost)
     _check_partition_metadata(disk, directory)
     snapshots = _sweep(disk, directory, report)
+    KeptRecords(disk, f"{directory}/{TRUNCATED_DIRECTORY}").sweep()
     opened = OpenedSegments(disk, directory, settings, report)
     segments, epochs = opened.segments, opened.epochs
     newest = snapshots[-1] if snapshots and snapshots[-1].offset > 0 else OffsetAndEpoch(0, -1)

@@ -153,4 +153,16 @@ FAMILIES: tuple[Family, ...] = (
         "files that a scrub found damaged (kraftd.scrub.interval.ms)",
         lambda r: r.snapshots.damaged_files,
     ),
+    own(
+        "counter",
+        "raft_truncations",
+        "times that this node truncated its log, because the leader's log lacks the records",
+        lambda r: r.truncations[0],
+    ),
+    own(
+        "counter",
+        "raft_truncated_records",
+        "records that this node truncated; copies of the last ones are kept aside",
+        lambda r: r.truncations[1],
+    ),
 )

@@ -45,7 +45,8 @@ class Readings:
     run. addresses: advertised ones that do not lead to their nodes.
     logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
-    clients: the node's side for ordinary clients; None without a listener for them.
+    clients: the node's side for ordinary clients; None without a listener for them. truncations: of the log,
+    how many, and of how many records; last_truncation has the fields of the last one's line in the log.
     """
 
     now_ms: int
@@ -76,6 +77,8 @@ class Readings:
     certificates: Mapping[str, float] = field(default_factory=dict)
     authorizations: tuple[int, int] = (0, 0)
     clients: ClientNode | None = None
+    truncations: tuple[int, int] = (0, 0)
+    last_truncation: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<Readings of {self.node!r} at {self.now_ms} ms>"

@@ -79,6 +79,8 @@ class Status(Struct, frozen=True):
     connections: int
     survey: Survey | None
     events: list[dict[str, Any]]
+    truncations: int
+    last_truncation: dict[str, Any] | None
 
 
 def status(readings: Readings, found: Survey | None) -> Status:
@@ -113,6 +115,8 @@ def status(readings: Readings, found: Survey | None) -> Status:
         connections=len(readings.connections),
         survey=found,
         events=readings.events(),
+        truncations=readings.truncations[0],
+        last_truncation=None if readings.last_truncation is None else dict(readings.last_truncation),
     )
 
 

@@ -44,6 +44,7 @@ from kraftd.raft.connections import Sent
 from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import (
     AppendRequested,
+    BatchLocated,
     ConnectionLost,
     DeadlineReached,
     Event,
@@ -100,6 +101,7 @@ _ON_RESPONSE: dict[type[Message], Callable[[Replica, Destination, Any], bool]] =
 _ON_REPORT: dict[type[Event], Callable[[Replica, Any], None]] = {
     AppendRequested: leader.on_append_requested,
     KRaftVersionUpgradeRequested: reconfiguration.on_kraft_version_upgrade,
+    BatchLocated: follower.on_batch_located,
     SnapshotTaken: snapshots.on_snapshot_taken,
     SnapshotFinished: snapshots.on_snapshot_finished,
     SnapshotRefused: snapshots.on_snapshot_refused,

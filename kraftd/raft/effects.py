@@ -59,16 +59,33 @@ class SyncLog(Effect, frozen=True, gc=False):
     end_offset: int
 
 
+class LocateBatch(Effect, frozen=True, gc=False):
+    """Find the batch that holds `offset`, then answer BatchLocated: a log can be cut before a batch only."""
+
+    offset: int
+
+
 class TruncateLog(Effect, frozen=True, gc=False):
-    """Drop every record at or past `end_offset`."""
+    """Keep a copy of every record at or past `end_offset`, where a batch begins, and drop it.
+
+    The log of this leader in this epoch lacks those records.
+    """
 
     end_offset: int
+    leader_id: int
+    leader_epoch: int
 
 
 class ResetLog(Effect, frozen=True, gc=False):
-    """Drop the whole log; it starts and ends at this snapshot."""
+    """Drop the whole log; it starts and ends at this snapshot, of this leader in this epoch.
+
+    The snapshot may lack records at or past `keep_from`: those are copied first.
+    """
 
     snapshot_id: OffsetAndEpoch
+    keep_from: int
+    leader_id: int
+    leader_epoch: int
 
 
 # --- messages -----------------------------------------------------------------------------------------

@@ -100,6 +100,13 @@ class RecordsSynced(Event, frozen=True, gc=False):
     end_offset: int
 
 
+class BatchLocated(Event, frozen=True, gc=False):
+    """The batch that holds `offset` begins at `base_offset`.  Answers LocateBatch."""
+
+    offset: int
+    base_offset: int
+
+
 class AppendRequested(Event, frozen=True, gc=False):
     """The controller wants records written; answered at once by AppendAccepted or AppendRefused and, once
     accepted, exactly once by AppendCommitted or AppendAborted.

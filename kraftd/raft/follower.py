@@ -13,7 +13,8 @@ from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTop
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.raft import checks, snapshots
 from kraftd.raft.becoming import become_prospective, move_leader, on_common_response
-from kraftd.raft.effects import Destination, HighWatermarkMoved, TruncateLog
+from kraftd.raft.effects import Destination, HighWatermarkMoved, LocateBatch, TruncateLog
+from kraftd.raft.events import BatchLocated
 from kraftd.raft.reconfiguration import join_or_update
 from kraftd.raft.replica import STAGGER_MS, CommittedIsLost, Replica
 from kraftd.raft.roles import Follower
@@ -46,9 +47,16 @@ def fetch_request(replica: Replica) -> FetchRequest:
 
 
 def _may_fetch(replica: Replica) -> bool:
-    """Return whether to fetch now: everything fetched is synced, and no fetch is in flight."""
+    """Return whether to fetch now: everything fetched is synced, a truncation is durable, and no fetch is in
+    flight.
+    """
     log = replica.log
-    return log.synced_end_offset >= log.end_offset and not replica.connections.any_in_flight(replica.now_ms)
+    return (
+        log.synced_end_offset >= log.end_offset
+        and replica.locating is None
+        and not replica.truncation_waits
+        and not replica.connections.any_in_flight(replica.now_ms)
+    )
 
 
 def fetch_from_any_server(replica: Replica) -> None:
@@ -149,17 +157,34 @@ def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool
 
 
 def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
-    """Truncate the log where it diverges from the leader's (S9: never below the high watermark)."""
+    """Truncate the log where it diverges from the leader's (S9: never below the high watermark).
+
+    The leader's batches need not begin where this log's do, so the batch to begin with is located first.
+    """
     offset = replica.log.truncation_offset(diverging)
     if min(offset, diverging.offset) < replica.high_watermark:
         raise CommittedIsLost(replica, f"is asked to truncate to {offset}")
-    if offset >= replica.log.end_offset:
+    if offset < replica.log.end_offset:
+        replica.locating = offset
+        replica.emit(LocateBatch(offset))
+
+
+def on_batch_located(replica: Replica, event: BatchLocated) -> None:
+    """Truncate the log before the batch that holds the offset, unless the log or the leader has changed."""
+    if event.offset != replica.locating:
         return
+    replica.locating = None
+    offset = event.base_offset
+    if not replica.log.start_offset <= offset < replica.log.end_offset:
+        return
+    if offset < replica.high_watermark:
+        raise CommittedIsLost(replica, f"is asked to truncate to {event.offset}, in a batch from {offset} on")
     replica.log.truncate_to(offset)
     replica.truncated()
-    replica.emit(TruncateLog(offset))
+    replica.emit(TruncateLog(offset, replica.leader_id_or_none, replica.epoch))
     if replica.history.truncate_to(offset):
         replica.voters_changed()
+    replica.sync_truncation()
 
 
 def append_fetched(replica: Replica, data: memoryview) -> None:

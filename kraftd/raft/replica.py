@@ -90,7 +90,10 @@ class Replica:
             int, int
         ] = {}  # by bootstrap server, a count that picks the voter to ask for next
         self.split_votes = 0  # elections in a row lost to split votes, until a leader is found
+        self.locating: int | None = None  # where to truncate: the batch that holds it is being located
+        self.truncation_waits = False  # for a sync that begins after it
         self._syncing = False
+        self._syncs_truncation = False  # the sync under way began after the last truncation
         self._sync_limit: int | None = None  # of the sync under way, if the log was truncated meanwhile
         self._persisted: tuple[QuorumStateData, int] | None = None
         self._announced: tuple[int, int | None, bool] | None = None
@@ -225,6 +228,7 @@ class Replica:
         self.leader_listeners = leader_listeners
         self.voted = voted
         self.role = role
+        self.locating = None
         self.connections.reset_all()
         if role.state not in (State.PROSPECTIVE, State.RESIGNED) or cause is Cause.VOTE_GRANTED:
             self.persist_election()
@@ -305,8 +309,9 @@ class Replica:
     def request_sync(self) -> None:
         """Request a sync of the log to its end, now or when the sync under way is done."""
         log = self.log
-        if log.synced_end_offset < log.end_offset and not self._syncing:
+        if (log.synced_end_offset < log.end_offset or self.truncation_waits) and not self._syncing:
             self._syncing = True
+            self._syncs_truncation = True
             self.emit(SyncLog(log.end_offset))
 
     def synced(self, end_offset: int) -> bool:
@@ -316,6 +321,8 @@ class Replica:
         """
         if self._syncing and self._sync_limit is not None:
             end_offset = min(end_offset, self._sync_limit)
+        if self._syncs_truncation:
+            self.truncation_waits = False
         self._syncing, self._sync_limit = False, None
         return self.log.sync(end_offset)
 
@@ -325,6 +332,11 @@ class Replica:
             end_offset = self.log.end_offset
             limit = self._sync_limit
             self._sync_limit = end_offset if limit is None else min(limit, end_offset)
+
+    def sync_truncation(self) -> None:
+        """Fetch only once the truncation is durable, so that a crash leaves no log of two leaders."""
+        self.truncation_waits, self._syncs_truncation = True, False
+        self.request_sync()
 
     def check_quorum_deadline_ms(self) -> int:
         """When a leader resigns if no majority fetches from now on (S16)."""

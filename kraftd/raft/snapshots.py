@@ -231,9 +231,11 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
     if isinstance(role, Leader) or not newer or event.snapshot_id.offset < replica.high_watermark:
         log.add_snapshot(event.snapshot_id, event.size_bytes)
         return
+    # What is committed is in every later snapshot. Records behind it may be of another leader's log.
+    keep_from = max(replica.high_watermark, log.start_offset)
     log.reset_to(event.snapshot_id, event.size_bytes)
     replica.truncated()
-    replica.emit(ResetLog(event.snapshot_id))
+    replica.emit(ResetLog(event.snapshot_id, keep_from, replica.leader_id_or_none, replica.epoch))
     replica.history.clear()
     for data in event.control_batches:
         replica.history.read(data, at_offset=event.snapshot_id.offset - 1)

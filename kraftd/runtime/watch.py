@@ -92,6 +92,7 @@ class Watch:
         clients = None if runner.clients is None else runner.clients.node
         boundaries = [node.boundary] if clients is None else [node.boundary, clients.boundary]
         reader = download.download.reader or storage.snapshot_reader
+        last = runner.truncations.last
         return Readings(
             now_ms=now_ms,
             node=node,
@@ -134,6 +135,8 @@ class Watch:
                 sum(one.authorizations.allowed for one in boundaries),
             ),
             clients=clients,
+            truncations=(runner.truncations.count, runner.truncations.records),
+            last_truncation=None if last is None else {"at_ms": last.at_ms, **last.fields},
         )
 
     def __repr__(self) -> str:

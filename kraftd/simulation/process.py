@@ -12,7 +12,7 @@ from typing import Any
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.host.checkpointing import MADE, make_checkpoint
 from kraftd.host.disk_job import DiskJob
-from kraftd.host.executor import BatchSplit, EffectExecutor
+from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import Ports
 from kraftd.host.snapshot_keeper import POLL_MS, SnapshotKeeper
 from kraftd.host.snapshot_request import request_snapshot
@@ -176,8 +176,6 @@ class Process:
 
     def failed(self, error: BaseException) -> None:
         """Handle an error that ends the daemon."""
-        if isinstance(error, BatchSplit):
-            self.world.checks.fail("S9", f"{self!r}: {error}")
         if isinstance(error, CommittedIsLost) and self.world.cluster.is_ahead(self.host):
             self.world.cluster.ended_ahead(self.host)
             return

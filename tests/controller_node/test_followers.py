@@ -63,6 +63,9 @@ class Voter(Harness):
         for effect in made:
             if isinstance(effect, raft_effects.Send | SendToController):
                 self.sent.append(effect)
+            elif isinstance(effect, raft_effects.LocateBatch):
+                start = self.storage.log.batch_start(effect.offset)
+                self.step(raft_events.BatchLocated(effect.offset, start))
             elif isinstance(effect, raft_effects.TruncateLog):
                 assert self.storage.log.truncate_to(effect.end_offset) == effect.end_offset
             else:

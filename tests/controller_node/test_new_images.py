@@ -39,13 +39,13 @@ def harness(tmp_path: Path) -> Harness:
 
 def reset(harness: Harness) -> list[Any]:
     """The effects of the core's event that the log was replaced."""
-    harness.node.core_answers._driver.perform([raft_effects.ResetLog(WANTED)])
+    harness.node.core_answers._driver.perform([raft_effects.ResetLog(WANTED, 0, 2, 1)])
     return harness.node.outbox.take()
 
 
 def test_a_replaced_log_begins_a_new_image_that_waits_for_the_snapshot(harness: Harness) -> None:
     before = harness.node.image
-    assert reset(harness) == [raft_effects.ResetLog(WANTED), OpenSnapshot(WANTED)]
+    assert reset(harness) == [raft_effects.ResetLog(WANTED, 0, 2, 1), OpenSnapshot(WANTED)]
     assert harness.node.image is not before is not harness.node.context.image
     assert harness.node.image is harness.node.following.replay.image
     assert harness.node.following.replay.loads_snapshot

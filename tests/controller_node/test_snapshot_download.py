@@ -75,7 +75,7 @@ def bring(disk: MemoryDisk, log: MetadataLog) -> None:
     finished = download.finish(effects.FinishSnapshot(ID))
     assert finished.size_bytes == len(WHOLE)
     download.named(finished)
-    download.reset_log(effects.ResetLog(ID))
+    log.reset_to_snapshot(ID, log.log_start)
     log.append(build_batch([b"next"], ID.offset, ID.epoch, 9))
     log.sync()
 

@@ -9,13 +9,13 @@ import pytest
 
 from kraftd.controller_node.effects import AnswerRecords, OpenSnapshot
 from kraftd.host import snapshot_request
-from kraftd.host.executor import BatchSplit
 from kraftd.host.ports import FilesChecked
 from kraftd.host.snapshot_request import SnapshotAnswer, request_snapshot, take_answer
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageFailure
 from kraftd.metadata_dir.checkpoint import checkpoint_name
-from kraftd.raft.effects import TruncateLog
+from kraftd.raft.effects import LocateBatch, TruncateLog
+from kraftd.raft.events import BatchLocated
 from kraftd.simulation.files import PATH
 from kraftd.simulation.operator import Operator
 from kraftd.simulation.options import draw_options
@@ -33,6 +33,16 @@ ALONE: dict[str, Any] = {
     "scrub_interval_ms": 0,
     "sync_us": (50, 500),
 }
+
+
+class Lines:
+    """A log for the operator that keeps its lines."""
+
+    def __init__(self, lines: list[tuple[str, dict[str, Any]]]) -> None:
+        self.lines = lines
+
+    def warning(self, text: str, **fields: Any) -> None:
+        self.lines.append((text, fields))
 
 
 class Replica:
@@ -135,12 +145,34 @@ def test_a_snapshot_that_cannot_be_opened_ends_the_process(controller: Replica) 
     assert executor._dead
 
 
-def test_a_log_truncated_inside_a_batch_ends_the_process(replica: Replica) -> None:
-    files = replica.process.files
+def test_an_offset_inside_a_batch_is_located_at_its_beginning(
+    replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, located = replica.process.files, list[Any]()
     long = [one for one in files.batches(files.log.log_start) if one.header.last_offset_delta]
     assert long, f"no batch of several records in {files!r}"
-    with pytest.raises(BatchSplit, match="a batch spans it"):
-        replica.process.executor._truncate(TruncateLog(long[-1].header.base_offset + 1))
+    base = long[-1].header.base_offset
+    monkeypatch.setattr(replica.process.executor, "step", located.append)
+    replica.process.executor._locate_batch(LocateBatch(base + 1))
+    replica.run(1 * MS)
+    assert BatchLocated(base + 1, base) in located
+
+
+def test_a_truncation_is_logged_counted_and_kept_aside(replica: Replica) -> None:
+    process, lines = replica.process, list[tuple[str, dict[str, Any]]]()
+    executor, log = process.executor, process.files.log
+    executor.truncations._lines = Lines(lines)  # type: ignore[assignment]
+    last = list(process.files.batches(log.log_start))[-1]
+    start, end = last.header.base_offset, log.log_end
+    executor._truncate(TruncateLog(start, 2, 9))
+    log.sync()
+    ((text, fields),) = lines
+    assert text == "the log was truncated: the leader's log lacks these records"
+    assert fields["from_offset"] == start and fields["to_offset"] == end
+    assert fields["epochs"] == str(last.header.leader_epoch)
+    assert (fields["leader"], fields["leader_epoch"]) == (2, 9)
+    assert process.files.disk.read_bytes(fields["kept_in"]) == bytes(last.view)
+    assert (executor.truncations.count, executor.truncations.records) == (1, end - start)
 
 
 def test_damage_is_counted_by_files(replica: Replica) -> None:

@@ -153,7 +153,8 @@ def test_a_truncation_is_synced_before_anything_is_written_behind_it() -> None:
         log.append(batch(offset))
     log.sync()
     done: list[str] = []
-    disk.fault = lambda operation, path: done.append(operation) if path.endswith(".log") else None
+    segment = f"{DIRECTORY}/{0:020d}.log"
+    disk.fault = lambda operation, path: done.append(operation) if path == segment else None
     log.truncate_to(3)
     log.append(batch(3, epoch=2))
     log.sync()

@@ -18,8 +18,9 @@ from kraftd.messages import fetch_request, fetch_response, vote_request, vote_re
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.config import DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Effect, PersistElection, Respond, RespondRecords, Send
+from kraftd.raft.effects import Effect, LocateBatch, PersistElection, Respond, RespondRecords, Send
 from kraftd.raft.events import (
+    BatchLocated,
     DeadlineReached,
     Event,
     RecordsSynced,
@@ -82,6 +83,8 @@ class Lone:
         )
         self.now_ms = START_MS
         self.effects: list[Effect] = []
+        self.locates = True  # answer LocateBatch at once
+        self.batches: list[int] = []  # the base offsets of batches that a truncation finds, the last first
         self.last_request_id = 0  # the id of the last request
         self.step(Started())
 
@@ -89,6 +92,11 @@ class Lone:
 
     def step(self, event: Event) -> list[Effect]:
         self.effects = self.core.step(event, self.now_ms)
+        for effect in self.effects:
+            if isinstance(effect, LocateBatch) and self.locates:
+                start = next((one for one in self.batches if one <= effect.offset), effect.offset)
+                located = BatchLocated(effect.offset, start)
+                self.effects = [*self.effects, *self.core.step(located, self.now_ms)]
         return self.effects
 
     def wait(self, duration_ms: int) -> list[Effect]:

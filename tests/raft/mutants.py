@@ -129,7 +129,7 @@ def truncate_below_the_mark(patch: Any) -> None:
         if replica.log.end_offset > replica.log.start_offset:
             replica.log.truncate_to(replica.log.start_offset)
             replica.truncated()
-            replica.emit(TruncateLog(replica.log.start_offset))
+            replica.emit(TruncateLog(replica.log.start_offset, replica.leader_id_or_none, replica.epoch))
 
     patch.setattr(follower, "_truncate", truncate)
 

@@ -52,7 +52,7 @@ def test_a_log_that_diverges_from_its_first_epoch_on_is_truncated_to_zero() -> N
     lone = Lone().follow()
     (send,) = lone.sent("Fetch")
     lone.answer(send, fetch_answer(EPOCH, diverging=OffsetAndEpoch(0, 0)))
-    assert TruncateLog(0) in lone.effects
+    assert TruncateLog(0, 2, EPOCH) in lone.effects
 
 
 def test_an_upgrade_to_the_kraft_version_in_force_commits_at_once() -> None:

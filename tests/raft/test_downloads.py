@@ -54,6 +54,7 @@ from tests.raft import mutants
 from tests.raft.world import LISTENER, START_MS, SeededDice, World, node_config
 
 WANTED = OffsetAndEpoch(100, 3)
+RESET = ResetLog(WANTED, 0, 2, 3)
 COPY = bytes(range(200))
 POSITION = 50
 
@@ -134,7 +135,7 @@ def test_download_continues_after_the_bytes_of_an_earlier_process__kip630(follow
     assert download_effects(effects) == [WriteSnapshot(WANTED, POSITION, COPY[POSITION:80])]
     effects = follower.receive_piece(follower.request_in(effects), COPY[80:])
     assert download_effects(effects) == [WriteSnapshot(WANTED, 80, COPY[80:]), FinishSnapshot(WANTED)]
-    assert download_effects(follower.step(SnapshotFinished(WANTED, len(COPY)))) == [ResetLog(WANTED)]
+    assert download_effects(follower.step(SnapshotFinished(WANTED, len(COPY)))) == [RESET]
 
 
 def test_complete_download_is_compared_and_finished(follower: Follower) -> None:
@@ -191,7 +192,7 @@ def test_snapshot_that_ends_below_the_log_start_is_not_requested(follower: Follo
     send = follower.start_download()
     assert download_effects(follower.receive_piece(send, COPY[POSITION - 20 :]))[-1] == FinishSnapshot(WANTED)
     effects = follower.step(SnapshotFinished(WANTED, len(COPY)))
-    assert download_effects(effects) == [ResetLog(WANTED)]
+    assert download_effects(effects) == [RESET]
     older = OffsetAndEpoch(WANTED.offset - 1, WANTED.epoch)
     effects = follower.receive_snapshot_id(older, follower.request_in(effects))
     assert download_effects(effects) == []

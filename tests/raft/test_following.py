@@ -10,13 +10,15 @@ from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.effects import (
     AppendRecords,
     HighWatermarkMoved,
+    LocateBatch,
     ResetLog,
     Send,
     ShutdownCompleted,
     SyncLog,
     TruncateLog,
 )
-from kraftd.raft.events import ConnectionLost, SendFailed, ShutdownRequested
+from kraftd.raft.events import BatchLocated, ConnectionLost, SendFailed, ShutdownRequested
+from kraftd.raft.replica import CommittedIsLost
 from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import build_batch
@@ -108,9 +110,38 @@ def test_only_the_leading_batches_that_continue_the_log_are_appended(
 
 def test_log_is_truncated_at_the_divergence_that_the_leader_reports(follower: Lone) -> None:
     follower.answer(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
-    assert TruncateLog(8) in follower.effects
+    assert TruncateLog(8, 2, EPOCH) in follower.effects
+    assert not follower.sent("Fetch")  # a crash must not leave the old records behind new ones
+    follower.sync()
     partition = fetch_of(follower).message.topics[0].partitions[0]  # type: ignore[attr-defined]
     assert (partition.fetch_offset, partition.last_fetched_epoch) == (8, 4)
+
+
+def test_a_log_that_diverges_inside_a_batch_is_cut_before_it(follower: Lone) -> None:
+    follower.batches = [6]
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
+    assert TruncateLog(6, 2, EPOCH) in follower.effects
+    assert follower.core.log_end_offset == 6
+    follower.sync()
+    partition = fetch_of(follower).message.topics[0].partitions[0]  # type: ignore[attr-defined]
+    assert (partition.fetch_offset, partition.last_fetched_epoch) == (6, 4)
+
+
+def test_a_batch_that_also_holds_committed_records_is_not_cut_off(follower: Lone) -> None:
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, high_watermark=7))
+    follower.batches = [6]
+    with pytest.raises(CommittedIsLost, match="truncate to 8, in a batch from 6 on"):
+        follower.answer(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
+
+
+def test_a_batch_located_for_an_earlier_leader_truncates_nothing(follower: Lone) -> None:
+    answer = fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4))
+    follower.locates = False
+    follower.answer(fetch_of(follower), answer)
+    assert LocateBatch(8) in follower.effects and not follower.sent("Fetch")
+    follower.ask(begin(3, EPOCH + 1))
+    assert not any(isinstance(one, TruncateLog) for one in follower.step(BatchLocated(8, 8)))
+    assert follower.core.log_end_offset == 10
 
 
 def test_answer_of_the_epoch_before_is_ignored(follower: Lone) -> None:

@@ -25,6 +25,7 @@ from kraftd.raft.effects import (
     BeginSnapshot,
     Effect,
     FinishSnapshot,
+    LocateBatch,
     PersistElection,
     ResetLog,
     Respond,
@@ -36,6 +37,7 @@ from kraftd.raft.effects import (
     WriteSnapshot,
 )
 from kraftd.raft.events import (
+    BatchLocated,
     ConnectionLost,
     DeadlineReached,
     Event,
@@ -136,6 +138,9 @@ class Disk:
             entry = (header.base_offset, header.next_offset, header.leader_epoch, bytes(batch.view))
             self.batches.append(entry)
         assert self.end == effect.end_offset
+
+    def batch_start(self, offset: int) -> int:
+        return max([base for base, *_ in self.batches if base <= offset], default=offset)
 
     def truncate(self, end_offset: int) -> None:
         self.batches = [batch for batch in self.batches if batch[1] <= end_offset]
@@ -403,6 +408,8 @@ class World:
             disk.append(effect)
         elif isinstance(effect, SyncLog):
             self._sync_later(node)
+        elif isinstance(effect, LocateBatch):
+            self.later(0, node.id, BatchLocated(effect.offset, disk.batch_start(effect.offset)))
         elif isinstance(effect, TruncateLog):
             if self.invariants:
                 self.invariants.truncating(node, effect.end_offset)
