@@ -244,12 +244,12 @@ def _scan_segment(
     file = segment.file
     assert file is not None
     size_bytes = file.size_bytes()
-    expected = segment.base_offset
+    expected, epoch = segment.base_offset, -1
     try:
         for batch in scan(file, 0, size_bytes):
             header = batch.header
-            if header.base_offset != expected:
-                raise _misplaced(segment, batch, expected)
+            _check_continues(segment, batch, expected, epoch)
+            epoch = header.leader_epoch
             latest = epochs.latest
             if latest is None or header.leader_epoch > latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
@@ -345,18 +345,28 @@ def _read_closed(segment: Segment, seen: FirstPass, report: RecoveryReport) -> N
     file = segment.file
     assert file is not None
     start = segment.index.lookup(max(seen.from_offset, segment.base_offset))
-    expected = None
+    expected, epoch = None, -1
     try:
         for batch in scan(file, start, segment.end_position):
-            if expected is not None and batch.header.base_offset != expected:
-                raise _misplaced(segment, batch, expected)
-            expected = batch.header.next_offset
+            _check_continues(segment, batch, expected, epoch)
+            expected, epoch = batch.header.next_offset, batch.header.leader_epoch
             seen.add(batch)
     except CorruptBatch as error:
         raise CorruptStorage(segment.path(), error.position, expected, error.reason, _REMEDY) from None
     report.scanned_bytes += segment.end_position - start
 
 
-def _misplaced(segment: Segment, batch: Batch, expected: int) -> CorruptStorage:
-    found = f"a batch of offset {batch.header.base_offset} is here"
-    return CorruptStorage(segment.path(), batch.position, expected, found, _REMEDY)
+def _check_continues(segment: Segment, batch: Batch, expected: int | None, epoch: int) -> None:
+    """Raise CorruptStorage for a batch that does not continue those before it: no leader writes one of an
+    earlier epoch behind a later one's.
+    """
+    header = batch.header
+    if expected is not None and header.base_offset != expected:
+        found = f"a batch of offset {header.base_offset} is here"
+    elif header.leader_epoch < epoch:
+        found = f"a batch of epoch {header.leader_epoch} is behind one of epoch {epoch}"
+    else:
+        return
+    raise CorruptStorage(
+        segment.path(), batch.position, header.base_offset if expected is None else expected, found, _REMEDY
+    )

@@ -482,6 +482,23 @@ def test_rebuilt_epochs_are_written_after_a_sync_of_the_log() -> None:
     assert synced < next(at for at, one in enumerate(done) if "leader-epoch-checkpoint" in one)
 
 
+def test_a_log_whose_epochs_go_back_is_refused() -> None:
+    """Such a log was put together of two: a leader never writes behind a later leader."""
+    disk, log, _ = opened()
+    log.append(batch(0, 3, epoch=4))
+    log.close()
+    file = disk.open(FIRST)
+    position = file.size_bytes()
+    file.write(position, batch(3, 2, epoch=3))
+    file.sync()
+    with pytest.raises(CorruptStorage, match="a batch of epoch 3 is behind one of epoch 4") as refused:
+        open_log(disk, DIRECTORY)
+    assert (refused.value.path, refused.value.position, refused.value.offset) == (FIRST, position, 3)
+    file.truncate(position)
+    file.sync()
+    assert open_log(disk, DIRECTORY).log.log_end == 3
+
+
 @pytest.mark.parametrize(("offset", "epoch"), [(6, 3), (9, 3), (5, 4)])
 def test_an_epoch_start_within_a_checkpoint_is_not_lost(offset: int, epoch: int) -> None:
     disk, log, _ = opened()
