@@ -64,6 +64,8 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResp
     found, of_log = yield from (topics.all() if wants_all else topics.named())
     response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
     if of_log and of_log == len(found) and not wants_all:
+        node.log_readers.note(call)
+        call.place = None  # not kept: the next such request must be noted as well
         reported = log_nodes(node.view, node.settings, call.listener)
     else:
         reported = reported_nodes(node.view, node.settings, call.listener, of_log > 0)

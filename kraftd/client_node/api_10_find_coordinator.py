@@ -4,7 +4,8 @@ Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for sh
 then asked in this node's own name. Sent by: consumers and producers. Answered when a broker has; this node
 asks the brokers one after another. Errors: GROUP_AUTHORIZATION_FAILED,
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED (of each key), CLUSTER_AUTHORIZATION_FAILED, the broker's, and
-COORDINATOR_NOT_AVAILABLE. Differs from a broker: nowhere.
+COORDINATOR_NOT_AVAILABLE. Differs from a broker: a client that reads the metadata log alone gets this node as
+the coordinator of its groups (`log_readers`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,12 @@ def handle(node: ClientNode, call: Call) -> None:
     allowed = tuple(key for key in keys if key not in denied)
     if keys and not allowed:
         node.boundary.answer(call, shape(with_denied(keys, denied, FindCoordinatorResponse())))
+        return
+    if request.key_type == GROUP and node.log_readers.coordinates(call, allowed):
+        own = node.settings.endpoints[call.listener]
+        found = [Coordinator(key, node.view.node_id, own.host, own.port) for key in allowed]
+        answer = FindCoordinatorResponse(coordinators=found)
+        node.boundary.answer(call, shape(with_denied(keys, denied, answer)))
         return
     allowed_request = FindCoordinatorRequest(key_type=request.key_type, coordinator_keys=allowed)
     to_broker.pass_on(node, call, allowed_request, lambda answer: shape(with_denied(keys, denied, answer)))

@@ -25,6 +25,7 @@ from kraftd.client_node.large_fetches import (
     in_slices,
     is_large,
 )
+from kraftd.client_node.log_readers import LogReaders
 from kraftd.client_node.log_source import METADATA_KEY, Identity, LogSource
 from kraftd.client_node.passing_on import PassingOn
 from kraftd.client_node.routes import client_registry
@@ -82,6 +83,7 @@ class ClientNode:
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
         self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
         self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
+        self.log_readers = LogReaders()
         self.last_broker_id = -1  # the last to answer a request that was passed on
         self.now_ms = 0
         self._by_commit: Purgatory[tuple[Call, Callable[[], None]]] = Purgatory()  # by the high watermark

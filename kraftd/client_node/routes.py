@@ -35,6 +35,8 @@ ROWS: tuple[Row, ...] = (
     (ApiKey.FETCH, AclOperation.READ, _TOPIC, "api_01_fetch"),
     (ApiKey.LIST_OFFSETS, AclOperation.DESCRIBE, _TOPIC, "api_02_list_offsets"),
     (ApiKey.METADATA, AclOperation.DESCRIBE, _TOPIC, "api_03_metadata"),
+    (ApiKey.OFFSET_COMMIT, AclOperation.READ, _TOPIC, "api_08_offset_commit"),
+    (ApiKey.OFFSET_FETCH, AclOperation.DESCRIBE, _TOPIC, "api_09_offset_fetch"),
     (ApiKey.FIND_COORDINATOR, AclOperation.DESCRIBE, AclResourceType.GROUP, "api_10_find_coordinator"),
     (ApiKey.LIST_GROUPS, None, None, "api_16_list_groups"),
     (ApiKey.API_VERSIONS, None, None, "api_18_api_versions"),
@@ -70,8 +72,6 @@ OF_OWN_CONTROLLER = (
 )
 # Refused, so that a client looks for the coordinator, which is a broker.
 OF_COORDINATORS = (
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.OFFSET_FETCH,
     ApiKey.JOIN_GROUP,
     ApiKey.HEARTBEAT,
     ApiKey.LEAVE_GROUP,
@@ -115,7 +115,6 @@ OF_LOGINS = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 NOT_OF_CLIENTS = frozenset({ApiKey.ALLOCATE_PRODUCER_IDS})
 PASSED_ON = FORWARDABLE - NOT_OF_CLIENTS - {row[0] for row in ROWS}
 REFUSED: dict[ErrorCode, tuple[ApiKey, ...]] = {
-    ErrorCode.NOT_COORDINATOR: OF_COORDINATORS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: OF_LEADERS,
     ErrorCode.LOG_DIR_NOT_FOUND: OF_LOG_DIRS,
     ErrorCode.ILLEGAL_SASL_STATE: OF_LOGINS,
@@ -143,6 +142,7 @@ def client_registry(node: Any, unstable: bool = False) -> Registry:
     ]
     others: dict[ApiKey, Callable[[], Handle]] = dict.fromkeys(PASSED_ON, partial(load, "to_controller"))
     others |= dict.fromkeys(OF_OWN_CONTROLLER, partial(load, "own_controller"))
+    others |= dict.fromkeys(OF_COORDINATORS, partial(load, "not_coordinator"))
     for error, keys in REFUSED.items():
         others |= dict.fromkeys(keys, partial(refusal_with, error))
     routes += [Route(key, None, None, handler, kinds=CLIENTS) for key, handler in others.items()]

@@ -108,7 +108,7 @@ def test_an_answer_made_before_an_uncommitted_change_is_not_reused(harness: Clie
 
 
 def test_a_kept_answer_is_dropped_when_the_high_watermark_moves(harness: ClientHarness) -> None:
-    assert ask(harness, METADATA_TOPIC) is not None
+    assert ask(harness, "t", METADATA_TOPIC) is not None
     place = (harness.clients.memo.answers, next(iter(harness.clients.memo.answers)))
     harness.advance(600)  # a NoOpRecord: the high watermark moves
     assert kept_count(harness) == 0

@@ -58,7 +58,8 @@ def test_a_plain_file_gives_kafkas_defaults(load_lines: Load) -> None:
 def test_the_repositorys_example_file_loads_without_warnings() -> None:
     config = load(ROOT / "config" / "controller.properties")
     assert config.advertised_listeners == (Endpoint("CONTROLLER", "127.0.0.1", 9093),)
-    assert config.client_listeners == (Endpoint("CLIENT", "127.0.0.1", 9092),)
+    clients = (Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("LOG", "127.0.0.1", 9094))
+    assert config.client_listeners == clients
     assert config.listeners == config.advertised_listeners + config.client_listeners
     assert config.log_dirs == ("./data",)
     assert config.warnings == ()

@@ -171,3 +171,22 @@ def test_an_observer_serves_the_log_of_kafkas_controllers(observed: tuple[Quorum
     seen = read_log_through(addresses.log, described.high_watermark - 2)
     assert seen == records_on_disk(quorum.controllers[200], seen[-1][0] + 1)
     assert quorum.voter_ids() == {200}
+
+
+def test_librdkafka_reads_on_after_restarts_of_the_node_that_it_reads_from(
+    observed: tuple[Quorum, Addresses],
+) -> None:
+    """Without an offset, it asks its coordinator for one; a broker would not know the topic then."""
+    quorum, addresses = observed
+    settings = {"group.id": "restarts", "auto.offset.reset": "earliest", "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": addresses.log, **settings})
+    consumer.assign([TopicPartition(METADATA_TOPIC, 0)])
+    seen: list[tuple[int, bytes]] = []
+    for number in range(2):
+        create(addresses.log, f"restarted-{number}")
+        seen += consume(consumer, quorum.described().high_watermark - 2)  # type: ignore[union-attr]
+        quorum.controllers[300].kill()
+        quorum.controllers[300].start()
+        quorum.controllers[300].wait_ready()
+    consumer.close()
+    assert seen == records_on_disk(quorum.controllers[200], seen[-1][0] + 1)

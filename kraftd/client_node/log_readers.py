@@ -1,0 +1,60 @@
+"""Clients that read the metadata log alone: their group coordinator is this node.
+
+Some consumers look for the coordinator of their group although they are assigned partitions, and from then on
+ask it for metadata as well. A broker would answer that there is no `__cluster_metadata`. So this node names
+itself to such a client. It answers what a consumer without members needs (OffsetFetch, OffsetCommit), and
+refuses all else with NOT_COORDINATOR. Then the client asks again, and gets the broker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kraftd.requests.call import Call
+
+MAX_REMEMBERED = 10_000  # clients, and groups of clients
+
+
+class LogReaders:
+    """The clients whose Metadata named the metadata topic alone, and their groups that need a broker.
+
+    A client is a principal at an address with a client id, on any of its connections. It may be mistaken for
+    another, which costs that one a second FindCoordinator. Only hashes are kept.
+    """
+
+    def __init__(self) -> None:
+        self._clients: dict[int, None] = {}
+        self._groups_of_brokers: dict[int, None] = {}
+
+    def note(self, call: Call) -> None:
+        """Note that the client of the call reads the metadata log."""
+        _remember(self._clients, hash(_client(call)))
+
+    def note_group_of_broker(self, call: Call, group: str) -> None:
+        """Note that the client needs a broker as the coordinator of that group."""
+        _remember(self._groups_of_brokers, hash((*_client(call), group)))
+
+    def coordinates(self, call: Call, groups: Iterable[str]) -> bool:
+        """Return whether this node is the coordinator of those groups for the client of the call."""
+        client = _client(call)
+        return hash(client) in self._clients and not any(
+            hash((*client, group)) in self._groups_of_brokers for group in groups
+        )
+
+    def __repr__(self) -> str:
+        return f"<LogReaders {len(self._clients)} clients, {len(self._groups_of_brokers)} groups of brokers>"
+
+
+def _client(call: Call) -> tuple[str, str, str, str]:
+    return call.principal.type, call.principal.name, call.host, call.client_id
+
+
+def _remember(known: dict[int, None], one: int) -> None:
+    """Add it as the newest; the oldest is forgotten if there are too many."""
+    known.pop(one, None)
+    known[one] = None
+    if len(known) > MAX_REMEMBERED:
+        del known[next(iter(known))]

@@ -1,0 +1,133 @@
+"""Consumers of the metadata log alone, which must not learn of a broker: the coordinator of their groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.client_node.log_readers import LogReaders
+from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
+from kraftd.messages.join_group_request import JoinGroupRequest
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraftd.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from kraftd.requests.call import Call
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.client_node.clients import ClientHarness
+
+GROUP = "readers"
+
+
+def topic_of(name: str) -> OffsetCommitRequestTopic:
+    return OffsetCommitRequestTopic(name, partitions=[OffsetCommitRequestPartition(0, 5)])
+
+
+def ask_metadata(controller: ClientHarness, *names: str, connection_id: int = 1000) -> None:
+    topics = [MetadataRequestTopic(bytes(16), name) for name in names]
+    controller.client_ask(ApiKey.METADATA, 12, MetadataRequest(topics), connection_id)
+
+
+def coordinator(controller: ClientHarness, connection_id: int = 1000) -> tuple[int, str, int] | None:
+    """The node that this node names as coordinator; None if it asks a broker."""
+    before = len(controller.sent_to_nodes)
+    sent = controller.client_send(
+        ApiKey.FIND_COORDINATOR,
+        4,
+        FindCoordinatorRequest(key_type=0, coordinator_keys=(GROUP,)),
+        connection_id,
+    )
+    if len(controller.sent_to_nodes) > before:
+        return None
+    (found,) = controller.answer(sent).coordinators
+    assert found.error_code == 0
+    return found.node_id, found.host, found.port
+
+
+def test_the_coordinator_of_a_reader_of_the_log_alone_is_this_node(controller: ClientHarness) -> None:
+    assert coordinator(controller) is None
+    ask_metadata(controller, METADATA_TOPIC)
+    own = (controller.view.node_id, "127.0.0.1", 9092)
+    assert coordinator(controller) == own
+    assert coordinator(controller, 1001) == own  # on the client's other connection
+
+
+def test_readers_are_noted_though_an_equal_request_was_answered_before(controller: ClientHarness) -> None:
+    ask_metadata(controller, METADATA_TOPIC)
+    controller.clients.log_readers = LogReaders()
+    ask_metadata(controller, METADATA_TOPIC)
+    assert coordinator(controller) is not None
+
+
+@pytest.mark.parametrize("names", [(), ("other",), (METADATA_TOPIC, "other")])
+def test_a_broker_coordinates_clients_of_other_topics(
+    controller: ClientHarness, names: tuple[str, ...]
+) -> None:
+    ask_metadata(controller, *names)
+    assert coordinator(controller) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "request_"),
+    [
+        (ApiKey.JOIN_GROUP, 9, JoinGroupRequest(GROUP)),
+        (ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest((GROUP,))),
+        (ApiKey.OFFSET_FETCH, 5, OffsetFetchRequest(GROUP, [OffsetFetchRequestTopic("other", (0,))])),
+        (ApiKey.OFFSET_FETCH, 8, OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, topics=None)])),
+        (ApiKey.OFFSET_COMMIT, 9, OffsetCommitRequest(GROUP, topics=[topic_of("other")])),
+    ],
+)
+def test_a_group_that_needs_a_broker_gets_one(
+    controller: ClientHarness, key: int, version: int, request_: Any
+) -> None:
+    ask_metadata(controller, METADATA_TOPIC)
+    controller.client_ask(key, version, request_)
+    assert controller.clients.boundary.stats.by_key[key].errors == {ErrorCode.NOT_COORDINATOR: 1}
+    assert coordinator(controller) is None
+
+
+def test_the_log_has_no_committed_offsets_and_takes_none(controller: ClientHarness) -> None:
+    topics = [OffsetFetchRequestTopics(topic_id=METADATA_TOPIC_ID, partition_indexes=(0,))]
+    for version, name in ((8, METADATA_TOPIC), (10, "")):
+        topics = [OffsetFetchRequestTopics(name, METADATA_TOPIC_ID if not name else bytes(16), (0,))]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP, topics=topics)])
+        (group,) = controller.client_ask(ApiKey.OFFSET_FETCH, version, request).groups
+        (one,) = group.topics[0].partitions
+        assert (group.error_code, one.error_code, one.committed_offset) == (0, 0, -1)
+    request = OffsetFetchRequest(GROUP, [OffsetFetchRequestTopic(METADATA_TOPIC, (0,))])
+    (one,) = controller.client_ask(ApiKey.OFFSET_FETCH, 7, request).topics[0].partitions
+    assert (one.error_code, one.committed_offset) == (0, -1)
+    commit = OffsetCommitRequest(GROUP, topics=[topic_of(METADATA_TOPIC)])
+    answer = controller.client_ask(ApiKey.OFFSET_COMMIT, 9, commit)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ask_metadata(controller, METADATA_TOPIC)
+    assert coordinator(controller) is not None
+
+
+def test_few_clients_and_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraftd.client_node.log_readers.MAX_REMEMBERED", 2)
+    readers, call = LogReaders(), Call(1000, 0, "CLIENT", "127.0.0.1", ApiKey.METADATA, 12, 1, "test", None)
+    readers.note(call)
+    for number in range(4):
+        readers.note_group_of_broker(call, f"group-{number}")
+    assert [readers.coordinates(call, [f"group-{number}"]) for number in range(4)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    for number in range(2):
+        readers.note(Call(1, 0, "CLIENT", "127.0.0.1", ApiKey.METADATA, 12, 1, f"other-{number}", None))
+    assert not readers.coordinates(call, ["group-0"])
