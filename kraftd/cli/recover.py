@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
 from kraftd.cli.start import host_port
+from kraftd.cli.values import NODE_ID
 
 if TYPE_CHECKING:
+    from kraftd.cli.doctor.peer_probe import Address
     from kraftd.config import DaemonConfig
     from kraftd.log.disk import RealDisk
+    from kraftd.metadata.image import Image
     from kraftd.metadata_dir.sole_voter import Survey
     from kraftd.types import Uuid
 
 
-PROBE_S = 2.0  # for another voter to answer
+class Confirmed(NamedTuple):
+    """What the operator stated: addresses of former voters, lost ones, and the cluster id (None: ask)."""
+
+    voters: Mapping[int, Address]
+    lost: tuple[int, ...]
+    cluster_id: str | None
+
+
+class VoterAddress(click.ParamType["tuple[int, Address]"]):
+    """ID@HOST:PORT."""
+
+    name = "ID@HOST:PORT"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, Address]:
+        from kraftd.configdef.addresses import parse_host_port
+
+        node_id, at, address = str(value).partition("@")
+        try:
+            if not at:
+                raise ValueError("ID@HOST:PORT is expected")
+            return int(node_id), parse_host_port(address)
+        except ValueError as error:
+            self.fail(f"{value}: {error}", param, ctx)
 
 
 @click.command()
@@ -31,14 +59,39 @@ PROBE_S = 2.0  # for another voter to answer
     help="Another copy to compare: a data directory of a lost voter or of a broker. May be repeated.",
 )
 @click.option(
+    "--voter",
+    "voters",
+    type=VoterAddress(),
+    multiple=True,
+    metavar="ID@HOST:PORT",
+    help="Where a former voter may still run, if no file or record has its address. May be repeated.",
+)
+@click.option(
+    "--lost",
+    type=NODE_ID,
+    multiple=True,
+    metavar="ID",
+    help="Confirm that a voter is lost that cannot be asked, or whose address answers as something else.",
+)
+@click.option(
     "--cluster-id-confirm", "typed", metavar="ID", help="The cluster id, as confirmation without a prompt."
 )
-def recover(file: str, others: tuple[str, ...], typed: str | None) -> None:
+def recover(
+    file: str,
+    others: tuple[str, ...],
+    voters: tuple[tuple[int, Address], ...],
+    lost: tuple[int, ...],
+    typed: str | None,
+) -> None:
     """Make the only surviving controller the only voter.
 
     Use this if a majority of the voters is lost for good. Run it on the survivor with the longest log,
     kraftd's or Apache Kafka's, while that is stopped. The command reports what is lost, and asks before it
-    changes anything. It refuses if a majority of the voters answers.
+    changes anything.
+
+    It asks every former voter that the log, the registrations, quorum-state or the file names. It refuses if
+    a leader answers, or if those that answer and this controller are a majority. A voter without a known
+    address must be named by --voter or --lost.
 
     In a static quorum, first set controller.quorum.voters to this node alone. Never start a lost voter on its
     old directory again: format it anew.
@@ -52,7 +105,7 @@ def recover(file: str, others: tuple[str, ...], typed: str | None) -> None:
     cluster_id, directory_id = identity(disk, config)
     lock = disk.lock(f"{config.metadata_log_dir}/{LOCK_FILE}")
     try:
-        _recover(disk, config, cluster_id, directory_id, others, typed)
+        _recover(disk, config, cluster_id, directory_id, others, Confirmed(dict(voters), lost, typed))
     finally:
         lock.release()
 
@@ -63,7 +116,7 @@ def _recover(
     cluster_id: str,
     directory_id: Uuid | None,
     others: tuple[str, ...],
-    typed: str | None,
+    confirmed: Confirmed,
 ) -> None:
     from time import time
 
@@ -74,13 +127,14 @@ def _recover(
     directory = config.metadata_log_dir
     mine = survey(disk, directory)
     is_static = mine.kraft_version == 0
-    if is_static and list(config.quorum_voters) != [config.node_id]:
-        raise CommandFailure(other_voters(config), DIRECTORY)
     copies = {other: survey(disk, data_directory(other)) for other in others}
     check_same_cluster(disk, cluster_id, others)
     epoch = recovered_epoch([mine, *copies.values()])
     print_survey(config, cluster_id, mine, copies)
-    check_majority_is_lost(config, cluster_id, mine)
+    check_majority_is_lost(config, cluster_id, [mine, *copies.values()], confirmed)
+    if is_static and list(config.quorum_voters) != [config.node_id]:
+        raise CommandFailure(other_voters(config), DIRECTORY)
+    typed = confirmed.cluster_id
     if typed is None:
         typed = click.prompt("Type the cluster id to go on", type=str)
     if typed.strip() != cluster_id:
@@ -137,37 +191,36 @@ def check_same_cluster(disk: RealDisk, cluster_id: str, others: tuple[str, ...])
             check_meta_properties({other: found}, cluster_id=cluster_id)
 
 
-def check_majority_is_lost(config: DaemonConfig, cluster_id: str, mine: Survey) -> None:
-    """Ask the other voters. Raise CommandFailure if enough voters answer to continue without this one.
-
-    Otherwise both quorums would take decisions, each for the brokers that find it first.
+def check_majority_is_lost(
+    config: DaemonConfig, cluster_id: str, surveys: list[Survey], confirmed: Confirmed
+) -> None:
+    """Ask the former voters. Raise CommandFailure if enough of them answer to continue without a recovery, or
+    if one that cannot be asked is not confirmed as lost.
     """
     from kraftd.cli.cluster_options import run
     from kraftd.cli.doctor.examine import log_in_as
-    from kraftd.cli.doctor.peer_probe import probe_all
-    from kraftd.wire.api import ApiKey
+    from kraftd.cli.former_voters import ask_former, check_lost, check_not_asked, former_voters
 
-    voters = [] if mine.voters is None else mine.voters.voters
-    others = {
-        (one.endpoints[0].host, one.endpoints[0].port): one.voter_id
-        for one in voters
-        if one.voter_id != config.node_id and one.endpoints
-    }
+    former = former_voters(config, surveys, registered(config), confirmed.voters)
     log_in_as(config, [])
-    answers = zip(others.values(), run(probe_all(others, PROBE_S)), strict=True)
-    there = [
-        f"{node_id} at {one.at}"
-        for node_id, one in answers
-        if not one.failure and one.cluster_id == cluster_id and ApiKey.VOTE in one.served
-    ]
-    if 2 * len(there) > len(voters):
-        raise CommandFailure(
-            f"A majority of the voters is not lost: {', '.join(there)} answer. Start this controller, and it "
-            "joins them; or stop them for good first. Nothing was changed.",
-            FAILED,
-        )
-    for one in there:
-        click.echo(f"  Controller {one} answers: with this one, the quorum may have its majority.")
+    answers = run(ask_former(former, cluster_id))
+    check_lost(former, answers, surveys[0].end, config.node_id, confirmed.lost)
+    check_not_asked(former, config.node_id, confirmed.lost, may_prompt=confirmed.cluster_id is None)
+
+
+def registered(config: DaemonConfig) -> Image:
+    """The image of the log, with the registered controllers and brokers."""
+    from kraftd.cli.cluster_options import run
+    from kraftd.cli.replaying import replayed
+    from kraftd.cli.sources.files import FileSource
+    from kraftd.cli.sources.source import Limit
+    from kraftd.metadata.image import Image
+
+    try:
+        return run(replayed(FileSource(config.metadata_log_dir), Limit())).image
+    except CommandFailure as failure:
+        click.echo(f"  The registrations in the log cannot be read: {failure}")
+        return Image()
 
 
 def own_voter(config: DaemonConfig) -> str:
@@ -205,10 +258,14 @@ def print_survey(config: DaemonConfig, cluster_id: str, mine: Survey, copies: di
         click.echo(f"  {note}.")
     voters = ", ".join(map(str, mine.voter_ids)) or "static, not in the log"
     click.echo(f"  The log ends at offset {end.offset}, in epoch {end.epoch}. Voters: {voters}.")
+    known = (
+        f"Offsets below {mine.committed} are known to be committed."
+        if mine.committed
+        else "No checkpoint says how much of it is committed."
+    )
     click.echo(
-        f"  Offsets below {mine.committed} are known to be committed. All of the log counts as committed "
-        "from now on. What a majority had committed without this controller is lost: all of it is after "
-        f"offset {end.offset - 1}."
+        f"  {known} All of the log counts as committed from now on. What a majority had committed without "
+        f"this controller is lost: all of it is after offset {end.offset - 1}."
     )
     if mine.voter_ids and config.node_id not in mine.voter_ids:
         click.echo(f"  Controller {config.node_id} was no voter: it may be further behind than a voter.")

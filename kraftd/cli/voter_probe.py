@@ -36,9 +36,10 @@ class Presence(IntEnum):
 class VoterAnswer(NamedTuple):
     """What a voter's address answered.
 
-    `why` explains a voter that is not THERE. `epoch` is the highest that it knows and `leader_id` the leader
-    that it follows or followed last; both are -1 if unknown. `quorum` is its description if it leads, or the
-    leader's if a broker answered. An `epoch` of 0 is of a voter that has never taken part in an election.
+    voter_id is negative if the id is unknown. `why` explains a voter that is not THERE. `epoch` is the
+    highest that it knows and `leader_id` the leader that it follows or followed last; both are -1 if unknown.
+    `quorum` is its description if it leads, or the leader's if a broker answered. An `epoch` of 0 is of a
+    voter that has never taken part in an election.
     """
 
     voter_id: int
@@ -56,16 +57,21 @@ class VoterAnswer(NamedTuple):
         """The leader's high watermark; -1 if this voter does not lead."""
         return -1 if self.quorum is None else self.quorum.partition.high_watermark
 
+    @property
+    def name(self) -> str:
+        """The node and its address."""
+        return f"{f'Controller {self.voter_id}' if self.voter_id >= 0 else 'A node'} at {self.at}"
+
     def text(self, mine: OffsetAndEpoch) -> str:
         """A sentence about what it holds, compared with the end of a log."""
-        name = f"Controller {self.voter_id} at {self.at}"
+        name = self.name
         if self.presence is Presence.LOST:
             return f"{name} does not answer: {self.why}."
-        if self.presence is Presence.UNCLEAR:
-            return f"{name} may be there: {self.why}."
-        known = f" in epoch {self.epoch}" if self.epoch >= 0 else ""
         if self.quorum is None:
-            return f"{name} answers{known}."
+            if self.presence is Presence.UNCLEAR:
+                return f"{name} may be there: {self.why}."
+            known = f", and knows epoch {self.epoch}; this log ends in epoch {mine.epoch}"
+            return f"{name} answers{known if self.epoch >= 0 else ''}."
         partition = self.quorum.partition
         more = partition.high_watermark - mine.offset
         lacking = f"{more} of them are not in this log" if more > 0 else "this log is as long"
@@ -88,7 +94,7 @@ async def ask_voters(
     leaders: dict[int, list[Address]] = {}
     for one in found:
         at = one.leaders_address
-        if at is not None and at not in known.get(one.leader_id, ()):
+        if one.leader_id >= 0 and at is not None and at not in known.get(one.leader_id, ()):
             leaders.setdefault(one.leader_id, []).append(at)
     found += await _ask_all(leaders, cluster_id, timeout_s)
     best: dict[int, VoterAnswer] = {}
@@ -110,15 +116,16 @@ async def ask_voter(voter_id: int, address: Address, cluster_id: str, timeout_s:
         return VoterAnswer(voter_id, at, Presence.UNCLEAR, f"a connection is accepted there, but {speaks}")
     if answer.cluster_id not in (None, cluster_id):
         return _of_another_cluster(voter_id, at, answer.cluster_id, cluster_id)
-    if is_broker(answer):
-        return VoterAnswer(voter_id, at, Presence.UNCLEAR, "a broker answers there")
     there = VoterAnswer(voter_id, at, Presence.THERE, cluster_id=answer.cluster_id)
+    if is_broker(answer):  # it forwards the question for the quorum to the leader
+        there = there._replace(presence=Presence.UNCLEAR, why="a broker answers there")
     try:
         async with await connect(address, timeout_s) as connection:
-            fetched = await _fetch(connection, cluster_id)
-            if fetched.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
-                return _of_another_cluster(voter_id, at, answer.cluster_id, cluster_id)
-            there = _with_leader(there, fetched)
+            if there.presence is Presence.THERE:
+                fetched = await _fetch(connection, cluster_id)
+                if fetched.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID:
+                    return _of_another_cluster(voter_id, at, answer.cluster_id, cluster_id)
+                there = _with_leader(there, fetched)
             quorum = await describe_quorum(connection, address)
             there = there._replace(
                 epoch=quorum.partition.leader_epoch, leader_id=quorum.partition.leader_id, quorum=quorum
@@ -126,15 +133,6 @@ async def ask_voter(voter_id: int, address: Address, cluster_id: str, timeout_s:
     except (ClientFailure, CommandFailure):
         pass  # it is there, and does not lead or does not allow the question
     return there
-
-
-async def ask_broker(address: Address, timeout_s: float) -> Quorum | None:
-    """The leader's description of the quorum by way of a broker; None if it names no leader."""
-    try:
-        async with await connect(address, timeout_s) as connection:
-            return await describe_quorum(connection, address)
-    except (ClientFailure, CommandFailure):
-        return None
 
 
 def _of_another_cluster(voter_id: int, at: str, theirs: str | None, ours: str) -> VoterAnswer:

@@ -11,7 +11,8 @@ configuration makes it the only voter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kraftd.log.disk import Disk
@@ -42,7 +43,8 @@ class Survey(NamedTuple):
     """The content of a partition's directory.
 
     end is the log's end offset and its last record's epoch. committed is the end of the newest snapshot,
-    below which everything is committed. epoch is the highest in the log and quorum-state.
+    below which everything is committed. epoch is the highest in the log and quorum-state. named_by are the
+    voters' ids that each file of the directory names.
     """
 
     end: OffsetAndEpoch
@@ -52,6 +54,7 @@ class Survey(NamedTuple):
     voters: VotersRecord | None
     epochs: tuple[tuple[int, int], ...]
     notes: tuple[str, ...]
+    named_by: Mapping[str, frozenset[int]] = MappingProxyType({})
 
     @property
     def voter_ids(self) -> list[int]:
@@ -80,8 +83,8 @@ def survey(disk: Disk, directory: str) -> Survey:
     overlay = OverlayDisk(disk)
     try:
         opened = open_log(overlay, partition)
-        kraft_version, voters = _voters_of(overlay, opened)
-        state = QuorumStateFile(overlay, partition).read()
+        kraft_version, voters, elected = _voters_of(overlay, opened)
+        state, unreadable = _election(overlay, partition)
     finally:
         overlay.close()
     log = opened.log
@@ -96,8 +99,30 @@ def survey(disk: Disk, directory: str) -> Survey:
         kraft_version=kraft_version,
         voters=voters,
         epochs=tuple(log.epochs.entries),
-        notes=tuple(opened.report.notes),
+        notes=(*opened.report.notes, *unreadable),
+        named_by=_named_by(voters, elected, state),
     )
+
+
+def _election(disk: Disk, partition: str) -> tuple[QuorumStateData | None, list[str]]:
+    """The election state, and a sentence if its file cannot be read: a much higher epoch replaces it."""
+    try:
+        return QuorumStateFile(disk, partition).read(), []
+    except DirectoryProblem as error:
+        return None, [str(error).partition(". ")[0]]
+
+
+def _named_by(
+    voters: VotersRecord | None, elected: LeaderChangeMessage | None, state: QuorumStateData | None
+) -> dict[str, frozenset[int]]:
+    """The voters' ids by the source that names them. In a dynamic quorum only the log's voters count."""
+    if voters is not None:
+        return {"the log's voters": frozenset(one.voter_id for one in voters.voters)}
+    found = {
+        "the last election in the log": () if elected is None else elected.voters,
+        QUORUM_STATE: () if state is None else state.current_voters or (),
+    }
+    return {name: frozenset(one.voter_id for one in some) for name, some in found.items() if some}
 
 
 def compare(mine: Survey, other: Survey) -> Comparison:
@@ -176,9 +201,9 @@ def _batch(node_id: int, voters: VotersRecord | None, base_offset: int, epoch: i
     return build_control_batch(records, base_offset, epoch, now_ms)
 
 
-def _voters_of(disk: Disk, opened: OpenedLog) -> tuple[int, VotersRecord | None]:
-    """kraft.version and the voters as of the end of the log."""
-    kraft_version, voters = 0, None
+def _voters_of(disk: Disk, opened: OpenedLog) -> tuple[int, VotersRecord | None, LeaderChangeMessage | None]:
+    """kraft.version and the voters as of the end of the log, and its last election."""
+    kraft_version, voters, elected = 0, None, None
     latest = opened.log.latest_snapshot
     if latest is not None:
         reader = CheckpointReader(disk, checkpoint_path(opened.log.directory, latest))
@@ -190,7 +215,9 @@ def _voters_of(disk: Disk, opened: OpenedLog) -> tuple[int, VotersRecord | None]
                 kraft_version = record.message.kraft_version
             elif isinstance(record.message, VotersRecord):
                 voters = record.message
-    return kraft_version, voters
+            elif isinstance(record.message, LeaderChangeMessage):
+                elected = record.message
+    return kraft_version, voters, elected
 
 
 def _batches(views: Sequence[bytes]) -> Iterable[Batch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -13,7 +14,7 @@ from typing import Any
 
 from testkit.process import wait_until
 from tests.cli.cluster import create_topics, register_broker
-from tests.cli.run import free_port, run, run_apart, started, tree, write_config
+from tests.cli.run import command, free_port, run, run_apart, started, tree, write_config
 from tests.cli.test_backup import described, topics
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
@@ -149,6 +150,77 @@ def test_the_survivor_of_a_static_quorum_leads_once_it_is_the_only_voter_in_its_
     assert topics(tmp_path / "data") == {"orders", "new"}
 
 
+def three_static(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
+    """Format three voters of a static quorum; return their files and their ports."""
+    ports = {number: free_port() for number in (1, 2, 3)}
+    voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in ports.items())
+    configs = {}
+    for number, port in ports.items():
+        (folder / str(number)).mkdir()
+        configs[number] = write_static(folder, number, port, voters)
+        assert run("format", "-c", configs[number], "-t", CLUSTER_ID).code == 0
+    return configs, ports
+
+
+def write_static(folder: Path, number: int, port: int, voters: str) -> Path:
+    keys = {"controller__quorum__bootstrap__servers": None, "controller__quorum__voters": voters, **QUICK}
+    return write_config(folder / str(number), port, node__id=str(number), **keys)
+
+
+def test_a_static_recover_refuses_while_a_majority_leads_and_works_once_it_is_lost(tmp_path: Path) -> None:
+    """A voter is stopped and its file names it alone; the other two lead on, and are lost only later."""
+    configs, ports = three_static(tmp_path)
+    with contextlib.ExitStack() as stack:
+        processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
+        leader = described(ports[1])["LeaderId"]
+        stopped, other = (number for number in configs if number != leader)
+        register_broker(ports[leader], CLUSTER_ID)
+        create_topics(ports[leader], "before")
+        wait_until(lambda: described(ports[leader])["MaxFollowerLag"] == 0, "the followers are level")
+        processes[stopped].terminate()
+        processes[stopped].wait(30)
+        create_topics(ports[leader], *(f"after-{number}" for number in range(20)))
+        alone = f"{stopped}@127.0.0.1:{ports[stopped]}"
+        write_static(tmp_path, stopped, ports[stopped], alone)
+        before = tree(tmp_path / str(stopped))
+        recover = ("quorum", "recover", "--config", configs[stopped], "--cluster-id-confirm", CLUSTER_ID)
+        refused = run(*recover)
+        assert refused.code == 1, refused.out
+        for number in (leader, other):
+            assert f"Controller {number} at 127.0.0.1:{ports[number]}" in refused.err
+        assert f"controller {leader} leads in epoch" in refused.err
+        assert "of them are not in this log" in refused.err
+        assert tree(tmp_path / str(stopped)) == before
+        for number in (leader, other):
+            processes[number].kill()
+            processes[number].wait(30)
+    done = run(*recover)
+    assert (done.code, done.err) == (0, ""), done.out
+    assert done.out.count("does not answer: Connection refused") == 2, done.out
+    with started(configs[stopped]), contextlib.ExitStack() as stack:
+        assert described(ports[stopped])["LeaderId"] == stopped
+        create_topics(ports[stopped], "new")
+        for number in (leader, other):  # lost voters return with their old files: they never vote again
+            process = subprocess.Popen(command("start", configs[number]), stdout=-3, stderr=-3)
+            stack.callback(end, process)
+            wait_until(
+                lambda n=number, p=process: p.poll() is not None or follows(ports[stopped], n), "it met it"
+            )
+        again = described(ports[stopped])
+        assert (again["LeaderId"], again["LeaderEpoch"] > 1_000) == (stopped, True)
+        assert [one["id"] for one in again["CurrentVoters"]] == [stopped]
+    assert topics(tmp_path / str(stopped) / "data") == {"before", "new"}
+
+
+def follows(port: int, number: int) -> bool:
+    return number in [one["id"] for one in described(port)["CurrentObservers"]]
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait(30)
+
+
 def test_recover_refuses_an_unformatted_directory(tmp_path: Path) -> None:
     done = run("quorum", "recover", "--config", write_config(tmp_path), "--cluster-id-confirm", CLUSTER_ID)
     assert done.code == 3
@@ -174,6 +246,7 @@ def test_recover_refuses_while_the_others_are_a_majority(tmp_path: Path) -> None
         processes[other].wait(30)
         warned = run(*recover, "another")
         assert f"Controller {leader} at 127.0.0.1:{ports[leader]} answers" in warned.out
+        assert "A majority of the voters is not lost" in warned.err  # with this one they are two of three
         assert tree(tmp_path / str(stopped)) == before
 
 

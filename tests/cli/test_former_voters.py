@@ -1,0 +1,86 @@
+"""Which former voters count as lost: what the sources name, and what their addresses answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from kraftd.cli.failures import CommandFailure
+from kraftd.cli.former_voters import FormerVoters, check_not_asked, former_voters, majority_there
+from kraftd.cli.voter_probe import Presence, VoterAnswer, ask_voters
+from kraftd.config import load
+from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
+from kraftd.metadata.image import Image
+from kraftd.metadata_dir.sole_voter import Survey
+from kraftd.types import OffsetAndEpoch
+from tests.cli.run import free_port, write_config
+
+CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+THREE = {"the last election in the log": frozenset({1, 2, 3})}
+THERE, UNCLEAR, LOST = Presence.THERE, Presence.UNCLEAR, Presence.LOST
+
+
+def answers(**presences: Presence) -> list[VoterAnswer]:
+    return [VoterAnswer(int(name[1:]), "host:1", presence) for name, presence in presences.items()]
+
+
+@pytest.mark.parametrize(
+    ("voters", "given", "lost", "refused"),
+    [
+        ({1, 2, 3}, {"v2": THERE, "v3": THERE}, (), True),
+        ({1, 2, 3}, {"v2": THERE, "v3": LOST}, (), True),  # with this one they are a majority
+        ({1, 2, 3}, {"v2": UNCLEAR, "v3": LOST}, (), True),  # a refused login: it may be there
+        ({1, 2, 3}, {"v2": UNCLEAR, "v3": LOST}, (2,), False),
+        ({1, 2, 3}, {"v2": THERE, "v3": LOST}, (2,), True),  # it certainly is there
+        ({1, 2, 3}, {"v2": LOST, "v3": LOST}, (), False),
+        ({1, 2, 3, 4, 5}, {"v2": THERE}, (), False),
+        ({1, 2, 3, 4, 5}, {"v2": THERE, "v3": THERE}, (), True),
+        ({2, 3, 4}, {"v2": THERE}, (), False),  # this one is no voter and does not count
+        ({1}, {"v2": THERE}, (), False),
+    ],
+)
+def test_a_majority_counts_voters_that_may_be_there(
+    voters: set[int], given: dict[str, Presence], lost: tuple[int, ...], refused: bool
+) -> None:
+    former = FormerVoters({"a source": frozenset(voters)}, {})
+    assert (majority_there(former, answers(**given), 1, lost) is not None) is refused
+
+
+def test_each_source_is_judged_alone_so_stale_names_do_not_hide_a_majority() -> None:
+    former = FormerVoters({"registered": frozenset(range(1, 8)), **THREE}, {})
+    found = majority_there(former, answers(v3=THERE), 1, ())
+    assert found == ("the last election in the log", frozenset({1, 2, 3}), {3})
+
+
+def test_a_voter_without_an_address_must_be_confirmed_as_lost() -> None:
+    former = FormerVoters(THREE, {2: (("host", 1),)})
+    with pytest.raises(CommandFailure, match=r"No source has an address of controller 3.*--lost 3"):
+        check_not_asked(former, 1, (), may_prompt=False)
+    check_not_asked(former, 1, (3,), may_prompt=False)
+
+
+def test_addresses_of_static_voters_come_from_registrations_and_the_file(tmp_path: Path) -> None:
+    keys = {"controller__quorum__bootstrap__servers": None, "controller__quorum__voters": "1@localhost:9091"}
+    config = load(str(write_config(tmp_path, 9091, **keys)))
+    image = Image()
+    endpoint = ControllerEndpoint("CONTROLLER", "host-2", 9092, 0)
+    image.apply(RegisterControllerRecord(2, bytes(16), False, [endpoint]), 0, 1)
+    mine = Survey(OffsetAndEpoch(5, 1), 0, 1, 0, None, (), (), THREE)
+    found = former_voters(config, [mine], image, {3: ("host-3", 9093)})
+    assert found.addresses == {2: (("host-2", 9092),), 3: (("host-3", 9093),)}
+    assert found.named_by["registered controllers"] == {1, 2}
+    assert found.named_by["the last election in the log"] == {1, 2, 3}
+    assert former_voters(config, [mine], image, {}).not_asked(1) == {3}
+
+
+def test_a_voter_that_accepts_connections_and_does_not_answer_is_not_lost() -> None:
+    """A frozen process keeps its listening socket."""
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        addresses = {2: [("127.0.0.1", frozen.getsockname()[1])], 3: [("127.0.0.1", free_port())]}
+        two, three = asyncio.run(ask_voters(addresses, CLUSTER_ID, 0.1))
+    assert (two.presence, three.presence) == (UNCLEAR, LOST)
+    assert "a connection is accepted" in two.why
+    assert "Connection refused" in three.why
