@@ -11,7 +11,7 @@ HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run wheel test conformance demo lint format schemas codegen bench audit clients-test image-test
+.PHONY: help setup spark-setup spark-demo run wheel incidents test conformance demo lint format schemas codegen bench audit clients-test image-test
 .PHONY: clean
 
 help:  ## what can be made
@@ -37,6 +37,9 @@ run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 
 wheel: setup  ## a wheel and an sdist in ./dist, with unit file, alert rules and dashboard
 	$(BIN)/python -m build --outdir dist .
+
+incidents: setup  ## record the incidents of tests/metrics/incidents anew, for the tests of the alert rules
+	$(BIN)/python -m tests.metrics.record_incidents $(ARGS)
 
 # Real clusters wait more than they compute, so three run side by side, a folder each. Two quorums whose processes are
 # broken run side by side as well, a file each, but with nothing else. What simulates uses every core itself.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from kraftd.metrics.family import NS_PER_SECOND, Family, own
+from collections.abc import Callable
+
+from kraftd.metrics.family import NS_PER_SECOND, Family, Read, Samples, own
 from kraftd.metrics.health import health
 from kraftd.metrics.readings import Readings
+from kraftd.raft.replica_views import ReplicaView
 
 
 def _about(readings: Readings) -> list[tuple[tuple[str, ...], float]]:
@@ -24,7 +27,39 @@ def _certificates(readings: Readings) -> list[tuple[tuple[str, ...], float]]:
     return [((listener,), expires_s) for listener, expires_s in sorted(readings.certificates.items())]
 
 
+def _voters(read: Callable[[ReplicaView, Readings], float | None]) -> Read:
+    """A number of each voter, on the leader alone."""
+
+    def samples(readings: Readings) -> Samples:
+        core = readings.node.core
+        views = core.replicas(readings.now_ms) if core.is_leader else []
+        numbers = [(str(one.key.id), read(one, readings)) for one in views if one.is_voter]
+        return [((voter,), number) for voter, number in numbers if number is not None]
+
+    return samples
+
+
+def _lag(view: ReplicaView, readings: Readings) -> float | None:
+    return None if view.end_offset is None else max(0, readings.raft.log_end_offset - view.end_offset)
+
+
+def _behind_s(view: ReplicaView, readings: Readings) -> float | None:
+    since_ms = view.behind_since_ms
+    return None if since_ms is None else max(0, readings.now_ms - since_ms) / MS_PER_SECOND
+
+
+def _troubled(readings: Readings) -> Samples:
+    found = {
+        "refused": readings.refused,
+        "ahead": readings.ahead,
+        "twin": readings.twins,
+        "address": readings.addresses,
+    }
+    return [((trouble,), len(lines)) for trouble, lines in found.items()]
+
+
 ABOUT = ("version", "codec", "kafka")
+MS_PER_SECOND = 1_000
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -41,6 +76,54 @@ FAMILIES: tuple[Family, ...] = (
         "disk_full",
         "1 while the disk is full and nothing is decided or written, else 0",
         lambda r: r.disk_full,
+    ),
+    own(
+        "gauge",
+        "log_directory_free_bytes",
+        "bytes that are free for this process on the disk of the metadata log",
+        lambda r: None if r.disk_room is None else r.disk_room[0],
+    ),
+    own(
+        "gauge",
+        "log_directory_size_bytes",
+        "size of the disk of the metadata log",
+        lambda r: None if r.disk_room is None else r.disk_room[1],
+    ),
+    Family(
+        "kraftd_voter_lag",
+        "gauge",
+        "",
+        "records of the leader that a voter has not fetched yet; on the leader only",
+        _voters(_lag),
+        ("voter",),
+    ),
+    Family(
+        "kraftd_voter_behind_seconds",
+        "gauge",
+        "",
+        "seconds since a voter was last caught up, at most since the election; on the leader only",
+        _voters(_behind_s),
+        ("voter",),
+    ),
+    Family(
+        "kraftd_troubled_nodes",
+        "gauge",
+        "",
+        "nodes that /readyz names: refused within the last minute, ahead of the log, twin, address",
+        _troubled,
+        ("trouble",),
+    ),
+    own(
+        "gauge",
+        "under_min_isr_partitions",
+        "partitions with fewer in-sync replicas than min.insync.replicas; on the active controller only",
+        lambda r: None if r.survey is None else r.survey.under_min_isr.count,
+    ),
+    own(
+        "gauge",
+        "under_replicated_partitions",
+        "partitions with a replica outside of the ISR; on the active controller only",
+        lambda r: None if r.survey is None else r.survey.under_replicated.count,
     ),
     own(
         "histogram",

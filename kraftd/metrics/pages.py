@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
+from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
@@ -24,6 +25,7 @@ WRITE_BUDGET_NS = 2_000_000  # of writing a scrape's text, before other callback
 HTML = "text/html; charset=utf-8"
 EVENTS = "text/event-stream"
 EVENT_S = 2.0  # between two events of a stream
+SCRAPE_SURVEY_NS = 50_000_000  # of a survey by one scrape; the next one goes on with it
 SURVEY_S = 10.0  # between two surveys of every partition, at least
 SURVEY_SHARE = 20  # a pause of this many times a survey's duration: at most 5 % of the loop's time
 # The page may load nothing from elsewhere; its inline content is its own.
@@ -55,6 +57,8 @@ class Pages:
         self._survey: Survey | None = None
         self._survey_due_ns = 0
         self._surveying = False
+        self._slices: Generator[None, None, Survey] | None = None  # of the survey under way
+        self._slices_ns = 0
 
     async def handle(self, request: Request) -> Response | Stream:
         match request.path:
@@ -85,35 +89,47 @@ class Pages:
             await self._survey_partitions()
             await asyncio.sleep(EVENT_S)
 
-    async def _survey_partitions(self) -> None:
-        """Survey every partition in slices, unless that is under way, or was done just now."""
+    async def _survey_partitions(self, most_ns: int | None = None) -> None:
+        """Survey every partition in slices, unless that is under way, or was done just now.
+
+        It ends after `most_ns`, and the next call goes on there.
+        """
         found, image = self._survey, self._read().node.image
         is_new = found is not None and (found.offset == image.offset or monotonic_ns() < self._survey_due_ns)
-        if self._surveying or is_new:
+        if self._surveying or (self._slices is None and is_new):
             return
+        if self._slices is None:
+            self._slices, self._slices_ns = survey(image), 0
         self._surveying = True
         try:
-            busy_ns, began_ns, slices = 0, monotonic_ns(), survey(image)
-            while True:
+            spent_ns, began_ns = 0, monotonic_ns()
+            while most_ns is None or spent_ns < most_ns:
                 try:
-                    next(slices)
+                    next(self._slices)
                 except StopIteration as done:
-                    self._survey = done.value
-                    busy_ns += monotonic_ns() - began_ns
-                    self._survey_due_ns = monotonic_ns() + max(int(SURVEY_S * 1e9), SURVEY_SHARE * busy_ns)
+                    self._survey, self._slices = done.value, None
+                    self._slices_ns += monotonic_ns() - began_ns
+                    pause_ns = max(int(SURVEY_S * 1e9), SURVEY_SHARE * self._slices_ns)
+                    self._survey_due_ns = monotonic_ns() + pause_ns
                     return
                 took_ns = monotonic_ns() - began_ns
                 if took_ns >= WRITE_BUDGET_NS:
                     self._held(took_ns)
-                    busy_ns += took_ns
+                    self._slices_ns += took_ns
+                    spent_ns += took_ns
                     await asyncio.sleep(0)
                     began_ns = monotonic_ns()
         finally:
             self._surveying = False
 
     async def _metrics(self, accept: str) -> Response:
+        readings = self._read()
+        if readings.node.active:  # the others show what it knows better
+            await self._survey_partitions(SCRAPE_SURVEY_NS)
+            readings = self._read()
         began_ns = monotonic_ns()
-        exposition = Exposition(self._read(), accept, self._families)
+        surveyed = replace(readings, survey=self._survey if readings.node.active else None)
+        exposition = Exposition(surveyed, accept, self._families)
         pieces = []
         for piece in exposition.pieces():
             pieces.append(piece)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kraftd.controller_node.node import Node
 from kraftd.histogram import Histogram
 from kraftd.host.storage import Storage
+from kraftd.metrics.survey import Survey
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic
 from kraftd.raft.metrics import RaftMetrics
@@ -39,7 +40,9 @@ class Readings:
 
     steps: how long each held the loop. delays: how late timers ran. syncs: of the log. idle_ratio: the recent
     share of time in which the loop's thread was idle. disk_bytes: read and written by this process, as the
-    system counts; None if it does not. events: returns the latest of the audit stream, oldest first.
+    system counts; None if it does not. disk_room: bytes of the log's disk, free for this process and in all.
+    survey: the newest one of the partitions, on the active controller. events: returns the latest of the
+    audit stream, oldest first.
     troubles: the peers' faults while there is no leader. refused: the nodes refused within the last minute.
     ahead: the replicas that have applied records which this quorum lost. twins: ids under which several nodes
     run. addresses: advertised ones that do not lead to their nodes.
@@ -75,6 +78,8 @@ class Readings:
     addresses: Sequence[str] = ()
     logins: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     certificates: Mapping[str, float] = field(default_factory=dict)
+    disk_room: tuple[int, int] | None = None
+    survey: Survey | None = None
     authorizations: tuple[int, int] = (0, 0)
     clients: ClientNode | None = None
     truncations: tuple[int, int] = (0, 0)

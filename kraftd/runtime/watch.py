@@ -7,6 +7,7 @@ if `kraftd.metrics.listener` is set.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -121,6 +122,7 @@ class Watch:
             ),
             snapshot_read=(0, 0) if reader is None else (reader.position, reader.size_bytes),
             disk_bytes=disk_bytes(),
+            disk_room=disk_room(self._config.metadata_log_dir),
             about=self._about,
             events=runner.audit.recent,
             troubles=runner.troubles.lines(),
@@ -149,6 +151,15 @@ def steps(holds: LoopHolds) -> Histogram:
     found.counts = list(holds.counts)
     found.total = holds.total_ns
     return found
+
+
+def disk_room(directory: str) -> tuple[int, int] | None:
+    """Free and all bytes of the disk of a directory; None if the system does not tell."""
+    try:
+        found = os.statvfs(directory)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
 
 def disk_bytes() -> tuple[int, int] | None:

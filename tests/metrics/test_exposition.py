@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from kraftd.histogram import Histogram
+from kraftd.metrics import own_metrics
 from kraftd.metrics.exposition import FAMILIES, Exposition
 from kraftd.metrics.family import prometheus_name
 from kraftd.metrics.readings import Readings
@@ -20,6 +23,7 @@ from tests.client_node.clients import CLIENT, ClientHarness, consuming
 from tests.controller_node.harness import Harness
 from tests.metrics.absent import ABSENT
 from tests.metrics.watched import readings
+from tests.raft.lone import EPOCH, Lone, fetch
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 
@@ -121,6 +125,37 @@ def test_broker_metrics_follow_registration_and_state(tmp_path: Path) -> None:
     assert found[silent, (("broker", "1"),)] == session_ms
     assert found[state, (("broker", "1"),)] == 10
     assert found["kafka_controller_KafkaController_FencedBrokerCount", ()] == 2
+
+
+def test_a_leader_exposes_how_far_each_voter_is_behind() -> None:
+    lone = Lone(voters=(1, 2, 3)).lead()
+    end = lone.core.log_end_offset
+    lone.now_ms += 1_000
+    lone.ask(fetch(2, EPOCH + 1, end, EPOCH + 1))
+    lone.now_ms += 40_000
+    now_ms = lone.now_ms
+    node = SimpleNamespace(core=lone.core)
+    found: Any = SimpleNamespace(node=node, now_ms=now_ms, raft=lone.core.metrics(now_ms))
+    by_name = {
+        family.name: list(family.read(found)) for family in own_metrics.FAMILIES if "voter" in family.name
+    }
+    assert by_name == {
+        "kraftd_voter_lag": [(("1",), 0), (("2",), 0)],  # the third has not fetched since the election
+        "kraftd_voter_behind_seconds": [(("1",), 0), (("2",), 40), (("3",), 41)],
+    }
+    found.node = SimpleNamespace(core=Lone().follow(2).core)
+    assert [list(family.read(found)) for family in own_metrics.FAMILIES if "voter" in family.name] == [[], []]
+
+
+def test_nodes_with_trouble_are_counted_by_its_kind(tmp_path: Path) -> None:
+    harness = Harness(tmp_path).start()
+    found = samples(readings(harness, refused=["node 7"], twins=["a", "b"], disk_room=(3, 10)))
+    troubled = {
+        dict(labels)["trouble"]: n for (name, labels), n in found.items() if name == "kraftd_troubled_nodes"
+    }
+    assert troubled == {"refused": 1, "ahead": 0, "twin": 2, "address": 0}
+    assert found["kraftd_log_directory_free_bytes", ()] == 3
+    assert found["kraftd_log_directory_size_bytes", ()] == 10
 
 
 def test_counting_leaderless_partitions_does_not_iterate_over_partitions(tmp_path: Path) -> None:

@@ -10,7 +10,10 @@ import msgspec
 import pytest
 
 from kraftd.histogram import Histogram
+from kraftd.metrics import pages as pages_module
 from kraftd.metrics import survey as survey_module
+from kraftd.metrics.http import Request, Response
+from kraftd.metrics.pages import Pages
 from kraftd.metrics.status import status
 from kraftd.metrics.survey import MAX_EXAMPLES, Survey, survey
 from tests.controller.cluster import Cluster, partition
@@ -113,6 +116,27 @@ def test_a_survey_runs_in_slices_and_names_a_limited_number_of_partitions(
     assert count >= 8
     assert found.offline.count in (90, 100)
     assert len(found.offline.examples) == MAX_EXAMPLES
+
+
+async def test_a_scrape_of_the_active_controller_counts_some_of_the_partitions(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(survey_module, "SLICE_PARTITIONS", 1)
+    monkeypatch.setattr(pages_module, "WRITE_BUDGET_NS", 0)
+    monkeypatch.setattr(pages_module, "SCRAPE_SURVEY_NS", 1)
+    harness.create("t", "u", "v", partitions=1)
+    harness.advance(harness.config.broker_session_timeout_ms + 1_000)
+    pages = Pages(lambda: readings(harness), lambda _: None)
+    request = Request("GET", "/metrics", {}, keep_alive=True)
+    texts = []
+    for _ in range(5):
+        answer = await pages.handle(request)
+        assert isinstance(answer, Response)
+        texts.append(answer.body.decode())
+    counted = ["\nkraftd_under_min_isr_partitions 3.0\n" in text for text in texts]
+    assert counted[0] is False  # a scrape ends when its time is spent
+    assert counted[-1] is True
+    assert "\nkraftd_under_replicated_partitions 3.0\n" in texts[-1]
 
 
 def test_the_status_names_leader_replicas_brokers_and_faults(harness: Harness) -> None:

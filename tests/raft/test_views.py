@@ -16,16 +16,17 @@ END = 11
 
 def test_a_leader_sees_voters_then_observers_by_id() -> None:
     lone = Lone(voters=(1, 2, 3)).lead()
+    elected = lone.now_ms
     for replica, offset, epoch in ((2, END, LEADS), (9, 10, 4), (7, END, LEADS)):
         lone.now_ms += 1
         lone.ask(fetch(replica, LEADS, offset, epoch))
     at = lone.now_ms
     assert lone.core.replicas(at + 5) == [
-        ReplicaView(key_of(1), True, True, END, at + 5, at + 5),
-        ReplicaView(key_of(2), True, False, END, at - 2, at - 2),
-        ReplicaView(key_of(3), True, False),
-        ReplicaView(key_of(7), False, False, END, at, at),
-        ReplicaView(key_of(9), False, False, 10, at - 1, None),
+        ReplicaView(key_of(1), True, True, END, at + 5, at + 5, at + 5),
+        ReplicaView(key_of(2), True, False, END, at - 2, at - 2, at - 2),
+        ReplicaView(key_of(3), True, False, behind_since_ms=elected),
+        ReplicaView(key_of(7), False, False, END, at, at, at),
+        ReplicaView(key_of(9), False, False, 10, at - 1, None, elected),
     ]
 
 
@@ -43,7 +44,7 @@ def test_a_fetch_at_the_time_0_is_one() -> None:
     role = lone.core._replica.role
     assert isinstance(role, Leader)
     role.progress.fetched(key_of(2), END, END, 0)
-    assert lone.core.replicas(lone.now_ms)[1] == ReplicaView(key_of(2), True, False, END, 0, 0)
+    assert lone.core.replicas(lone.now_ms)[1] == ReplicaView(key_of(2), True, False, END, 0, 0, role.since_ms)
 
 
 def test_windows_keep_values_for_one_to_two_windows() -> None:
