@@ -135,6 +135,8 @@ async def opened_source(bootstrap: str | None, path: str | None, timeout_s: floa
             source = await find_quorum(bootstrap, timeout_s)
     try:
         yield source
+        if note := await source.note():
+            click.echo(note, err=True)
     finally:
         await source.close()
 

@@ -149,6 +149,20 @@ async def why_no_leader(addresses: list[tuple[str, int]], timeout_s: float) -> E
     return None
 
 
+async def leaderless_for(address: tuple[str, int], timeout_s: float) -> str | None:
+    """A kraftd controller's words for how long it has had no leader; None if it does not say."""
+    from kraftd.client.failures import Unreachable
+
+    try:
+        async with await connect(address, timeout_s) as connection:
+            await describe_quorum(connection, address)
+    except NoLeader as failure:
+        return failure.reasons[0] if failure.reasons else None
+    except (Unreachable, CommandFailure):
+        pass
+    return None
+
+
 @asynccontextmanager
 async def explained(addresses: list[tuple[str, int]], timeout_s: float) -> AsyncIterator[None]:
     """If no leader answered in time, replace that failure by each controller's explanation."""

@@ -58,6 +58,8 @@ async def watch(
         while True:
             state = await replayed(source, since)
             click.echo(f"Following {source.name} from offset {state.next_offset}.", err=True)
+            if note := await source.note():
+                click.echo(note, err=True)
             story = Story(state.image)
             try:
                 async for batch in source.batches(state.next_offset, follow=True):

@@ -7,6 +7,7 @@ returns committed records only, and follows the leader.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -39,6 +40,14 @@ MAX_EPOCHS_TRIED = 10_000
 MAX_REDIRECTS = 4
 UNCOMMITTED_PAUSE_S = 0.02  # before the next fetch of records that are not yet committed
 
+NO_EPOCH = -1  # a reader names no epoch to a replica without a leader
+PATIENCE_S = 5.0  # an election is over by then, if a majority runs
+SEEK_EVERY_S = 5.0  # a leader, while a replica without one is read
+
+# Errors about the wanted offset or snapshot, not about the replica.
+_GONE = frozenset(
+    (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
+)
 _ELSEWHERE = frozenset(
     (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -89,20 +98,36 @@ class QuorumLog:
 
     Raises NoLeader, Unreachable or Refused if no leader answered within `timeout_s`. Raises Truncated if
     committed records are gone, which happens only in a quorum that lost data.
+
+    With `without_leader` it reads what a kraftd node without a leader knows is committed, after `patience_s`.
+    `replica` is that node then. A leader that is found later is read instead. Apache Kafka's controllers
+    refuse such readers. A `replica` that is given, at its client listener, is read whether there is a leader.
     """
 
     def __init__(
-        self, controllers: Sequence[Address], timeout_s: float = 15.0, setup: Setup | None = None
+        self,
+        controllers: Sequence[Address],
+        timeout_s: float = 15.0,
+        setup: Setup | None = None,
+        *,
+        without_leader: bool = False,
+        replica: Address | None = None,
     ) -> None:
         self.controllers = list(controllers)
         self.leader: Address | None = None
+        self.replica = replica
+        self.patience_s = min(PATIENCE_S, timeout_s / 3)
+        self._without_leader = without_leader
+        # When a leader was sought last, while a replica is read.
+        self._sought_s = 0.0 if replica is None else math.inf
         self.epoch = 0
         self._timeout_s = timeout_s
         self._setup = setup
         self._connection: Connection | None = None
 
     def __repr__(self) -> str:
-        return f"<QuorumLog led by {self.leader} in epoch {self.epoch}>"
+        at = f"at {self.replica} without a leader" if self.replica else f"led by {self.leader}"
+        return f"<QuorumLog {at} in epoch {self.epoch}>"
 
     async def close(self) -> None:
         if self._connection is not None:
@@ -179,7 +204,8 @@ class QuorumLog:
             yield data, size
 
     def _piece_request(self, snapshot_id: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
-        partition = PartitionSnapshot(METADATA_PARTITION, self.epoch, SnapshotId(*snapshot_id), position)
+        epoch = NO_EPOCH if self.replica else self.epoch
+        partition = PartitionSnapshot(METADATA_PARTITION, epoch, SnapshotId(*snapshot_id), position)
         topic = TopicSnapshot(METADATA_TOPIC, [partition])
         return FetchSnapshotRequest(replica_id=ANONYMOUS_REPLICA, max_bytes=MAX_FETCH_BYTES, topics=[topic])
 
@@ -201,17 +227,12 @@ class QuorumLog:
         self.epoch = max(self.epoch, epoch)  # an observer's epoch is never below that of its last record
 
         def request() -> FetchRequest:
-            partition = FetchPartition(
-                METADATA_PARTITION, self.epoch, offset, epoch, partition_max_bytes=MAX_FETCH_BYTES
-            )
-            return FetchRequest(
-                replica_state=ReplicaState(ANONYMOUS_REPLICA),
-                max_wait_ms=wait_ms,
-                max_bytes=MAX_FETCH_BYTES,
-                topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
-            )
+            return _fetch_request(NO_EPOCH if self.replica else self.epoch, offset, epoch, wait_ms)
 
-        return await self._at_leader(request, FetchResponse, _data_of, wait_ms / 1000)
+        data = await self._at_leader(request, FetchResponse, _data_of, wait_ms / 1000)
+        if self.replica and wait_ms and not data.records:
+            await asyncio.sleep(wait_ms / 1000)  # a node without a leader answers at once
+        return data
 
     async def _at_leader(
         self,
@@ -220,16 +241,26 @@ class QuorumLog:
         part: Callable[[Answer], Part[Value]],
         wait_s: float = 0.0,
     ) -> Value:
-        """The leader's answer. The controllers are asked one after another until one knows the leader."""
-        pause = Pause(time.monotonic() + self._timeout_s)
+        """The leader's answer, or that of a replica without one.
+
+        The controllers are asked one after another until one knows the leader.
+        """
+        began_s = time.monotonic()
+        pause = Pause(began_s + self._timeout_s)
         failure: ClientFailure = NoLeader("no controller is known")
         while True:
+            was_without = self.replica is not None
+            if self.replica is not None and time.monotonic() - self._sought_s < SEEK_EVERY_S:
+                value = await self._at_replica(self.replica, request, answer, part)
+                if value is not None:
+                    return value
+            self.replica = None
             for first in dict.fromkeys([*([self.leader] if self.leader else []), *self.controllers]):
                 address = first
                 for _ in range(MAX_REDIRECTS):
                     try:
                         connection = await self._connect(address)
-                        limit_s = wait_s + max(1.0, self._timeout_s / 4)
+                        limit_s = wait_s + self._step_s
                         found = part(await connection.ask(request(), answer, timeout_s=limit_s))
                     except Unreachable as error:
                         failure = error
@@ -246,21 +277,74 @@ class QuorumLog:
                         break
                     address, self.epoch = reported
             self.leader = None
+            is_late = self._without_leader and time.monotonic() - began_s >= self.patience_s
+            if (was_without or is_late) and await self._find_replica():
+                continue
             if not await pause.wait():
                 raise failure
+
+    async def _at_replica(
+        self,
+        address: Address,
+        request: Callable[[], Message],
+        answer: type[Answer],
+        part: Callable[[Answer], Part[Value]],
+    ) -> Value | None:
+        """The answer of the replica that is read; None if it follows a leader by now, or does not answer."""
+        try:
+            connection = await self._connect(address)
+            found = part(await connection.ask(request(), answer, timeout_s=self._step_s))
+        except Unreachable:
+            return None
+        if found.error_code in _GONE:
+            raise Refused(f"{connection.address}: {error_name(found.error_code)}", found.error_code)
+        return found.value if found.error_code == ErrorCode.NONE else None
+
+    async def _find_replica(self) -> bool:
+        """Choose the node that has committed most, of those without a leader; return whether one answers."""
+        best = -1
+        for address in dict.fromkeys(self.controllers):
+            try:
+                connection = await self._connect(address)
+                probe = _fetch_request(NO_EPOCH, 0, 0, 0)
+                found = _data_of(await connection.ask(probe, FetchResponse, timeout_s=self._step_s))
+            except Unreachable:
+                continue
+            if found.error_code == ErrorCode.NONE and found.value.high_watermark > best:
+                best, self.replica = found.value.high_watermark, address
+        self._sought_s = time.monotonic()
+        return best >= 0
+
+    @property
+    def _step_s(self) -> float:
+        """How long one node may take to answer."""
+        return max(1.0, self._timeout_s / 4)
 
     async def _connect(self, address: Address) -> Connection:
         connection = self._connection
         if connection is None or not connection.is_open or (connection.host, connection.port) != address:
             await self.close()
-            timeout_s = max(1.0, self._timeout_s / 4)
             self._connection = connection = await Connection.open(
-                *address, timeout_s, self._setup, "kraftd-cli"
+                *address, self._step_s, self._setup, "kraftd-cli"
             )
         return connection
 
     def _name(self) -> str:
         return "no leader" if self.leader is None else f"{self.leader[0]}:{self.leader[1]}"
+
+
+def _fetch_request(leader_epoch: int, offset: int, epoch: int, wait_ms: int) -> FetchRequest:
+    if leader_epoch == NO_EPOCH and offset == 0:
+        epoch = NO_EPOCH  # there is no record before
+    partition = FetchPartition(
+        METADATA_PARTITION, leader_epoch, offset, epoch, partition_max_bytes=MAX_FETCH_BYTES
+    )
+    return FetchRequest(
+        replica_state=ReplicaState(ANONYMOUS_REPLICA),
+        max_wait_ms=wait_ms,
+        max_bytes=MAX_FETCH_BYTES,
+        topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+    )
 
 
 def _data_of(answer: FetchResponse) -> Part[PartitionData]:

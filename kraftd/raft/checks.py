@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from kraftd.raft.quorum.voters import Listeners
 from kraftd.raft.replica import Replica
-from kraftd.raft.roles import Leader
+from kraftd.raft.roles import Follower, Leader
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
 
@@ -96,6 +96,23 @@ def leader_only(replica: Replica, epoch: int) -> ErrorCode:
     if not isinstance(replica.role, Leader):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.BROKER_NOT_AVAILABLE if replica.shutting_down else NONE
+
+
+def reader_without_leader(replica: Replica, replica_id: int, epoch: int) -> bool:
+    """Return whether a request is of a reader that names no leader epoch, and no leader answers this
+    replica.
+    """
+    return replica_id == epoch == -1 and not replica.shutting_down and knows_no_live_leader(replica)
+
+
+def knows_no_live_leader(replica: Replica) -> bool:
+    """Return whether this replica neither leads nor follows a leader that answers."""
+    role = replica.role
+    if isinstance(role, Follower):
+        # Only a follower that starts no election itself is still one after its deadline.
+        silent = replica.now_ms >= role.fetch_deadline_ms
+        return not role.has_fetched or role.connection_lost or silent
+    return not isinstance(role, Leader)
 
 
 def is_meant_for(replica: Replica, voter_id: int, directory_id: bytes) -> bool:

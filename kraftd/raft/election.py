@@ -24,7 +24,7 @@ from kraftd.raft.leader import become_leader
 from kraftd.raft.quorum.majority import Votes
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import STAGGER_MS, ConsensusBroken, Replica
-from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraftd.raft.roles import Candidate, Follower, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import Cause
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
@@ -70,12 +70,7 @@ def _judge(replica: Replica, voter_id: int, vote: PartitionData) -> tuple[ErrorC
 
 def grants_pre_vote(replica: Replica) -> bool:
     """Return whether this replica grants a pre-vote: not while it leads, or gets messages from a leader."""
-    role = replica.role
-    if isinstance(role, Follower):
-        # Only a follower that starts no election itself is still one after its deadline.
-        silent = replica.now_ms >= role.fetch_deadline_ms
-        return not role.has_fetched or role.connection_lost or silent
-    return not isinstance(role, Leader)
+    return checks.knows_no_live_leader(replica)
 
 
 def grants_vote(replica: Replica, candidate: ReplicaKey, up_to_date: bool) -> bool:

@@ -5,6 +5,9 @@ is named by its id, so versions below 13 end here).  Of the partition: INVALID_R
 epochs or waiting times), FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
 BROKER_NOT_AVAILABLE (shutting down); each with the current leader, and its endpoint from v17 on.
 
+A reader (replica id -1) that names no leader epoch (-1) gets INVALID_REQUEST, as from Kafka. While no leader
+answers this replica, it serves the reader at once, with what it knows is committed: for kraftd's commands.
+
 Sizes: MaxBytes is the limit, but at least one whole batch is returned. PartitionMaxBytes is ignored (raft
 clients send 0).
 """
@@ -12,12 +15,13 @@ clients send 0).
 from __future__ import annotations
 
 from kraftd.messages.fetch_request import FetchRequest
-from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, SnapshotId
 from kraftd.raft import answers, checks, fetch_answers
+from kraftd.raft.effects import RespondRecords
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.fetch_answers import ReceivedFetch
 from kraftd.raft.leader import advance_high_watermark, note_fetch_of_voter
-from kraftd.raft.log_view import VALID
+from kraftd.raft.log_view import DIVERGING, SNAPSHOT, VALID
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Leader
@@ -39,6 +43,10 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         answers.respond(replica, request, FetchResponse(error_code=error))
         return
     partition = topics[0].partitions[0]
+    replica_id = message.replica_id if message.replica_id != -1 else message.replica_state.replica_id
+    if checks.reader_without_leader(replica, replica_id, partition.current_leader_epoch):
+        _answer_reader(replica, request, message)
+        return
     if (
         message.max_wait_ms < 0
         or partition.fetch_offset < 0
@@ -48,7 +56,6 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         error = ErrorCode.INVALID_REQUEST
     else:
         error = checks.leader_only(replica, partition.current_leader_epoch)
-    replica_id = message.replica_id if message.replica_id != -1 else message.replica_state.replica_id
     if error:
         answers.respond(replica, request, answers.fetch(replica, request.version, request.listener, error)[0])
         return
@@ -81,3 +88,25 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         replica, leader, fetch, position, end_offset, may_park=message.max_wait_ms > 0
     ):
         fetch_answers.park(replica, leader, fetch)
+
+
+def _answer_reader(replica: Replica, request: RequestReceived, message: FetchRequest) -> None:
+    """Answer with committed records, or with the snapshot to read first."""
+    wanted = message.topics[0].partitions[0]
+    offset, high_watermark = wanted.fetch_offset, replica.high_watermark
+    response, partition = answers.fetch(
+        replica, request.version, request.listener, ErrorCode.NONE, high_watermark
+    )
+    fit, at = replica.log.locate(max(offset, 0), max(wanted.last_fetched_epoch, 0))
+    if fit is DIVERGING:
+        partition.diverging_epoch = EpochEndOffset(at.epoch, at.offset)
+    elif fit is SNAPSHOT:
+        partition.snapshot_id = SnapshotId(at.offset, at.epoch)
+    elif 0 <= offset < high_watermark:
+        replica.emit(
+            RespondRecords(
+                request.request_id, response, request.version, offset, high_watermark, message.max_bytes
+            )
+        )
+        return
+    answers.respond(replica, request, response)

@@ -5,7 +5,7 @@ Of several partitions only the log's gets bytes, so it may use the others' share
 carries at most the smaller of MaxBytes and replica.fetch.response.max.bytes. Of the partition:
 UNKNOWN_TOPIC_OR_PARTITION, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER,
 BROKER_NOT_AVAILABLE (shutting down), SNAPSHOT_NOT_FOUND (the bootstrap checkpoint too: it is never
-replicated), POSITION_OUT_OF_RANGE.
+replicated), POSITION_OUT_OF_RANGE. Readers without a leader: see `fetching`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def on_fetch_snapshot_request(
         return
     snapshot_id = OffsetAndEpoch(requested.snapshot_id.end_offset, requested.snapshot_id.epoch)
     size_bytes = replica.log.snapshots.get(snapshot_id)
-    error = checks.leader_only(replica, requested.current_leader_epoch)
+    of_reader = checks.reader_without_leader(replica, message.replica_id, requested.current_leader_epoch)
+    error = ErrorCode.NONE if of_reader else checks.leader_only(replica, requested.current_leader_epoch)
     if not error and (size_bytes is None or snapshot_id == BOOTSTRAP_SNAPSHOT):
         error = ErrorCode.SNAPSHOT_NOT_FOUND
     elif not error and size_bytes is not None and not 0 <= requested.position < size_bytes:
@@ -81,10 +82,9 @@ def on_fetch_snapshot_request(
     if error or size_bytes is None:
         answers.respond(replica, request, response)
         return
-    assert isinstance(replica.role, Leader)
-    note_fetch_of_voter(
-        replica, replica.role, replica_key(message.replica_id, requested.replica_directory_id)
-    )
+    if isinstance(replica.role, Leader):
+        fetcher = replica_key(message.replica_id, requested.replica_directory_id)
+        note_fetch_of_voter(replica, replica.role, fetcher)
     partition.snapshot_id = ResponseSnapshotId(snapshot_id.offset, snapshot_id.epoch)
     partition.size = size_bytes
     partition.position = requested.position

@@ -37,6 +37,24 @@ def three(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
     return configs, ports
 
 
+def see_what_the_survivor_knows(port: int, data: Path) -> None:
+    """Without a leader, a survivor shows what it knows is committed, and how old that is."""
+    running = ("--bootstrap", f"127.0.0.1:{port}", "--timeout", 3)
+    shown = run("show", "/provenance", "--json", *running)
+    assert shown.code == 0, shown.err
+    offset = json.loads(shown.out)["value"]["offset"]
+    assert f"127.0.0.1:{port}: no leader for " in shown.err
+    assert f"This is what it knows is committed, up to offset {offset} of 20" in shown.err
+    for words in (("topics",), ("history",), ("diff", "--from", 2), ("show", "/features")):
+        by_survivor = run(*words, "--json", *running)
+        limit = ("--to", offset) if words[0] in ("history", "diff") else ("--as-of", offset)
+        assert by_survivor.code == 0
+        assert by_survivor.out == run(*words, "--json", "-d", data, *limit).out, words
+    beyond = run("topics", "--as-of", offset + 1, *running)
+    assert beyond.code == 1
+    assert f"is beyond the end: the log has the offsets 0 to {offset}." in beyond.err
+
+
 def test_the_last_of_three_voters_recovers_all_topics_and_new_voters_join(tmp_path: Path) -> None:
     configs, ports = three(tmp_path)
     with contextlib.ExitStack() as stack:
@@ -46,8 +64,12 @@ def test_the_last_of_three_voters_recovers_all_topics_and_new_voters_join(tmp_pa
         create_topics(ports[leader], "orders", "payments")
         refused = run("quorum", "recover", "--config", configs[leader], "--cluster-id-confirm", CLUSTER_ID)
         assert (refused.code, "in use by another process" in refused.err) == (4, True)
-        for process in processes:
-            process.kill()
+        survivor = next(number for number in configs if number != leader)
+        for number, process in zip(configs, processes, strict=True):
+            if number != survivor:
+                process.kill()
+        see_what_the_survivor_knows(ports[survivor], tmp_path / str(survivor) / "data")
+        processes[survivor - 1].kill()
     # A majority has every acknowledged topic, so the leader's log has them all.
     lost = [number for number in configs if number != leader]
     copy = tmp_path / "copy"

@@ -6,12 +6,22 @@ from collections.abc import Iterable
 
 import pytest
 
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_snapshot_request import (
+    FetchSnapshotRequest,
+    PartitionSnapshot,
+    SnapshotId,
+    TopicSnapshot,
+)
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.effects import (
     AppendRecords,
     HighWatermarkMoved,
     LocateBatch,
     ResetLog,
+    Respond,
+    RespondRecords,
+    RespondSnapshot,
     Send,
     ShutdownCompleted,
     SyncLog,
@@ -20,10 +30,10 @@ from kraftd.raft.effects import (
 from kraftd.raft.events import BatchLocated, ConnectionLost, SendFailed, ShutdownRequested
 from kraftd.raft.replica import CommittedIsLost
 from kraftd.raft.transitions import State
-from kraftd.types import OffsetAndEpoch
+from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.lone import EPOCH, LOG_END, Lone, begin, fetch_answer, partition_of
+from tests.raft.lone import EPOCH, LOG_END, Lone, begin, fetch, fetch_answer, partition_of
 from tests.raft.world import directory_id
 
 
@@ -327,3 +337,41 @@ def test_follower_and_observer_shut_down_at_once(voters: tuple[int, ...]) -> Non
     lone.step(ShutdownRequested(5_000))
     assert ShutdownCompleted() in lone.effects
     assert lone.core.deadline_ms() is None
+
+
+# --- readers ----------------------------------------------------------------------------------------------
+
+
+def read(offset: int = 5, last_epoch: int = 4, *, replica: int = -1, epoch: int = -1) -> FetchRequest:
+    return fetch(replica, epoch, offset, last_epoch, max_wait_ms=500)
+
+
+def test_reader_gets_committed_records_from_a_replica_that_is_without_a_leader(follower: Lone) -> None:
+    follower.answer(fetch_of(follower), fetch_answer(EPOCH, high_watermark=8))
+    assert follower.ask(read()).error_code or partition_of(follower.ask(read())).error_code
+    follower.step(ConnectionLost(2))
+    partition = partition_of(follower.ask(read()))
+    assert (partition.error_code, partition.high_watermark) == (ErrorCode.NONE, 8)
+    [records] = [one for one in follower.effects if isinstance(one, RespondRecords)]
+    assert (records.offset, records.end_offset) == (5, 8)
+    assert partition_of(follower.ask(read(8))).records == b""  # at once: it is not parked
+    assert partition_of(follower.ask(read(5, 3))).diverging_epoch.end_offset == 0
+    for other in (read(replica=7), read(epoch=EPOCH)):
+        answer = follower.ask(other)
+        assert answer.error_code or partition_of(answer).error_code
+    follower.step(ShutdownRequested(100))
+    assert follower.ask(read()).error_code or partition_of(follower.ask(read())).error_code
+
+
+def test_reader_gets_the_snapshot_from_a_replica_that_is_without_a_leader() -> None:
+    snapshot_id = OffsetAndEpoch(10, 4)
+    lone = Lone(log_end=snapshot_id, log_start=10, snapshots={snapshot_id: 100})
+    found = partition_of(lone.ask(read(0))).snapshot_id
+    assert (found.end_offset, found.epoch) == snapshot_id
+    for replica, epoch, error in ((-1, -1, 0), (7, -1, ErrorCode.FENCED_LEADER_EPOCH)):
+        wanted = PartitionSnapshot(0, epoch, SnapshotId(*snapshot_id), 0)
+        topic = TopicSnapshot(METADATA_TOPIC, [wanted])
+        lone.ask(FetchSnapshotRequest(replica_id=replica, max_bytes=1 << 20, topics=[topic]))
+        [answer] = [one for one in lone.effects if isinstance(one, Respond | RespondSnapshot)]
+        assert isinstance(answer, Respond if error else RespondSnapshot)
+        assert answer.message.topics[0].partitions[0].error_code == error  # type: ignore[attr-defined]

@@ -64,6 +64,9 @@ class FileSource:
         first = 0 if past.log_start == 0 or not ends else min(ends) - 1
         return Extent(first, max([past.log_end, *ends]))
 
+    async def note(self) -> None:
+        return None
+
     def _from_checkpoint(self, checkpoint: Checkpoint) -> Beginning:
         reader = self._past.open_checkpoint(checkpoint)
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import click
+
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
-from kraftd.cli.leader import explained, parse_addresses
+from kraftd.cli.leader import explained, leaderless_for, parse_addresses
 from kraftd.cli.patience import waiting
 from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
+from kraftd.cli.times import time_text
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
-from kraftd.client.failures import ClientFailure, OutOfRange, Refused, Unreachable
+from kraftd.client.failures import ClientFailure, NoAnswer, OutOfRange, Refused, Unreachable
 from kraftd.client.metadata_cache import Address
 from kraftd.client.partition_reader import EARLIEST, LATEST, PartitionReader
 from kraftd.client.quorum_log import LogBounds, NotCovered, QuorumLog
@@ -20,13 +24,18 @@ from kraftd.log.disk import RealDisk
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_name
-from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch, address_text
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import Batch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
 DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(METADATA_PARTITION)])])
+
+ONLY_CONTROLLERS = (
+    "what was before is in a snapshot that only controllers give. Name the listener of a controller with "
+    "--bootstrap."
+)
 
 
 async def find_quorum(bootstrap: str, timeout_s: float) -> QuorumSource | TopicSource:
@@ -41,9 +50,17 @@ async def find_quorum(bootstrap: str, timeout_s: float) -> QuorumSource | TopicS
             async with await Connection.open(*address, timeout_s, client_id="kraftd-cli") as connection:
                 if connection.serves(ApiKey.FETCH_SNAPSHOT):
                     return QuorumSource(bootstrap, addresses, timeout_s)
-                controllers = await _controllers_known_to(connection)
+                controllers = await _controllers_known_to(connection, timeout_s / 4)
         except Unreachable as error:
             failures.append(str(error))
+            continue
+        if controllers is None:
+            topic = TopicSource(bootstrap, [address], timeout_s)
+            is_served = await topic.is_served()
+            await topic.close()
+            if is_served:
+                return QuorumSource(bootstrap, [address], timeout_s, replica=address)
+            failures.append(f"{address_text(address)}: it has no answer of its controllers")
             continue
         reached = await _reachable(controllers, timeout_s)
         if reached is not None:
@@ -60,9 +77,14 @@ async def find_quorum(bootstrap: str, timeout_s: float) -> QuorumSource | TopicS
     raise CommandFailure("\n".join(dict.fromkeys(failures)), UNREACHABLE)
 
 
-async def _controllers_known_to(connection: Connection) -> list[Address]:
-    """The addresses of the quorum's controllers, from a broker."""
-    answer = await connection.ask(DESCRIBE, DescribeQuorumResponse)
+async def _controllers_known_to(connection: Connection, timeout_s: float) -> list[Address] | None:
+    """The addresses of the quorum's controllers, from a broker; None if it has no answer of their leader."""
+    try:
+        answer = await connection.ask(DESCRIBE, DescribeQuorumResponse, timeout_s=timeout_s)
+    except NoAnswer:
+        return None
+    if answer.error_code == ErrorCode.REQUEST_TIMED_OUT:
+        return None
     return [(one.host, one.port) for node in answer.nodes for one in node.listeners]
 
 
@@ -80,10 +102,15 @@ async def _reachable(controllers: list[Address], timeout_s: float) -> Address | 
 class QuorumSource:
     """The metadata log at the controllers of a quorum, snapshots included; only what is committed."""
 
-    def __init__(self, name: str, controllers: list[Address], timeout_s: float) -> None:
+    def __init__(
+        self, name: str, controllers: list[Address], timeout_s: float, *, replica: Address | None = None
+    ) -> None:
         self.name = name
         self._controllers = controllers
-        self._log = QuorumLog(controllers, timeout_s)
+        self._log = QuorumLog(controllers, timeout_s, without_leader=True, replica=replica)
+        self._at_client_listener = replica is not None
+        self._end = 0  # of what was committed when the source was opened
+        self._last: tuple[int, int] | None = None  # offset and time of the last record that was read
         self._timeout_s = timeout_s
         self._epoch = 0  # of the record before the one that is read next
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -127,7 +154,28 @@ class QuorumSource:
             explained(self._controllers, self._timeout_s),
             waiting(f"for a leader, {self._timeout_s:g} s at most"),
         ):
-            return await self._log.bounds()
+            try:
+                bounds = await self._log.bounds()
+            except Refused as error:
+                if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and self._log.replica is not None:
+                    raise CommandFailure(f"{error}: {ONLY_CONTROLLERS}", DIRECTORY) from None
+                raise
+        self._end = bounds.high_watermark
+        return bounds
+
+    async def note(self) -> str | None:
+        at = self._log.replica
+        if at is None:
+            return None
+        why = "no leader"
+        if not self._at_client_listener:
+            why = await leaderless_for(at, self._timeout_s / 4) or why
+        text = f"{address_text(at)}: {why}. This is what it knows is committed, up to offset {self._end - 1}"
+        if self._last is None or self._last[0] < self._end - 1:
+            return f"{text}."
+        offset, timestamp_ms = self._last
+        age_s = max(0, round(time.time() - timestamp_ms / 1000))
+        return f"{text.rpartition(' ')[0]} {offset} of {time_text(timestamp_ms)}, {age_s} s ago."
 
     async def _earliest(self, bounds: LogBounds) -> Beginning:
         assert bounds.latest is not None
@@ -159,6 +207,7 @@ class QuorumSource:
                 reader.close()
 
         end, self._epoch = snapshot_id
+        self._last = end - 1, reader.header.last_contained_log_timestamp_ms
         return Beginning(
             end, self._epoch, reader.header.last_contained_log_timestamp_ms, runs(), reader.size_bytes
         )
@@ -166,13 +215,19 @@ class QuorumSource:
     async def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
         epoch = self._epoch if start else 0
         batches = self._log.batches(start, epoch, follow=follow)
+        was_led = self._log.replica is None
         try:
             while True:
                 async with explained(self._controllers, self._timeout_s):
                     batch = await anext(batches, None)
+                if follow and was_led is not (self._log.replica is None):
+                    was_led = not was_led
+                    has = "has a leader again" if was_led else "has no leader now"
+                    click.echo(f"The quorum {has}.", err=True)
                 if batch is None:
                     return
                 self._epoch = batch.header.leader_epoch
+                self._last = batch.header.next_offset - 1, batch.header.max_timestamp_ms
                 yield batch
         except NotCovered as error:
             raise CommandFailure(
@@ -218,8 +273,7 @@ class TopicSource:
         found = await self._reader(0, -1).list_offset(EARLIEST)
         if found.offset > 0:
             raise CommandFailure(
-                f"{self.name}: the log begins at offset {found.offset}, and what was before is in a snapshot "
-                "that only controllers give. Name a controller with --bootstrap.",
+                f"{self.name}: the log begins at offset {found.offset}: {ONLY_CONTROLLERS}",
                 DIRECTORY,
             )
         return Beginning(0, -1, -1, iter(()), 0)
@@ -228,6 +282,9 @@ class TopicSource:
         first = await self._reader(0, -1).list_offset(EARLIEST)
         end = await self._reader(0, -1).list_offset(LATEST)
         return Extent(first.offset, end.offset)
+
+    async def note(self) -> None:
+        return None
 
     async def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
         try:

@@ -84,6 +84,9 @@ class Source(Protocol):
     async def extent(self) -> Extent:
         """The offsets that it covers now."""
 
+    async def note(self) -> str | None:
+        """How old the records are if they come from a node without a leader; else None."""
+
     def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
         """The batches from an offset on: the existing ones, then, with follow, each new one."""
 
