@@ -82,5 +82,9 @@ class HandToController(Effect, frozen=True):
     call: Call
 
 
+class ImageReached(Event, frozen=True):
+    """The image has reached an offset for which an answer is held (`HeldAnswers.waits_for`)."""
+
+
 class MetadataMoved(Event, frozen=True):
     """Something of the view has changed: the high watermark, the leader, the log's start."""

@@ -16,10 +16,12 @@ from kraftd.client_node.current_leaders import CurrentLeaders
 from kraftd.client_node.effects import (
     Answered,
     AnswerFetch,
+    ImageReached,
     MetadataMoved,
     ScheduleClientSlice,
     TimesLookedUp,
 )
+from kraftd.client_node.held_answers import HeldAnswers
 from kraftd.client_node.large_fetches import (
     MAX_PARTITIONS,
     in_slices,
@@ -83,6 +85,7 @@ class ClientNode:
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
         self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
         self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
+        self.held = HeldAnswers()
         self.log_readers = LogReaders()
         self.last_broker_id = -1  # the last to answer a request that was passed on
         self.now_ms = 0
@@ -96,6 +99,7 @@ class ClientNode:
             FramesReceived: self._on_frames,
             ConnectionClosed: self._on_connection_closed,
             MetadataMoved: self._on_metadata_moved,
+            ImageReached: lambda _: self._release_held(),
             Answered: lambda event: self.passing_on.answered(event, self.now_ms),
             TimesLookedUp: self._on_times_looked_up,
             AnswerNotWritten: self._on_answer_not_written,
@@ -114,7 +118,7 @@ class ClientNode:
 
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due; None for never."""
-        due = (self.fetches.deadline_ms(), self.passing_on.deadline_ms())
+        due = (self.fetches.deadline_ms(), self.passing_on.deadline_ms(), self.held.deadline_ms())
         return min((one for one in due if one is not None), default=None)
 
     # -- how calls are answered
@@ -248,6 +252,10 @@ class ClientNode:
         if slots:
             self._go_on(None, self._wake(slots))
 
+    def _release_held(self) -> None:
+        for call, act in self.held.release(self.view.applied_end_offset, self.now_ms):
+            self._guarded(call, act)
+
     def _guarded(self, call: Call, work: Callable[[], None]) -> bool:
         """Continue a call; return whether that succeeded. Otherwise the call was refused."""
         try:
@@ -306,6 +314,7 @@ class ClientNode:
             left -= sum(FETCH_COST + _partitions(response) for _fetch_id, response in done)
             self._complete(done)
         self.passing_on.run_due(self.now_ms)
+        self._release_held()
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         connection_id = event.connection_id

@@ -30,6 +30,7 @@ class Progress(Enum):
 class PassedOn:
     """A call that another node answers. `send` sends it; `on_answer` returns whether the answer settles it.
 
+    `give_up` answers the call without the other node: where it is given, nothing is sent again.
     When a node has not answered within `patience_ms`, the next one is asked as well: the first answer counts.
     """
 
@@ -38,6 +39,7 @@ class PassedOn:
     send: Callable[[int], Progress]
     on_answer: Callable[[Answered], bool]
     patience_ms: int | None
+    give_up: Callable[[], None] | None = None
     send_at_ms: int | None = None
     under_way: set[int] = field(default_factory=set)
 
@@ -69,13 +71,14 @@ class PassingOn:
         send: Callable[[int], Progress],
         on_answer: Callable[[Answered], bool],
         patience_ms: int | None = None,
+        give_up: Callable[[], None] | None = None,
     ) -> None:
         """Begin to have a call answered by the node that `send` finds.
 
         COORDINATOR_NOT_AVAILABLE if every node was asked and none has answered.
         """
         call.settled = True
-        passed = PassedOn(call, now_ms + self._timeout_ms, send, on_answer, patience_ms)
+        passed = PassedOn(call, now_ms + self._timeout_ms, send, on_answer, patience_ms, give_up)
         self._waiting[passed] = None
         self._send(passed, now_ms)
 
@@ -117,6 +120,9 @@ class PassingOn:
         passed.under_way.discard(event.request_id)
         if event.message is not None and self._is_done(passed, event):
             self._forget(passed)
+        elif passed.give_up is not None:
+            self._forget(passed)
+            passed.give_up()
         else:
             passed.send_at_ms = now_ms + RETRY_MS
 
@@ -134,7 +140,10 @@ class PassingOn:
         for passed in [one for one in self._waiting if _due_ms(one) <= now_ms]:
             if passed.until_ms <= now_ms:
                 self._forget(passed)
-                self._boundary.refuse(passed.call, ErrorCode.REQUEST_TIMED_OUT)
+                if passed.give_up is not None:
+                    passed.give_up()
+                else:
+                    self._boundary.refuse(passed.call, ErrorCode.REQUEST_TIMED_OUT)
             else:
                 self._send(passed, now_ms)
 

@@ -1,7 +1,8 @@
 """Passes writes of admin clients to the active controller, of kraftd or Apache Kafka, on any node.
 
 This node's own controller takes the call as it is. Another gets it in an Envelope, as from a broker
-(KIP-590). While there is no leader, the call waits for one, at most for the request's timeout.
+(KIP-590). While there is no leader, the call waits for one, at most for the request's timeout. The answer to
+a write is sent once this node's image has the write (`own_writes`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from kraftd.client_node.effects import Answered, HandToController, SendToNode
+from kraftd.client_node.own_writes import answer_once_applied
 from kraftd.client_node.passing_on import Progress
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.envelope_request import EnvelopeRequest
@@ -21,6 +23,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import encode
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request
+from kraftd.wire.primitives import Buffer
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
@@ -31,6 +34,7 @@ OF_TOKENS = (
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
 )
+READS = (ApiKey.DESCRIBE_QUORUM, ApiKey.LIST_PARTITION_REASSIGNMENTS)
 _SIZE = Struct(">i")
 _PRINCIPAL_VERSION = bytes(2)
 
@@ -61,7 +65,11 @@ def handle(node: ClientNode, call: Call) -> None:
             node.boundary.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             data = bytes(message.response_data or b"")
-            node.boundary.send(call, [_SIZE.pack(len(data)) + data])
+            parts: list[Buffer] = [_SIZE.pack(len(data)) + data]
+            if call.key in READS:
+                node.boundary.send(call, parts)
+            else:
+                answer_once_applied(node, call, lambda: node.boundary.send(call, parts))
         return True
 
     node.passing_on.begin(call, node.now_ms, send, on_answer)

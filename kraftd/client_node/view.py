@@ -40,6 +40,10 @@ class ClusterView(Protocol):
         """The end of the records in the image: on a leader that has just decided, not all are committed."""
 
     @property
+    def applied_end_offset(self) -> int:
+        """The end of all that has been read into the image, control records included."""
+
+    @property
     def high_watermark(self) -> int: ...
 
     @property

@@ -124,6 +124,11 @@ class Purgatory(Generic[T]):
         queue = self._queues.get(key)
         return [] if queue is None else self._complete(queue, value)
 
+    def lowest(self, key: Key) -> int | None:
+        """The lowest threshold under `key`; None if nothing waits under it."""
+        queue = self._queues.get(key)
+        return None if queue is None else queue.first()
+
     def complete_all(self, key: Key) -> list[T]:
         """Complete every operation that waits under `key`, whatever its threshold."""
         queue = self._queues.get(key)

@@ -10,6 +10,7 @@ from typing import Any
 
 from kraftd.client_node.effects import (
     AnswerFetch,
+    ImageReached,
     LookUpTimes,
     MetadataMoved,
     ScheduleClientSlice,
@@ -77,6 +78,8 @@ class ClientExecutor:
         if marks != self._marks:
             self._marks = marks
             self.step(MetadataMoved())
+        if self.node.held.waits_for(self.view.applied_end_offset):
+            self.step(ImageReached())
 
     def answer_failed(self, call: Call, error: Exception) -> None:
         """Have the node refuse a call whose answer could not be read or written."""

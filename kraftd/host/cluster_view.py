@@ -47,6 +47,10 @@ class NodeView:
         return self._node.image.offset + 1
 
     @property
+    def applied_end_offset(self) -> int:
+        return self._node.following.replay.next_offset
+
+    @property
     def high_watermark(self) -> int:
         """It never goes back: records stay committed although a new leader may not know it yet."""
         self._high_watermark = max(self._high_watermark, self._node.core.high_watermark)

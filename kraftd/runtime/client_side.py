@@ -23,6 +23,9 @@ from kraftd.requests.events import (
 from kraftd.runtime.peers import SOFTWARE, Road
 from kraftd.wire.message import Message
 
+# Events that a step of the controller causes.
+OF_CONTROLLER_STEPS = (client_effects.MetadataMoved, client_effects.ImageReached)
+
 
 class ClientSide(ClientExecutor):
     """One client node, its requests to other nodes, and the times of its steps.
@@ -103,7 +106,7 @@ class ClientSide(ClientExecutor):
         now_ns = monotonic_ns()
         if answered:
             self.node.boundary.stats.answered(answered, began_ns or step_began_ns, now_ns)
-        if type(event) is not client_effects.MetadataMoved:  # a part of the controller's step
+        if type(event) not in OF_CONTROLLER_STEPS:
             self.note_hold(event, now_ns - step_began_ns)
 
     def carry_out(self, made: Effects) -> None:

@@ -13,6 +13,7 @@ from kraftd.client_node.node import ClientNode
 from kraftd.client_node.settings import ClientSettings
 from kraftd.controller_node.finalized import FinalizedFeatures
 from kraftd.controller_node.identity import Identity
+from kraftd.controller_node.replay import Replay
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
@@ -42,6 +43,7 @@ class BareNode:
         self.finalized = FinalizedFeatures()
         self.finalized.epoch = 0  # there is nothing to load
         self.following = self
+        self.replay = Replay(self.image, None)
 
 
 class ReaderWire:

@@ -52,6 +52,8 @@ class ClientHarness(Harness):
         if self.view.marks() != self._marks:
             self._marks = self.view.marks()
             self.client_step(effects.MetadataMoved())
+        if self.clients.held.waits_for(self.view.applied_end_offset):
+            self.client_step(effects.ImageReached())
 
     def client_step(self, event: Any) -> None:
         for effect in self.clients.step(event, self.clock.ms):

@@ -14,6 +14,8 @@ from kafka.admin import NewTopic as PythonNewTopic
 from kafka.structs import TopicPartition as PythonTopicPartition
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.types import METADATA_TOPIC
 from testkit.client import Client
 from testkit.cluster import status_fields
@@ -164,6 +166,19 @@ def test_pythons_clients_read_the_metadata_log_of_a_listener_without_brokers(ser
         return found[:-1]
 
     assert asyncio.run(through_aiokafka()) == seen
+
+
+def test_a_writer_reads_its_own_writes_at_every_node(served: Served) -> None:
+    leader = served.wait_for_leader()
+    for node_id in sorted(served.addresses, key=lambda one: one == leader):
+        host, _, port = served.addresses[node_id].log.rpartition(":")
+        with Client(host, int(port)) as client:
+            for number in range(10):
+                name = f"own-{node_id}-{number}"
+                created = client.call(CreateTopicsRequest([CreatableTopic(name, 1, 1)], 10_000), 7)
+                assert created.topics[0].error_code == 0
+                seen = client.call(MetadataRequest([MetadataRequestTopic(name=name)]), 12)
+                assert seen.topics[0].error_code == 0, f"{name} at {node_id}"
 
 
 def test_clients_survive_the_loss_of_the_node_they_bootstrapped_from(served: Served) -> None:
