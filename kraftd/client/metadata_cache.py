@@ -2,15 +2,18 @@
 
 Rules. 1. The leader epoch of a partition, by its topic's id, never goes back: an answer with a lower one is
 stale, and the whole topic in it is refused. 2. An answer that lacks a partition that the topic has is refused
-likewise. 3. Another id is another topic and starts anew; the replaced id returns only if two nodes in a row
-name it. 4. After a refusal the caller asks another node, after a pause.
+likewise. 3. Another id is another topic and starts anew, also after a deletion. A replaced id returns only
+from a node that has reported its successor, since no node goes back; or if no node is left that reports the
+successor. So no number of lagging nodes brings back a deleted topic. 4. Of an answer with a stale topic,
+neither the list of nodes nor a deletion is believed. 5. A leader epoch that is seen before its topic counts
+from the first answer about the topic on. 6. After a refusal the caller asks another node, after a pause.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Container, Iterable
+from typing import Any, NamedTuple
 
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kraftd.types import ZERO_UUID
@@ -18,6 +21,7 @@ from kraftd.wire.error_code import ErrorCode
 
 MAX_REMEMBERED_TOPICS = 100_000  # deleted ones whose leader epochs are still remembered
 MAX_FORMER_IDS = 8  # of one name
+MAX_REPORTS = 1_000  # nodes whose last report about a name is remembered
 UNKNOWN_EPOCH = -1
 
 Address = tuple[str, int]
@@ -68,10 +72,8 @@ class MetadataCache:
         self.cluster_id: str | None = None
         self.controller_id = -1
         self._epochs: OrderedDict[TopicKey, dict[int, int]] = OrderedDict()
-        self._former_ids: dict[str, list[bytes]] = {}
-        self._claims: dict[
-            str, tuple[bytes, int]
-        ] = {}  # a former id that one node has named again, and that node
+        self._floors: OrderedDict[str, dict[int, int]] = OrderedDict()  # epochs of topics without an answer
+        self._ids: OrderedDict[str, Ids] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<MetadataCache of {len(self.topics)} topics, {len(self.nodes)} nodes>"
@@ -80,15 +82,12 @@ class MetadataCache:
         """Store a node's answer. `requested` are the names in the request; None is all topics, so a topic
         missing in the answer is gone.
         """
-        self.nodes = {one.node_id: (one.host, one.port) for one in answer.brokers} or self.nodes
-        self.cluster_id = answer.cluster_id or self.cluster_id
-        self.controller_id = answer.controller_id
-        accepted, refused, seen = [], [], set()
+        accepted, refused, seen, gone = [], [], set(), []
         for topic in answer.topics:
             name = topic.name or ""
             seen.add(name)
             if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
-                self._drop(name)
+                gone.append(name)
                 continue
             if topic.error_code != ErrorCode.NONE and not topic.partitions:
                 continue  # such as an authorization that is missing: it says nothing of the topic
@@ -99,8 +98,14 @@ class MetadataCache:
             self._keep(topic, name)
             accepted.append(name)
         if requested is None:
-            for name in self.topics.keys() - seen:
-                self._drop(name)
+            gone += self.topics.keys() - seen
+        if not refused:
+            self.controller_id = answer.controller_id
+            for name in gone:
+                self.topics.pop(name, None)  # its id and epochs stay known: a stale node may still name it
+        if not refused or not self.nodes:
+            self.nodes = {one.node_id: (one.host, one.port) for one in answer.brokers} or self.nodes
+        self.cluster_id = self.cluster_id or answer.cluster_id
         return Taken(tuple(accepted), tuple(refused))
 
     def partition(self, topic: str, index: int) -> Partition | None:
@@ -117,8 +122,14 @@ class MetadataCache:
         older and must be requested anew.
         """
         found = self.topics.get(topic)
-        if found is None or epoch < 0:
-            return found is None
+        if found is None:
+            if epoch >= 0:
+                floors = self._floors.setdefault(topic, {})
+                floors[index] = max(epoch, floors.get(index, UNKNOWN_EPOCH))
+                _shorten(self._floors, MAX_REMEMBERED_TOPICS)
+            return True
+        if epoch < 0:
+            return False
         epochs = self._epochs.setdefault(_key(found), {})
         if epoch > epochs.get(index, UNKNOWN_EPOCH):
             epochs[index] = epoch
@@ -127,11 +138,14 @@ class MetadataCache:
 
     def _stale(self, topic: MetadataResponseTopic, name: str, node_id: int) -> str | None:
         """The reason why this answer about a topic is stale; None if it is not."""
-        known = self.topics.get(name)
-        if known is not None and ZERO_UUID not in (known.id, topic.topic_id) and known.id != topic.topic_id:
-            return self._returns(topic, name, node_id)
+        if topic.topic_id != ZERO_UUID and self._ids_of(name).is_replaced(
+            topic.topic_id, node_id, self.nodes
+        ):
+            return "it has the id of a topic that was replaced"
         key: TopicKey = topic.topic_id if topic.topic_id != ZERO_UUID else name
-        epochs = self._epochs.get(key, {})
+        epochs = dict(self._epochs.get(key, {}))
+        for index, epoch in self._floors.get(name, {}).items():
+            epochs[index] = max(epoch, epochs.get(index, UNKNOWN_EPOCH))
         epochs_reported = {one.partition_index: one.leader_epoch for one in topic.partitions}
         for index, epoch in epochs_reported.items():
             if 0 <= epoch < epochs.get(index, UNKNOWN_EPOCH):
@@ -139,30 +153,21 @@ class MetadataCache:
         missing = epochs.keys() - epochs_reported.keys()
         if missing and epochs_reported:
             return f"partition {min(missing)} is missing"
-        if known is not None and missing:
+        if name in self.topics and missing:
             return "it has no partitions"
         return None
 
-    def _returns(self, topic: MetadataResponseTopic, name: str, node_id: int) -> str | None:
-        """Handle another id: the topic was recreated, unless the id was replaced before."""
-        former = self._former_ids.get(name, ())
-        if topic.topic_id not in former:
-            return None
-        claim = self._claims.get(name)
-        if claim is not None and claim[0] == topic.topic_id and claim[1] != node_id:
-            return None  # two nodes agree: then the other id was the older one
-        self._claims[name] = (topic.topic_id, node_id)
-        return "it has the id of a topic that was replaced"
+    def _ids_of(self, name: str) -> Ids:
+        ids = self._ids.get(name)
+        if ids is None:
+            ids = self._ids[name] = Ids()
+            _shorten(self._ids, MAX_REMEMBERED_TOPICS + len(self.topics))
+        return ids
 
     def _keep(self, topic: MetadataResponseTopic, name: str) -> None:
-        known = self.topics.get(name)
-        if known is not None and known.id != topic.topic_id and known.id != ZERO_UUID:
-            former = self._former_ids.setdefault(name, [])
-            if topic.topic_id in former:
-                former.remove(topic.topic_id)
-            former.append(known.id)
-            del former[:-MAX_FORMER_IDS]
-        self._claims.pop(name, None)
+        if topic.topic_id != ZERO_UUID:
+            self._ids_of(name).believe(topic.topic_id)
+            self._ids.move_to_end(name)
         partitions = {
             one.partition_index: Partition(
                 Leader(one.leader_id, one.leader_epoch), one.replica_nodes, one.isr_nodes, one.error_code
@@ -172,15 +177,53 @@ class MetadataCache:
         found = self.topics[name] = Topic(name, topic.topic_id, topic.is_internal, partitions)
         epochs = self._epochs.setdefault(_key(found), {})
         self._epochs.move_to_end(_key(found))
+        floors = self._floors.pop(name, {})
         for index, partition in partitions.items():
-            epochs[index] = max(partition.leader.epoch, epochs.get(index, UNKNOWN_EPOCH))
-        while len(self._epochs) > MAX_REMEMBERED_TOPICS + len(self.topics):
-            self._epochs.popitem(last=False)
+            seen = max(epochs.get(index, UNKNOWN_EPOCH), floors.get(index, UNKNOWN_EPOCH))
+            epochs[index] = max(partition.leader.epoch, seen)
+        _shorten(self._epochs, MAX_REMEMBERED_TOPICS + len(self.topics))
 
-    def _drop(self, name: str) -> None:
-        """Drop a deleted topic; its epochs are remembered, because a stale node may still name it."""
-        if self.topics.pop(name, None) is not None:
-            self._claims.pop(name, None)
+
+class Ids:
+    """The ids that one name has had: the believed one, those that it replaced, and each node's last report.
+
+    No node's metadata goes back. So a node that reported one id and then another proves which is the newer.
+    """
+
+    def __init__(self) -> None:
+        self.believed: bytes | None = None
+        self.former: list[bytes] = []
+        self._reports: OrderedDict[int, bytes] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Ids {self.believed!r}, formerly {self.former}>"
+
+    def is_replaced(self, topic_id: bytes, node_id: int, nodes: Container[int]) -> bool:
+        """Note a node's report; return whether it is of a former id, and nothing shows that this id is the
+        newer one. `nodes` are those that can still correct their report.
+        """
+        before = self._reports.get(node_id)
+        self._reports[node_id] = topic_id
+        self._reports.move_to_end(node_id)
+        _shorten(self._reports, MAX_REPORTS)
+        if topic_id not in self.former or before == self.believed:
+            return False
+        return any(one == self.believed and other in nodes for other, one in self._reports.items())
+
+    def believe(self, topic_id: bytes) -> None:
+        """Replace the believed id."""
+        if topic_id in self.former:
+            self.former.remove(topic_id)
+        if self.believed not in (None, topic_id):
+            self.former.append(self.believed)
+            del self.former[:-MAX_FORMER_IDS]
+        self.believed = topic_id
+
+
+def _shorten(remembered: OrderedDict[Any, Any], most: int) -> None:
+    """Forget the oldest entries beyond a number."""
+    while len(remembered) > most:
+        remembered.popitem(last=False)
 
 
 def _key(topic: Topic) -> TopicKey:

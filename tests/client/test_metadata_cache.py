@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -67,12 +68,62 @@ def test_a_stale_broker_does_not_bring_back_a_replaced_topic() -> None:
     assert cache.topics["orders"].id == NEW
 
 
-def test_two_brokers_that_agree_on_a_former_id_are_believed() -> None:
+def test_a_former_id_returns_from_a_broker_that_had_its_successor() -> None:
     cache = MetadataCache()
     cache.take(answer(NEW, {0: 0}), 1)
     cache.take(answer(OLD, {0: 5}), 2)  # stale, but not recognizable as such
-    assert cache.take(answer(NEW, {0: 0}), 1).refused
+    assert cache.take(answer(NEW, {0: 0}), 1).refused and cache.take(answer(NEW, {0: 0}), 3).refused
+    assert cache.take(answer(NEW, {0: 0}), 2).accepted  # it has caught up
+    assert cache.topics["orders"].id == NEW
+
+
+def test_a_former_id_returns_if_the_broker_of_its_successor_is_gone() -> None:
+    cache = MetadataCache()
+    cache.take(answer(NEW, {0: 0}), 1)
+    cache.take(answer(OLD, {0: 5}), 2)
+    other = answer(NEW, {0: 0}, "payments")
+    del other.brokers[1]
+    cache.take(other, 1, ["payments"])
     assert cache.take(answer(NEW, {0: 0}), 3).accepted
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_no_number_of_lagging_brokers_brings_back_a_deleted_topic(deleted: bool) -> None:
+    cache = MetadataCache()
+    cache.take(answer(OLD, {0: 5}), 1)
+    if deleted:
+        gone = MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "orders")
+        cache.take(MetadataResponse(brokers=answer(OLD, {}).brokers, topics=[gone]), 3)
+        assert "orders" not in cache.topics
+    assert cache.take(answer(NEW, {0: 0}), 3).accepted
+    for _ in range(3):
+        assert cache.take(answer(OLD, {0: 5}), 1).refused and cache.take(answer(OLD, {0: 6}), 2).refused
+        assert cache.take(answer(NEW, {0: 0}), 3).accepted
+    assert cache.take(answer(NEW, {0: 0}), 1).accepted
+
+
+def test_a_refused_answer_changes_neither_nodes_nor_topics() -> None:
+    cache = MetadataCache()
+    cache.take(answer(OLD, {0: 5}), 1)
+    cache.take(answer(NEW, {0: 5}, "payments"), 1, ["payments"])
+    known = dict(cache.nodes)
+    stale = answer(OLD, {0: 4})
+    stale.brokers, stale.controller_id = [MetadataResponseBroker(9, "h", 1)], 9
+    stale.topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "payments"))
+    assert [one.topic for one in cache.take(stale, 2, TOPICS).refused] == ["orders"]
+    assert (cache.nodes, cache.controller_id) == (known, -1)
+    assert set(cache.topics) == {"orders", "payments"}
+
+
+def test_an_epoch_of_a_topic_that_is_not_cached_refuses_older_metadata() -> None:
+    cache = MetadataCache()
+    assert cache.saw_epoch("orders", 1, 7)  # such as that of a committed offset
+    assert cache.take(answer(OLD, {0: 0, 1: 6}), 1).refused
+    assert cache.take(answer(OLD, {0: 0}), 1).refused[0].why == "partition 1 is missing"
+    assert cache.nodes and not cache.topics
+    assert cache.take(answer(OLD, {0: 0, 1: 7}), 2).accepted
+    assert cache.take(answer(OLD, {0: 0, 1: 6}), 1).refused
+    assert cache.take(answer(NEW, {0: 0}), 2).accepted  # another topic starts anew
 
 
 def test_a_deleted_topic_does_not_come_back_with_lower_epochs() -> None:
@@ -202,4 +253,4 @@ def test_memory_is_bounded_by_the_number_of_topics(seed: int) -> None:
     random, cache = Random(seed), MetadataCache()
     for _ in range(300):
         cache.take(answer(random.randbytes(16), {0: random.randrange(9)}), random.choice(BROKERS))
-    assert len(cache._former_ids["orders"]) <= 8 and len(cache.topics) == 1
+    assert len(cache._ids["orders"].former) <= 8 and len(cache.topics) == 1
