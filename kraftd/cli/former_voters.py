@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address
     from kraftd.config import DaemonConfig
     from kraftd.metadata.image import Image
+    from kraftd.metadata_dir.last_start import LastStart
     from kraftd.metadata_dir.sole_voter import Survey
     from kraftd.types import OffsetAndEpoch
 
@@ -39,9 +40,15 @@ class FormerVoters(NamedTuple):
 
 
 def former_voters(
-    config: DaemonConfig, surveys: Iterable[Survey], image: Image, more: Mapping[int, Address]
+    config: DaemonConfig,
+    surveys: Iterable[Survey],
+    image: Image,
+    more: Mapping[int, Address],
+    started: LastStart | None = None,
 ) -> FormerVoters:
-    """Gather the voters from the directories, the registrations of an image, the file and `more`."""
+    """Gather the voters from the directories, the registrations of an image, the file, what kraftd was last
+    started with, and `more`.
+    """
     named_by: dict[str, frozenset[int]] = {}
     found: dict[int, list[Address]] = {one: [at] for one, at in more.items()}
     is_static = True
@@ -55,7 +62,12 @@ def former_voters(
         found.setdefault(one.id, []).extend((at.host, at.port) for at in one.listeners)
     for node_id, at in config.quorum_voters.items():
         found.setdefault(node_id, []).append(at)
+    last_voters = {} if started is None else {one.id: (one.host, one.port) for one in started.voters}
+    for node_id, at in last_voters.items():
+        found.setdefault(node_id, []).append(at)
     if is_static:
+        if last_voters:
+            named_by["controller.quorum.voters of the last start"] = frozenset(last_voters)
         if more:
             named_by["--voter"] = frozenset({*more, config.node_id})
         if config.quorum_voters:
@@ -69,7 +81,10 @@ def former_voters(
     brokers = [
         (at.host, at.port) for one in list(image.brokers.values())[:MAX_BROKERS_ASKED] for at in one.listeners
     ]
-    others = [one for one in dict.fromkeys([*config.quorum_bootstrap_servers, *brokers]) if one not in asked]
+    servers = [*config.quorum_bootstrap_servers]
+    if started is not None:
+        servers += [(one.host, one.port) for one in started.bootstrap_servers]
+    others = [one for one in dict.fromkeys([*servers, *brokers]) if one not in asked]
     return FormerVoters(named_by, {one: tuple(dict.fromkeys(at)) for one, at in found.items()}, tuple(others))
 
 

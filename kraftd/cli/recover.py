@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
     from kraftd.log.disk import RealDisk
     from kraftd.metadata.image import Image
+    from kraftd.metadata_dir.last_start import LastStart
     from kraftd.metadata_dir.sole_voter import Survey
     from kraftd.types import Uuid
 
@@ -178,6 +179,13 @@ def identity(disk: RealDisk, config: DaemonConfig) -> tuple[str, Uuid | None]:
             DIRECTORY,
         )
     check_meta_properties({directory: found}, node_id=config.node_id)
+    started = last_start(directory)
+    if started is not None and started.cluster_id != found.cluster_id:
+        raise CommandFailure(
+            f"{directory}/meta.properties: cluster.id is {found.cluster_id}, but the log beside it was last "
+            f"started with cluster.id {started.cluster_id}. Put the right id back. Nothing was changed.",
+            DIRECTORY,
+        )
     return found.cluster_id, found.directory_id
 
 
@@ -201,11 +209,22 @@ def check_majority_is_lost(
     from kraftd.cli.doctor.examine import log_in_as
     from kraftd.cli.former_voters import ask_former, check_lost, check_not_asked, former_voters
 
-    former = former_voters(config, surveys, registered(config), confirmed.voters)
+    former = former_voters(
+        config, surveys, registered(config), confirmed.voters, last_start(config.metadata_log_dir)
+    )
     log_in_as(config, [])
     answers = run(ask_former(former, cluster_id))
     check_lost(former, answers, surveys[0].end, config.node_id, confirmed.lost)
     check_not_asked(former, config.node_id, confirmed.lost, may_prompt=confirmed.cluster_id is None)
+
+
+def last_start(directory: str) -> LastStart | None:
+    """What this log was last started with by kraftd. Raises DirectoryProblem."""
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+    from kraftd.metadata_dir.last_start import read_last_start
+
+    return read_last_start(RealDisk(), f"{directory}/{PARTITION_DIRECTORY}")
 
 
 def registered(config: DaemonConfig) -> Image:

@@ -11,6 +11,7 @@ from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.metadata_dir.bootstrap import read_bootstrap
 from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path, find_download, part_name
 from kraftd.metadata_dir.directory import MetadataDirectory, open_directory
+from kraftd.metadata_dir.last_start import LastStart, Peer, Server, note_start
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import OpenedLog, open_log
@@ -18,7 +19,7 @@ from kraftd.raft.config import TAIL_BYTES, DurableState, PartialSnapshot
 from kraftd.raft.log_view import LogView
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
-from kraftd.types import OffsetAndEpoch
+from kraftd.types import OffsetAndEpoch, ReplicaKey, uuid_text
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 
@@ -66,7 +67,8 @@ class Storage:
         for data in self._control_batches:
             history.read(data)
         view = LogView(log.log_start, log.log_end, log.epochs.entries, sizes)
-        election = self._quorum_state.read()
+        own = ReplicaKey(self.directory.node_id, self.directory.directory_id)
+        election = self._quorum_state.read_beside(log.log_end, own)
         if election is not None:
             self.durable_epoch = max(0, election.leader_epoch)
         return DurableState(election, view, history, self._partial_download())
@@ -147,7 +149,19 @@ def open_storage(
         )
         opened = open_log(disk, directory.partition_path, settings)
         quorum_state = QuorumStateFile(disk, directory.partition_path)
+        note_start(disk, directory.partition_path, _start_of(directory, config))
     except BaseException:
         directory.close()
         raise
     return Storage(disk, directory, opened, quorum_state, bootstrap)
+
+
+def _start_of(directory: MetadataDirectory, config: DaemonConfig) -> LastStart:
+    """What this start leaves for later ones."""
+    return LastStart(
+        directory.cluster_id,
+        directory.node_id,
+        uuid_text(directory.directory_id),
+        tuple(Peer(node_id, *at) for node_id, at in config.quorum_voters.items()),
+        tuple(Server(*at) for at in config.quorum_bootstrap_servers),
+    )

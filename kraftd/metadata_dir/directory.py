@@ -8,6 +8,7 @@ from kraftd.log.disk import Disk, Lock
 from kraftd.log.errors import DirectoryProblem
 from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP_FILE_NAME
 from kraftd.metadata_dir.file_kinds import check_file_kinds
+from kraftd.metadata_dir.last_start import check_same_identity
 from kraftd.metadata_dir.meta_properties import (
     FILE_NAME,
     MetaProperties,
@@ -79,6 +80,7 @@ def open_directory(
                 raise DirectoryProblem(f"{directory}/{FILE_NAME} has no {name}. {remedy}")
         found[directory] = properties
     check_meta_properties(found, node_id=node_id)
+    check_same_identity(disk, path, f"{path}/{PARTITION_DIRECTORY}", found[path])
     lock = disk.lock(f"{path}/{LOCK_FILE}")
     try:
         properties = found[path]

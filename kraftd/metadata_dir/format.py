@@ -17,6 +17,7 @@ from kraftd.log.errors import DirectoryProblem
 from kraftd.metadata_dir.bootstrap import write_bootstrap
 from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, fresh_directory_id, holds_a_log
+from kraftd.metadata_dir.last_start import forget_last_start
 from kraftd.metadata_dir.meta_properties import (
     MetaProperties,
     check_meta_properties,
@@ -117,6 +118,7 @@ def _format_one(
     else:
         directory_id = fresh_directory_id(new_uuid)
     disk.make_directory(directory)
+    forget_last_start(disk, f"{directory}/{PARTITION_DIRECTORY}")
     write_bootstrap(disk, directory, plan.records, now_ms)
     if kind in (DirectoryKind.DYNAMIC_METADATA, DirectoryKind.DYNAMIC_METADATA_VOTER):
         write_first_checkpoint(disk, directory, plan, now_ms)

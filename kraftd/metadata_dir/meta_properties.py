@@ -15,6 +15,7 @@ from kraftd.types import (
     DIRECTORY_LOST,
     DIRECTORY_MIGRATING,
     DIRECTORY_UNASSIGNED,
+    ReplicaKey,
     Uuid,
     parse_uuid,
     uuid_text,
@@ -33,6 +34,11 @@ class MetaProperties(NamedTuple):
     cluster_id: str | None
     node_id: int | None
     directory_id: Uuid | None
+
+    @property
+    def replica_key(self) -> ReplicaKey:
+        """The node and its directory; -1 without a node id."""
+        return ReplicaKey(-1 if self.node_id is None else self.node_id, self.directory_id)
 
 
 def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:

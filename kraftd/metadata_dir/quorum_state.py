@@ -13,9 +13,14 @@ import msgspec
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import DirectoryProblem
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
-from kraftd.types import parse_uuid, uuid_text
+from kraftd.types import ReplicaKey, parse_uuid, uuid_text
 
 FILE_NAME = "quorum-state"
+_REMEDY = (
+    "The file keeps this node from voting twice in an epoch: restore it; or, with other voters up, move the "
+    "whole directory aside, format it anew and let it catch up; or, if a majority is lost for good, run "
+    "kraftd quorum recover"
+)
 
 
 class QuorumStateFile:
@@ -37,11 +42,29 @@ class QuorumStateFile:
         try:
             return decode_quorum_state(data)
         except ValueError as error:
+            raise DirectoryProblem(f"{self.path} cannot be read: {error}. {_REMEDY}") from None
+
+    def read_beside(self, log_end: int, own: ReplicaKey) -> QuorumStateData | None:
+        """The state with which a node starts on a log; None if its directory was just formatted.
+
+        A node writes the file before its first record, so its loss is as bad as damage: the node may have
+        voted. Raises DirectoryProblem for a missing or malformed file, or a vote for `own` id with another
+        directory id.
+        """
+        state = self.read()
+        if state is None and log_end > 0:
             raise DirectoryProblem(
-                f"{self.path} cannot be read: {error}. It keeps this node from voting twice in an epoch: "
-                f"restore it; "
-                "or, with other voters up, move the whole directory aside, format it anew and let it catch up"
-            ) from None
+                f"{self.path} is missing, and the log beside it ends at offset {log_end}. {_REMEDY}"
+            )
+        if state is not None and state.voted_id == own.id:
+            voted = state.voted_directory_id
+            if any(voted) and own.directory_id is not None and voted != own.directory_id:
+                raise DirectoryProblem(
+                    f"{self.path}: this node voted for itself as directory {uuid_text(voted)}, and "
+                    f"meta.properties has directory.id={uuid_text(own.directory_id)}. Put "
+                    f"directory.id={uuid_text(voted)} back"
+                )
+        return state
 
     def write(self, state: QuorumStateData, version: int) -> None:
         """Replace the file, durably on return. Blocks. Raises DiskFull (the old state stays),

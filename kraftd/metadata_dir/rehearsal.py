@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kraftd.log.disk import Disk
-from kraftd.log.errors import CorruptStorage, StorageError
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
 from kraftd.log.overlay_disk import OverlayDisk
 from kraftd.metadata_dir.bootstrap import read_bootstrap
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, open_directory
@@ -15,6 +16,7 @@ from kraftd.metadata_dir.meta_properties import read_meta_properties
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.types import ReplicaKey
 
 _ANY_ID = bytes(15) + b"\x7f"
 
@@ -50,13 +52,21 @@ def rehearse(disk: Disk, path: str) -> Rehearsal:
         check_file_kinds(disk, path)
     except StorageError as error:  # nothing is opened then: opening a pipe would block
         return Rehearsal([Refusal(path, 0, None, str(error))], notes)
+    log_ends: list[int] = []
+
+    def check_log() -> None:
+        opened = open_log(overlay, partition)
+        log_ends.append(opened.log.log_end)
+        notes.extend(opened.report.notes)
+
+    checks: tuple[tuple[str, Callable[[], object]], ...] = (
+        (f"{path}/{META_PROPERTIES}", lambda: _check_identity(overlay, path)),
+        (path, lambda: read_bootstrap(overlay, path)),
+        (partition, check_log),
+        (f"{partition}/{QUORUM_STATE}", lambda: _check_election(overlay, path, log_ends)),
+    )
     try:
-        for where, check in (
-            (f"{path}/{META_PROPERTIES}", lambda: _check_identity(overlay, path)),
-            (path, lambda: read_bootstrap(overlay, path)),
-            (partition, lambda: notes.extend(open_log(overlay, partition).report.notes)),
-            (f"{partition}/{QUORUM_STATE}", lambda: QuorumStateFile(overlay, partition).read()),
-        ):
+        for where, check in checks:
             try:
                 check()
             except CorruptStorage as error:
@@ -72,3 +82,13 @@ def _check_identity(disk: Disk, path: str) -> None:
     properties = read_meta_properties(disk, path)
     node_id = properties.node_id if properties is not None and properties.node_id is not None else 0
     open_directory(disk, path, node_id, new_directory_id=lambda: _ANY_ID, now_ms=0).close()
+
+
+def _check_election(disk: Disk, path: str, log_ends: list[int]) -> None:
+    """Check quorum-state against the node and its log. `log_ends` is empty if the log could not be opened."""
+    try:
+        properties = read_meta_properties(disk, path)
+    except DirectoryProblem:
+        properties = None  # reported already
+    own = ReplicaKey(-1) if properties is None else properties.replica_key
+    QuorumStateFile(disk, f"{path}/{PARTITION_DIRECTORY}").read_beside(max(log_ends, default=0), own)

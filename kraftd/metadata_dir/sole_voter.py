@@ -27,6 +27,7 @@ from kraftd.messages.quorum_state_data import Voter as StateVoter
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.last_start import forget_last_start
 from kraftd.metadata_dir.new_epoch import epoch_beyond
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
@@ -180,6 +181,7 @@ def make_sole_voter(
         leader_epoch=epoch, current_voters=[StateVoter(voter_id=voter.id)] if is_static else []
     )
     QuorumStateFile(disk, partition).write(state, version=0 if is_static else 1)
+    forget_last_start(disk, partition)  # the log may come from another directory
     log = open_log(disk, partition).log
     try:
         voters = None if is_static else voters_record([voter], listener)

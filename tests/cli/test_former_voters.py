@@ -14,6 +14,7 @@ from kraftd.cli.voter_probe import Presence, VoterAnswer, ask_voters
 from kraftd.config import load
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
 from kraftd.metadata.image import Image
+from kraftd.metadata_dir.last_start import LastStart, Peer
 from kraftd.metadata_dir.sole_voter import Survey
 from kraftd.types import OffsetAndEpoch
 from tests.cli.run import free_port, write_config
@@ -74,6 +75,8 @@ def test_addresses_of_static_voters_come_from_registrations_and_the_file(tmp_pat
     assert found.named_by["registered controllers"] == {1, 2}
     assert found.named_by["the last election in the log"] == {1, 2, 3}
     assert former_voters(config, [mine], image, {}).not_asked(1) == {3}
+    started = LastStart(CLUSTER_ID, 1, "", (Peer(1, "localhost", 9091), Peer(3, "old-3", 9093)))
+    assert former_voters(config, [mine], image, {}, started).addresses[3] == (("old-3", 9093),)
 
 
 def test_a_voter_that_accepts_connections_and_does_not_answer_is_not_lost() -> None:

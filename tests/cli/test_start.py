@@ -244,6 +244,8 @@ def test_a_node_whose_directory_holds_lost_records_exits(tmp_path: Path) -> None
     assert run("format", "-c", ahead, "-t", CLUSTER, "--no-initial-controllers").code == 0
     partition = tmp_path / "ahead" / "data" / "__cluster_metadata-0"
     partition.mkdir(exist_ok=True)
+    state = {"leaderId": -1, "leaderEpoch": 1, "votedId": -1, "votedDirectoryId": "A" * 22, "data_version": 1}
+    (partition / "quorum-state").write_text(json.dumps(state))
     with started(leads):
         checkpoint = Path(run_apart("snapshot", leads).out.split()[0])
         (partition / "00000000000000999999-0000000001.checkpoint").write_bytes(checkpoint.read_bytes())

@@ -21,6 +21,7 @@ from tests.cli.past import write_past
 from tests.cli.run import run, tree, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
+STATE = "__cluster_metadata-0/quorum-state"
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 
@@ -30,6 +31,8 @@ def config(tmp_path: Path) -> Path:
     file = write_config(tmp_path, 9093)
     assert run("format", "-c", file, "-t", CLUSTER_ID, "--standalone").code == 0
     write_past(tmp_path / "data")
+    state = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "votedDirectoryId": "A" * 22}
+    (tmp_path / "data" / STATE).write_text(json.dumps({**state, "data_version": 1}))
     return file
 
 
@@ -84,14 +87,14 @@ BREAKINGS: tuple[tuple[str, Callable[[Path], None]], ...] = (
     (SEGMENT, empty),
     (SEGMENT, halve),
     (SEGMENT, garble),
-    ("__cluster_metadata-0/quorum-state", empty),
-    ("__cluster_metadata-0/quorum-state", garble),
+    (STATE, empty),
+    (STATE, garble),
     ("__cluster_metadata-0/partition.metadata", garble),
     ("__cluster_metadata-0/leader-epoch-checkpoint", remove),
     ("bootstrap.checkpoint", garble),
     *(
         (name, harm)
-        for name in ("bootstrap.checkpoint", "meta.properties", SEGMENT, "__cluster_metadata-0/quorum-state")
+        for name in ("bootstrap.checkpoint", "meta.properties", SEGMENT, STATE)
         for harm in (leads_nowhere, leads_to_itself, becomes_a_directory)
     ),
 )
@@ -103,9 +106,6 @@ def test_verify_fails_for_a_directory_that_a_start_refuses(
 ) -> None:
     data = config.parent / "data"
     path = data / name
-    if not path.exists():
-        state = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "votedDirectoryId": "A" * 22}
-        path.write_text(json.dumps({**state, "data_version": 1}))
     assert run("dump", "--verify", data).code == 0
     harm(path)
     before = tree(data)
@@ -113,6 +113,58 @@ def test_verify_fails_for_a_directory_that_a_start_refuses(
     assert tree(data) == before, "nothing was changed"
     assert done.code == 3 or starts(config), done
     assert all(str(data) in row["path"] for row in map(json.loads, done.out.splitlines()))
+
+
+@pytest.mark.parametrize("harm", [remove, empty])
+def test_a_lost_quorum_state_is_refused_like_an_empty_one(config: Path, harm: Callable[[Path], None]) -> None:
+    """The node may have voted in an epoch of which nothing tells any more."""
+    data = config.parent / "data"
+    assert starts(config)
+    harm(data / STATE)
+    done = run("dump", "--verify", data)
+    (row,) = map(json.loads, done.out.splitlines())
+    assert (done.code, row["path"], starts(config)) == (3, str(data / STATE), False)
+    assert "voting twice" in row["reason"]
+    assert "quorum recover" in row["reason"]
+
+
+def test_a_formatted_directory_without_a_log_starts_without_quorum_state(tmp_path: Path) -> None:
+    file = write_config(tmp_path, 9093)
+    assert run("format", "-c", file, "-t", CLUSTER_ID, "--standalone").code == 0
+    assert run("dump", "--verify", tmp_path / "data").code == 0
+    assert starts(file)
+
+
+OTHER_ID = "PJ0y2k0hRWuT2vVYJ9yS9Q"
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("cluster.id", f"cluster.id={OTHER_ID}"), ("directory.id", f"directory.id={OTHER_ID}")]
+)
+def test_an_id_changed_in_meta_properties_is_refused_with_both_ids(config: Path, key: str, line: str) -> None:
+    data = config.parent / "data"
+    assert starts(config)
+    path = data / "meta.properties"
+    was = next(one for one in path.read_text().splitlines() if one.startswith(key))
+    for new in (line, ""):
+        path.write_text(path.read_text().replace(was, new))
+        done = run("dump", "--verify", data)
+        assert done.code == 3, done
+        reasons = [json.loads(row)["reason"] for row in done.out.splitlines()]
+        assert any(was in one and (new.partition("=")[2] in one) for one in reasons) or not new, reasons
+        assert not starts(config)
+        path.write_text(path.read_text().replace(new, was) if new else f"{path.read_text()}{was}\n")
+        assert starts(config)
+
+
+def test_an_own_vote_with_another_directory_id_is_refused_without_a_last_start(config: Path) -> None:
+    """A directory of Apache Kafka has no file that kraftd has written."""
+    data = config.parent / "data"
+    state = {"leaderId": -1, "leaderEpoch": 1, "votedId": 1, "votedDirectoryId": OTHER_ID, "data_version": 1}
+    (data / STATE).write_text(json.dumps(state))
+    done = run("dump", "--verify", data)
+    assert (done.code, starts(config)) == (3, False)
+    assert f"voted for itself as directory {OTHER_ID}" in done.out
 
 
 def test_verify_fails_for_intact_records_that_a_start_cannot_use(config: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -86,6 +87,15 @@ def test_a_time_looked_up_in_damaged_batches_is_refused_and_the_process_lives(tm
         daemon.stop(signal.SIGKILL)
 
 
+def forget_own_directory(partition: Path) -> None:
+    """Remove all that proves the directory id was changed; a replaced disk leaves none of it."""
+    (partition / "kraftd-last-start.json").unlink()
+    state = partition / "quorum-state"
+    state.write_text(
+        json.dumps(json.loads(state.read_text()) | {"votedId": -1, "votedDirectoryId": "A" * 22})
+    )
+
+
 def test_a_directory_whose_id_is_not_the_voters_is_reported(tmp_path: Path) -> None:
     daemon = DaemonProcess(tmp_path).format().start()
     try:
@@ -94,6 +104,7 @@ def test_a_directory_whose_id_is_not_the_voters_is_reported(tmp_path: Path) -> N
         lines = path.read_text().splitlines()
         [own] = [line for line in lines if line.startswith("directory.id=")]
         path.write_text("\n".join(f"directory.id={OTHER_ID}" if line == own else line for line in lines))
+        forget_own_directory(tmp_path / "data" / "__cluster_metadata-0")
         daemon.begin()
         wait_until(lambda: any("does not vote" in line["event"] for line in daemon.lines()), "it is logged")
         [logged] = [line for line in daemon.lines() if "does not vote" in line["event"]]
