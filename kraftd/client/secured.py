@@ -57,7 +57,7 @@ class Secured:
         try:
             self._tls = TlsContexts(security.tls).client if security.tls is not None else None
             grant = security.grant
-            tokens = TokenSource(grant, _now_ms, random.random) if grant is not None else None
+            tokens = TokenSource(grant, _now_ms, _wall_ms, random.random) if grant is not None else None
         except ValueError as error:
             raise ConfigError([str(error)]) from None
         self._login: Callable[[], ClientExchange] | None = client_login(
@@ -94,4 +94,8 @@ class Secured:
 
 
 def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _wall_ms() -> int:
     return time.time_ns() // 1_000_000

@@ -66,9 +66,10 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
 class Context:
     """The input of one decision, which changes nothing in it.
 
-    now_ms: milliseconds that never go back. next_offset: that of the next record, which is also the broker
-    epoch of a broker registered now. kraft_version: the quorum's finalized kraft.version. walks: the progress
-    of periodic tasks over very many partitions.
+    now_ms: milliseconds that never go back, for timeouts. wall_ms: the wall clock, for stored times.
+    next_offset: that of the next record, which is also the broker epoch of a broker registered now.
+    kraft_version: the quorum's finalized kraft.version. walks: the progress of periodic tasks over very many
+    partitions.
     """
 
     image: Image
@@ -78,6 +79,7 @@ class Context:
     dice: Dice
     next_offset: int = 0
     kraft_version: int = 0
+    wall_ahead_ms: int = 0  # of now_ms
     walks: dict[str, PartitionWalk] = field(default_factory=dict)
     policies: Policies = NO_POLICIES
     token_secrets: TokenSecrets = field(init=False)
@@ -88,6 +90,11 @@ class Context:
             self.settings.mutation_quota_window_ms, self.settings.mutation_quota_window_count
         )
         self.token_secrets = TokenSecrets(self.settings.tokens.secret_key)
+
+    @property
+    def wall_ms(self) -> int:
+        """Milliseconds since the Unix epoch by the wall clock, which may jump."""
+        return self.now_ms + self.wall_ahead_ms
 
     def __repr__(self) -> str:
         return f"<Context at {self.now_ms} ms, next offset {self.next_offset}, {self.image!r}>"

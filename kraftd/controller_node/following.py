@@ -116,7 +116,7 @@ class Following:
         for departure in context.heartbeats.departures.values():
             departure.note(records)
         self.finalized.applied(context.image)
-        self.loading.timestamp_ms = context.now_ms
+        self.loading.timestamp_ms = context.wall_ms
 
     def undo_to(self, committed_end: int, applied_end: int | None) -> None:
         """Undo what is not committed, after the leadership is lost. `applied_end` is the first offset of

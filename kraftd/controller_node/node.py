@@ -35,6 +35,7 @@ from kraftd.controller_node.registration import ControllerAnswered, Registration
 from kraftd.controller_node.replay import Snapshot
 from kraftd.controller_node.routes import controller_registry
 from kraftd.controller_node.standing import Standing
+from kraftd.controller_node.wall_clock import WallClock
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -74,6 +75,7 @@ class Node:
         boundary.refusals.own_directory = core.key.directory_id or b""
         self.standing = standing = Standing(core)
         driver = CoreDriver(core, context, outbox)
+        self.wall_clock = WallClock(context, outbox)
         self._next_slice = next_slice = NextSlice(outbox)
         self._pending_events = pending = PendingEvents(outbox)
         self.following = following = Following(
@@ -116,6 +118,7 @@ class Node:
             raft_events.Started: self._on_started,
             raft_events.ShutdownRequested: self._on_shutdown_requested,
             raft_events.DeadlineReached: self._on_deadline,
+            raft_events.WallClockStepped: self._on_wall_clock_stepped,
         }
         driver.takers |= {
             raft_effects.AppendAccepted: _nothing,  # the caller of the append handles these two
@@ -190,6 +193,10 @@ class Node:
         self.periodic.run_due()
         if self.registration.deadline_ms is not None and self.registration.deadline_ms <= now_ms:
             self.registration.attempt()
+
+    def _on_wall_clock_stepped(self, event: raft_events.WallClockStepped) -> None:
+        self.wall_clock.stepped(event)
+        self._appends.step_core(event)
 
     def _on_disk_filled(self, event: DiskFilled) -> None:
         """Resign in favour of another voter, if there is one; take no decision until the disk has space.

@@ -20,7 +20,15 @@ from kraftd.host.storage import Storage
 from kraftd.host.truncations import Truncations
 from kraftd.log.errors import DiskFull
 from kraftd.raft import effects as raft
-from kraftd.raft.events import BatchLocated, DeadlineReached, RecordsSynced, ResponseReceived
+from kraftd.raft.events import (
+    BatchLocated,
+    DeadlineReached,
+    RecordsSynced,
+    ResponseReceived,
+    WallClockStepped,
+)
+
+FOLLOWED_MS = 10  # a smaller step of the wall clock waits until it is as large
 
 
 class EffectExecutor:
@@ -47,7 +55,7 @@ class EffectExecutor:
         self.before_effect: Callable[[Any], None] | None = None
         self.after_step: Callable[[], None] | None = None
         self.shutdown_completed = False
-        self.truncations = Truncations(storage.log, ports.log, ports.timer.now_ms)
+        self.truncations = Truncations(storage.log, ports.log, self.wall_ms)
         self.delays = Histogram()  # how late timers ran, and thus how long any callback waits
         self.downloads = Downloads(
             download, ports.download_thread, self.snapshot_event, ports.log, max_waiting_bytes
@@ -60,6 +68,7 @@ class EffectExecutor:
         self._peers = wire
         self._timer = ports.timer
         self._dead = False
+        self._wall_ahead_ms = 0
         self._held: list[Any] | None = None  # effects that wait for space on the disk
         self._waits_for_room = False
         self._waiting_events: list[Any] = []  # events that wait behind them
@@ -87,11 +96,23 @@ class EffectExecutor:
         """Step the machine with an event and perform the effects."""
         if self._dead:
             return
+        self.follow_wall_clock()
         if self._held is not None:
             self._put_off(event)
             return
         try:
             self._carry_out(self._machine_step(event, self._timer.now_ms()))
+        except Exception as error:
+            self.fail(error)
+
+    def follow_wall_clock(self) -> None:
+        """Step the machine if the wall clock has been set since the last call."""
+        ahead_ms = self._timer.wall_ahead_ms()
+        if abs(ahead_ms - self._wall_ahead_ms) < FOLLOWED_MS or self._dead or self._held is not None:
+            return
+        self._wall_ahead_ms = ahead_ms
+        try:
+            self._carry_out(self._machine_step(WallClockStepped(ahead_ms), self._timer.now_ms()))
         except Exception as error:
             self.fail(error)
 
@@ -152,6 +173,10 @@ class EffectExecutor:
             self._alarm.cancel()
 
     # -- time
+
+    def wall_ms(self) -> int:
+        """The wall clock."""
+        return self._timer.now_ms() + self._timer.wall_ahead_ms()
 
     def _set_alarm(self, deadline_ms: int) -> None:
         if self._alarm is not None:

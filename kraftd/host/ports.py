@@ -28,7 +28,10 @@ class Timer(Protocol):
     """The clock and the event loop."""
 
     def now_ms(self) -> int:
-        """Wall time at the start plus monotonic time since."""
+        """Wall time at the start plus monotonic time since: the time of all timeouts."""
+
+    def wall_ahead_ms(self) -> int:
+        """How far the wall clock is ahead of now_ms() (negative: behind): 0 until it is set."""
 
     def call_soon(self, action: Callable[..., object], *arguments: Any) -> object:
         """Call a function in a later event loop callback, after those already planned."""

@@ -36,6 +36,7 @@ def new_start(
     log_start: int,
     limit: int,
     now_ms: int,
+    wall_ms: int,
     live_end: int | None = None,
 ) -> OffsetAndEpoch | None:
     """The snapshot at which the log may start, None if nothing may be deleted. snapshots are all, oldest
@@ -45,6 +46,7 @@ def new_start(
     its last record is older than max_ms. The segments below the next one are deleted with it. The last
     snapshot is never deleted. Beyond Kafka's rules, none is deleted at or past `limit`: the leader's log
     start, and what the image was built from. None is deleted that a replica has read within after_read_ms.
+    Ages of records are by the wall clock, `wall_ms`.
     The slowest live replica is at `live_end`: none that ends behind it is deleted until its last record is
     lag_max_ms old (KIP-630).
     """
@@ -53,12 +55,12 @@ def new_start(
     start = log_start
     for oldest, following in pairwise(snapshots):
         is_large = 0 <= rules.max_bytes < snapshot_bytes + log_bytes_from(start)
-        is_old = 0 <= rules.max_ms < now_ms - oldest.timestamp_ms
+        is_old = 0 <= rules.max_ms < wall_ms - oldest.timestamp_ms
         is_read = oldest.last_read_ms is not None and now_ms - oldest.last_read_ms < rules.after_read_ms
         is_awaited = (
             live_end is not None
             and following.snapshot_id.offset > live_end
-            and now_ms - following.timestamp_ms < rules.lag_max_ms
+            and wall_ms - following.timestamp_ms < rules.lag_max_ms
         )
         if not (is_large or is_old) or is_read or is_awaited or following.snapshot_id.offset > limit:
             break

@@ -348,8 +348,9 @@ class SnapshotKeeper:
         ]
         limit = min(core.log_start_limit, self._replayed_to())
         live_end = core.live_replicas_end
+        wall_ms = now_ms + self._timer.wall_ahead_ms()
         start = new_start(
-            self.settings.rules, kept, log.size_bytes_from, log.log_start, limit, now_ms, live_end
+            self.settings.rules, kept, log.size_bytes_from, log.log_start, limit, now_ms, wall_ms, live_end
         )
         if start is not None:
             self.start_log_at(start)

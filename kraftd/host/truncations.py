@@ -37,13 +37,13 @@ class LastTruncation(NamedTuple):
 class Truncations:
     """The truncations since the start: how many, of how many records, and the last one."""
 
-    def __init__(self, log: PartitionLog, lines: Log, now_ms: Callable[[], int]) -> None:
+    def __init__(self, log: PartitionLog, lines: Log, wall_ms: Callable[[], int]) -> None:
         self.count = 0
         self.records = 0
         self.last: LastTruncation | None = None
         self._log = log
         self._lines = lines
-        self._now_ms = now_ms
+        self._wall_ms = wall_ms
 
     def __repr__(self) -> str:
         return f"<Truncations {self.count} of {self.records} records>"
@@ -66,11 +66,11 @@ class Truncations:
         if log_end > effect.snapshot_id.offset:
             self._count(found, effect)
         else:
-            fields = LastTruncation(found, effect.leader_id, effect.leader_epoch, self._now_ms()).fields
+            fields = LastTruncation(found, effect.leader_id, effect.leader_epoch, self._wall_ms()).fields
             self._lines.info("the leader's snapshot replaces the log; its uncommitted end was kept", **fields)
 
     def _count(self, found: Truncation, effect: raft.TruncateLog | raft.ResetLog) -> None:
         self.count += 1
         self.records += found.records
-        self.last = LastTruncation(found, effect.leader_id, effect.leader_epoch, self._now_ms())
+        self.last = LastTruncation(found, effect.leader_id, effect.leader_epoch, self._wall_ms())
         self._lines.warning("the log was truncated: the leader's log lacks these records", **self.last.fields)

@@ -107,7 +107,7 @@ FAMILIES: tuple[Family, ...] = (
         "LastAppliedRecordLagMs",
         "milliseconds since the last applied record was appended; in a healthy quorum rarely above "
         "metadata.max.idle.interval.ms",
-        lambda r: r.now_ms - r.node.following.loading.timestamp_ms,
+        lambda r: r.wall_ms - r.node.following.loading.timestamp_ms,
     ),
     _CONTROLLER.gauge(
         "TimedOutBrokerHeartbeatCount",

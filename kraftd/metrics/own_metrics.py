@@ -183,6 +183,12 @@ FAMILIES: tuple[Family, ...] = (
     ),
     own(
         "counter",
+        "wall_clock_steps",
+        "steps of the wall clock by a second or more, forward or backward, since the start",
+        lambda r: r.node.wall_clock.steps,
+    ),
+    own(
+        "counter",
         "authorizations_denied",
         "requests, or resources of requests, that the authorizer denied",
         lambda r: r.authorizations[0],

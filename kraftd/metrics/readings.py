@@ -53,6 +53,7 @@ class Readings:
     """
 
     now_ms: int
+    wall_ms: int
     node: Node
     storage: Storage
     raft: RaftMetrics

@@ -89,7 +89,7 @@ def status(readings: Readings, found: Survey | None) -> Status:
     state_of_health = health(readings)
     image, latest = node.image, log.latest_snapshot
     return Status(
-        now_ms=readings.now_ms,
+        now_ms=readings.wall_ms,
         ready=state_of_health.ready,
         state=state_of_health.state,
         node_id=node.identity.node_id,

@@ -21,20 +21,32 @@ from kraftd.security.client_credentials import (
 )
 from kraftd.security.sasl import SaslFailed
 
+STEP_MS = 1_000  # of the wall clock
+
 
 class TokenSource:
     """The token of one grant. Raises ValueError for TLS stores that cannot be used.
 
-    `due_ms` is when to fetch next. `failure` is why the last attempt failed, empty if it succeeded.
+    `due_ms` is when to fetch next, by the monotonic clock `now_ms`. A token's own times are of the wall
+    clock, `wall_ms`; if that is set, the next fetch is planned anew. `failure` is why the last attempt
+    failed, empty if it succeeded.
     """
 
-    def __init__(self, grant: TokenGrant, now_ms: Callable[[], int], share: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        grant: TokenGrant,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        share: Callable[[], float],
+    ) -> None:
         """`share` draws a number between 0 and 1, for the jitter."""
         self.grant = grant
         self.failure = ""
         self.due_ms = now_ms()
         self.expires_ms: int | None = None
         self.now_ms = now_ms
+        self._wall_ms = wall_ms
+        self._ahead_ms = 0  # the wall clock of now_ms, when the next fetch was planned
         self._share = share
         self._tls = TlsSource(grant.tls) if grant.tls is not None else None
         self._token: Token | None = None
@@ -67,11 +79,22 @@ class TokenSource:
             wait_ms = retry_wait_ms(grant, self._failures, permanent=refused.permanent)
             self.due_ms = self.now_ms() + wait_ms
             return refused
-        now_ms = self.now_ms()
         self._token, self._failures, self.failure = token, 0, ""
         self.expires_ms = token.expires_ms
-        self.due_ms = refresh_at_ms(token, now_ms, grant.refresh, self._share())
+        self._plan(token)
         return None
+
+    def _plan(self, token: Token) -> None:
+        now_ms, wall_ms = self.now_ms(), self._wall_ms()
+        self._ahead_ms = wall_ms - now_ms
+        self.due_ms = refresh_at_ms(token, wall_ms, self.grant.refresh, self._share()) - self._ahead_ms
+
+    def wait_ms(self) -> int:
+        """How long until the next fetch is due, 0 if it is."""
+        token, ahead_ms = self._token, self._wall_ms() - self.now_ms()
+        if token is not None and not self.failure and abs(ahead_ms - self._ahead_ms) >= STEP_MS:
+            self._plan(token)
+        return max(0, self.due_ms - self.now_ms())
 
     def text(self) -> str:
         """The text of the current token. Raises SaslFailed if there is none.
@@ -80,7 +103,7 @@ class TokenSource:
         failed: the server's clock decides.
         """
         token = self._token
-        if token is None or (self.failure and self.now_ms() >= token.expires_ms):
+        if token is None or (self.failure and self._wall_ms() >= token.expires_ms):
             raise SaslFailed(f"there is no token: {self.failure or 'none has been granted yet'}")
         return token.text
 
@@ -88,7 +111,7 @@ class TokenSource:
         """The text of the current token, after fetching a new one if that is due, which blocks. Raises
         SaslFailed.
         """
-        if self.now_ms() >= self.due_ms:
+        if self.wait_ms() == 0:
             self.fetch_with_retries()
         return self.text()
 

@@ -62,6 +62,7 @@ from kraftd.raft.events import (
     SnapshotsDeleted,
     SnapshotTaken,
     Started,
+    WallClockStepped,
 )
 from kraftd.raft.log_view import LogView
 from kraftd.raft.metrics import RaftMetrics, take_metrics
@@ -320,6 +321,8 @@ class RaftCore:
         elif isinstance(event, ShutdownRequested):
             if replica.shutdown_deadline_ms is None:
                 replica.shutdown_deadline_ms = replica.now_ms + event.timeout_ms
+        elif isinstance(event, WallClockStepped):
+            replica.wall_ahead_ms = event.ahead_ms
         elif not isinstance(event, DeadlineReached):
             _ON_REPORT[type(event)](replica, event)
 

@@ -1,7 +1,8 @@
 """DescribeQuorum (55), v0-2: the leader's view of voters and observers (KIP-595, KIP-836, KIP-853).
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION for every partition if the request names another than the metadata
-partition; NOT_LEADER_OR_FOLLOWER for it. The leader reports the current time as its own fetch times.
+partition; NOT_LEADER_OR_FOLLOWER for it. The leader reports the current time as its own fetch times. All
+times are of its wall clock.
 """
 
 from __future__ import annotations
@@ -72,16 +73,21 @@ def _failed(index: int, error: ErrorCode) -> PartitionData:
 
 
 def _states(replica: Replica, replicas: Iterable[ReplicaProgress], version: int) -> list[ReplicaState]:
-    states = []
+    states, ahead_ms = [], replica.wall_ahead_ms
     for one in replicas:
         is_leader = one.key.id == replica.config.node_id
         state = ReplicaState(
             replica_id=one.key.id,
             log_end_offset=-1 if one.end_offset is None else one.end_offset,
-            last_fetch_timestamp=replica.now_ms if is_leader else one.last_fetch_ms,
-            last_caught_up_timestamp=replica.now_ms if is_leader else one.last_caught_up_ms,
+            last_fetch_timestamp=replica.wall_ms if is_leader else _wall(one.last_fetch_ms, ahead_ms),
+            last_caught_up_timestamp=replica.wall_ms if is_leader else _wall(one.last_caught_up_ms, ahead_ms),
         )
         if version >= 2:
             state.replica_directory_id = one.key.directory_id or ZERO_UUID
         states.append(state)
     return states
+
+
+def _wall(at_ms: int, ahead_ms: int) -> int:
+    """A time of the replica's own clock as one of the wall clock; -1, for unknown, stays."""
+    return at_ms if at_ms < 0 else at_ms + ahead_ms

@@ -2,7 +2,8 @@
 
 The runner (daemon or simulation) hands one event at a time to `RaftCore.step(event, now_ms)` and performs
 the effects that come back, in order.  `now_ms` is milliseconds since the Unix epoch by a clock that neither
-jumps nor runs backwards (wall time at start plus monotonic time since).
+jumps nor runs backwards (wall time at start plus monotonic time since). Timeouts are measured by it;
+`WallClockStepped` says how far the wall clock has moved away from it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,15 @@ class Started(Event, frozen=True, gc=False):
 
 class DeadlineReached(Event, frozen=True, gc=False):
     """The time `deadline_ms()` is reached. Any other event at or after it does the same work."""
+
+
+class WallClockStepped(Event, frozen=True, gc=False):
+    """The wall clock was set: from now on it is `ahead_ms` (negative: behind) of `now_ms`.
+
+    Wall time stamps records and tells when a replica fetched. No timeout depends on it.
+    """
+
+    ahead_ms: int
 
 
 # --- requests of other nodes -------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def append_control(replica: Replica, records: Sequence[ControlRecord]) -> int:
     """Append one control batch; its voters and kraft.version are in force at once. Returns its end offset."""
     log = replica.log
     base_offset = log.end_offset
-    data = build_control_batch(records, base_offset, replica.epoch, replica.now_ms)
+    data = build_control_batch(records, base_offset, replica.epoch, replica.wall_ms)
     replica.append(data, base_offset, base_offset + len(records), replica.epoch)
     replica.read_control_records(data)
     _appended(replica, len(records))
@@ -147,7 +147,7 @@ def on_append_requested(replica: Replica, event: AppendRequested) -> None:
     end_offset = base_offset + len(event.values)
     replica.emit(AppendAccepted(event.append_id, base_offset, end_offset, replica.epoch))
     for values in batches:
-        data = build_batch(values, base_offset, replica.epoch, replica.now_ms)
+        data = build_batch(values, base_offset, replica.epoch, replica.wall_ms)
         replica.append(data, base_offset, base_offset + len(values), replica.epoch)
         base_offset += len(values)
     _await_commit(replica, event.append_id)

@@ -68,6 +68,7 @@ class Replica:
         self.appends = appends
         self.connections = Connections(config.request_timeout_ms, config.retry_backoff_ms)
         self.now_ms = 0
+        self.wall_ahead_ms = 0  # of now_ms
         self.epoch = 0
         self.leader_id: int | None = None
         self.leader_listeners: Listeners = ()
@@ -114,6 +115,11 @@ class Replica:
         )
 
     # --- reading ---
+
+    @property
+    def wall_ms(self) -> int:
+        """The wall clock now: for record timestamps, never for timeouts."""
+        return self.now_ms + self.wall_ahead_ms
 
     @property
     def state(self) -> State:

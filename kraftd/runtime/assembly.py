@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from kraftd.config import DaemonConfig
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
@@ -131,10 +131,10 @@ def controller_settings(config: DaemonConfig, storage: Storage) -> ControllerSet
     )
 
 
-def make_security(config: DaemonConfig, now_ms: Callable[[], int] | None = None) -> Security:
+def make_security(config: DaemonConfig, clock: Clock | None = None) -> Security:
     """TLS, logins and the authorizer of a configuration. Raises StartupError."""
     try:
-        return Security(config.security, config.node_config, now_ms)
+        return Security(config.security, config.node_config, clock)
     except SecurityProblem as problem:
         raise StartupError(str(problem)) from None
 

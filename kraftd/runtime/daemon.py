@@ -150,7 +150,7 @@ class Daemon:
         self._stopping = False
         self._shutdown_requested = False
         self._end: asyncio.Future[None] = loop.create_future()
-        self.security = make_security(config, self.clock.now_ms)
+        self.security = make_security(config, self.clock)
         self.tokens = TokenRefresh(self.security.token_sources, log)
         self.tokens.start()
         self.storage = self._open_storage()

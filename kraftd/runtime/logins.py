@@ -83,7 +83,7 @@ class Logins:
             self._serve(connection, first_slot, frames, login.session.principal)
             return
         for slot, frame in enumerate(frames, first_slot):
-            outcome = login.take(frame, now_ms, now_ms)
+            outcome = login.take(frame, now_ms, self._clock.wall_ms())
             kind = type(outcome)
             if kind is PassOn:
                 principal = login.session.principal if login.session.authenticated else None

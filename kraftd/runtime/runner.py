@@ -51,6 +51,7 @@ class LoopTimer:
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
         self.now_ms = clock.now_ms
+        self.wall_ahead_ms = clock.wall_ahead_ms
         self.call_soon = loop.call_soon
 
     def call_at(self, at_ms: int, action: Callable[..., object], *arguments: Any) -> asyncio.TimerHandle:
@@ -130,7 +131,7 @@ class Runner(NodeExecutor):
         self.holds.note(event, now_ns - began_ns)
 
     def audited(self, effect: AuditLine) -> None:
-        self.audit.write(effect, self.node.context.now_ms)  # of the step that caused it
+        self.audit.write(effect, self.node.context.wall_ms)  # of the step that caused it
 
     def _count_answers(self, began_ns: int, now_ns: int) -> None:
         answered = self.wire.answered

@@ -93,10 +93,10 @@ class Security:
     """
 
     def __init__(
-        self, config: SecurityConfig, settings: Mapping[str, str], now_ms: Callable[[], int] | None = None
+        self, config: SecurityConfig, settings: Mapping[str, str], clock: Clock | None = None
     ) -> None:
-        """`now_ms` is the node's clock, since the Unix epoch."""
-        self._now_ms = now_ms or Clock().now_ms
+        """`clock` is the node's."""
+        self._clock = clock or Clock()
         self.listeners: dict[str, ListenerGuard] = {}
         for name, listener in config.listeners.items():
             jwks = _read_keys(listener.tokens) if listener.tokens is not None else None
@@ -122,7 +122,7 @@ class Security:
             if source.grant == grant:
                 return source
         try:
-            made = TokenSource(grant, self._now_ms, random.random)
+            made = TokenSource(grant, self._clock.now_ms, self._clock.wall_ms, random.random)
         except ValueError as error:
             raise SecurityProblem(f"sasl.jaas.config, for the token endpoint: {error}") from None
         self.token_sources.append(made)

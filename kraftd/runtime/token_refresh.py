@@ -14,6 +14,7 @@ from kraftd.net.token_source import TokenSource
 
 FIRST_ATTEMPT_S = 5.0
 LOG_PERIOD_S = 60.0
+LONGEST_WAIT_S = 10.0  # then the wall clock, by which tokens expire, is read again
 
 
 class TokenRefresh:
@@ -57,7 +58,8 @@ class TokenRefresh:
             elif source.failure and (source.failure != logged or now_s - logged_s >= LOG_PERIOD_S):
                 logged, logged_s = source.failure, now_s
                 self._log.warning("this node has no new token for its logins", why=logged)
-            self._stopping.wait(max(0.0, (source.due_ms - source.now_ms()) / 1000))
+            while (wait_ms := source.wait_ms()) > 0 and not self._stopping.is_set():
+                self._stopping.wait(min(LONGEST_WAIT_S, wait_ms / 1000))
 
     def __repr__(self) -> str:
         return f"<TokenRefresh of {self._sources!r}>"

@@ -96,6 +96,7 @@ class Watch:
         last = runner.truncations.last
         return Readings(
             now_ms=now_ms,
+            wall_ms=now_ms + runner.clock.wall_ahead_ms(),
             node=node,
             storage=storage,
             raft=node.core.metrics(now_ms),

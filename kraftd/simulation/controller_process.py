@@ -201,6 +201,7 @@ class ControllerProcess(Process):
         if not node.active or node.standing.stopping or node.standing.disk_full or self.is_held:
             return False
 
+        self.executor.follow_wall_clock()
         now_ms = self.ports.timer.now_ms()
 
         def step() -> list[Effect]:

@@ -48,6 +48,9 @@ class VirtualTimer:
     def now_ms(self) -> int:
         return self._process.host.clock.now_ms(self._schedule.now_us)
 
+    def wall_ahead_ms(self) -> int:
+        return self._process.host.clock.wall_ahead_ms()
+
     def call_soon(self, action: Callable[..., object], *arguments: Any) -> None:
         self._schedule.after(CALLBACK_US, self._run, Planned(action, arguments))
 
@@ -205,7 +208,7 @@ class VirtualProcesses:
 
     def _make(self, child: VirtualChild, order: CheckpointOrder) -> None:
         process, world = self._process, self._world
-        now_ms = process.host.clock.now_ms(world.schedule.now_us)
+        now_ms = process.executor.wall_ms()
         process.host.spring_snapshot_trap()
         made: CheckpointMade | ProcessFailed
         try:

@@ -72,6 +72,7 @@ class Process:
         self.state: Registers | Metadata = self._make_state()
         self.crash_after_effects: int | None = None
         self.now_ms = 0
+        self.wall_ms = 0  # of the host, when this step began
         self.led_before = -1  # the epoch that it led when the step began
         self.disk_full = False  # a sync waits for disk space: nothing new is appended
         self.clients: Any = None  # its client side, after its first reader

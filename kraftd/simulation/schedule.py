@@ -49,26 +49,32 @@ class Schedule:
 class Clock:
     """One host's clock: it may be wrong, and run fast or slow.
 
-    A process reads the wall clock once, at its start, and adds monotonic time from then on. So a jump of the
-    wall clock takes effect at the next start, and may go backwards.
+    A process reads the wall clock at its start, and adds monotonic time from then on. A jump of the wall
+    clock, forward or backward, changes `wall_ahead_ms` at once, and the process's own time at its next start.
     """
 
-    __slots__ = ("_started_us", "_wall_us", "offset_us", "rate_ppm")
+    __slots__ = ("_offset_at_start_us", "_started_us", "_wall_us", "offset_us", "rate_ppm")
 
     def __init__(self, offset_us: int, rate_ppm: int) -> None:
         self.offset_us = offset_us  # of the wall clock
         self.rate_ppm = rate_ppm  # its excess speed
         self._started_us = 0
+        self._offset_at_start_us = offset_us
         self._wall_us = offset_us
 
     def start(self, now_us: int) -> None:
         """Read the wall clock for a process that starts."""
         self._started_us = now_us
+        self._offset_at_start_us = self.offset_us
         self._wall_us = self.offset_us + now_us + now_us * self.rate_ppm // 1_000_000
 
     def now_ms(self, now_us: int) -> int:
         elapsed_us = now_us - self._started_us
         return (self._wall_us + elapsed_us + elapsed_us * self.rate_ppm // 1_000_000) // MS
+
+    def wall_ahead_ms(self) -> int:
+        """How far the wall clock has jumped since the process started."""
+        return (self.offset_us - self._offset_at_start_us) // MS
 
     def when_us(self, local_ms: int) -> int:
         """The first moment at which this clock shows `local_ms` or more."""

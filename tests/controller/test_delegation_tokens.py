@@ -124,6 +124,16 @@ def test_a_renewal_never_exceeds_the_maximum_lifetime(tokens: Tokens) -> None:
     assert last.error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
 
 
+def test_a_tokens_life_follows_the_wall_clock(tokens: Tokens) -> None:
+    tokens.ctx.wall_ahead_ms = DAY
+    made = tokens.create("bob", life_ms=3_000)
+    assert (made.issue_timestamp_ms, made.expiry_timestamp_ms) == (NOW + DAY, NOW + DAY + 3_000)
+    assert tokens.renew(made.hmac).error_code == 0
+    tokens.ctx.wall_ahead_ms = 2 * DAY
+    assert tokens.renew(made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
+    assert len(sweep_expired_tokens(tokens.ctx).records) == 1
+
+
 def test_only_the_owner_and_renewers_change_a_token(tokens: Tokens) -> None:
     made = tokens.create("bob")
     for change in (tokens.renew, tokens.expire):

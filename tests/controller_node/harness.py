@@ -50,6 +50,7 @@ LINES = {
     **dict.fromkeys(("authorization denied", "the disk has room again: writes go on"), "info"),
     "authorization allowed": "debug",
     **dict.fromkeys(("no longer the active controller", "a node is refused"), "warning"),
+    "the wall clock stepped: record timestamps and token expiry follow it, timeouts do not": "warning",
     **dict.fromkeys(("a replica is ahead of this quorum", "a node runs more than once"), "warning"),
     **dict.fromkeys(("another process runs under this node's id", "a periodic task failed"), "error"),
     **dict.fromkeys(("this node could not register", "a fetch session failed and was closed"), "error"),
@@ -79,6 +80,9 @@ class ManualClock:
 
     def now_ms(self) -> int:
         return self.ms
+
+    def wall_ahead_ms(self) -> int:
+        return 0
 
 
 class Harness:

@@ -23,7 +23,7 @@ def start(
     live_end: int | None = None,
 ) -> int | None:
     """The new start of a log of 1000 bytes in which each offset takes a byte."""
-    chosen = new_start(rules, kept, lambda offset: 1000 - offset, log_start, limit, NOW_MS, live_end)
+    chosen = new_start(rules, kept, lambda offset: 1000 - offset, log_start, limit, NOW_MS, NOW_MS, live_end)
     return None if chosen is None else chosen.offset
 
 

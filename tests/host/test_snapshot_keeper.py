@@ -24,6 +24,9 @@ class Clock:
     def now_ms(self) -> int:
         return self.ms
 
+    def wall_ahead_ms(self) -> int:
+        return 0
+
 
 class Log:
     def __init__(self) -> None:

@@ -28,6 +28,7 @@ def readings(harness: Harness, **fields: Any) -> Readings:
     node, reader = harness.node, harness.storage.snapshot_reader
     values: dict[str, Any] = {
         "now_ms": harness.clock.ms,
+        "wall_ms": harness.clock.ms,
         "node": node,
         "storage": harness.storage,
         "raft": node.core.metrics(harness.clock.ms),

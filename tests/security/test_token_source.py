@@ -10,7 +10,7 @@ import pytest
 
 from kraftd.net.token_endpoint import read_answer_bytes
 from kraftd.net.token_source import TokenSource
-from kraftd.security.client_credentials import MAX_ANSWER_BYTES, TokenGrant
+from kraftd.security.client_credentials import MAX_ANSWER_BYTES, RELOGIN_MS, TokenGrant
 from kraftd.security.jwt_validation import KeySet, TokenRules, validate
 from kraftd.security.sasl import SaslFailed
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
@@ -24,14 +24,15 @@ class Now:
     """A clock that the test sets, and a source of tokens that uses it."""
 
     def __init__(self, provider: IdentityProvider, secret: str = "secret", **more: object) -> None:
-        self.ms = time.time_ns() // 1_000_000
+        self.ms = time.time_ns() // 1_000_000  # the wall clock
+        self.ahead_ms = 0  # of the monotonic one
         grant = TokenGrant(
             url=provider.token_url,
             client_id="node",
             client_secret=secret,
             **more,  # type: ignore[arg-type]
         )
-        self.source = TokenSource(grant, lambda: self.ms, lambda: 0.0)
+        self.source = TokenSource(grant, lambda: self.ms - self.ahead_ms, lambda: self.ms, lambda: 0.0)
 
 
 @pytest.fixture
@@ -60,6 +61,19 @@ def test_a_token_is_kept_until_it_is_due(provider: IdentityProvider) -> None:
     now.ms = now.source.due_ms
     now.source.fetched_text()
     assert len(provider.requests) == 2
+
+
+def test_a_step_of_the_wall_clock_plans_the_next_token_anew(provider: IdentityProvider) -> None:
+    now = Now(provider)
+    now.source.fetched_text()
+    hour_ms = 3_600_000
+    waits_ms = now.source.wait_ms()
+    now.ms -= hour_ms  # the wall clock alone goes back: the token lives longer
+    now.ahead_ms -= hour_ms
+    assert now.source.wait_ms() > waits_ms
+    now.ms += 25 * hour_ms  # and then it has expired, though no time has passed
+    now.ahead_ms += 25 * hour_ms
+    assert now.source.wait_ms() == RELOGIN_MS
 
 
 def test_a_wrong_secret_is_reported_with_the_endpoints_error_and_not_shown(

@@ -26,7 +26,7 @@ PATTERNS = {
     "kraftd/client_node/api_NN_name.py",
     "tests/scripts/name.txt",
 }
-INVARIANT = re.compile(r"(?<![\w.:-])([SCDL]\d{1,2})(?![\w.:])")
+INVARIANT = re.compile(r"(?<![\w.:-])([SCDLT]\d{1,2})(?![\w.:])")
 FOLDERS = ("kraftd", "tests", "testkit", "bench", "tools", "docs", "codegen")
 OF_ITS_OWN = ("kraftd/messages/",)  # generated, with Kafka's terms
 PROTOCOL_PACKAGES = {"messages", "types", "configdef", "acl", "histogram", "input_file"}  # drawn with `wire`
@@ -94,7 +94,7 @@ def is_there(path: str) -> bool:
 
 
 def test_every_invariant_that_is_named_anywhere_is_defined() -> None:
-    defined = set(re.findall(r"^\| ([SCDL]\d+) \|", (ROOT / "docs/invariants.md").read_text(), re.M))
+    defined = set(re.findall(r"^\| ([SCDLT]\d+) \|", (ROOT / "docs/invariants.md").read_text(), re.M))
     unknown = [
         f"{name}: {invariant}"
         for name in tracked()

@@ -63,19 +63,19 @@ def create_delegation_token(
     max_lifetime_ms = settings.max_lifetime_ms
     if request.max_lifetime_ms > 0:
         max_lifetime_ms = min(max_lifetime_ms, request.max_lifetime_ms)
-    now_ms = ctx.now_ms
-    max_timestamp_ms = min(now_ms + max_lifetime_ms, MAX_TIMESTAMP_MS)
+    wall_ms = ctx.wall_ms
+    max_timestamp_ms = min(wall_ms + max_lifetime_ms, MAX_TIMESTAMP_MS)
     token = DelegationTokenState(
         ":".join(owner),
         ":".join(requester),
         tuple(f"{one.principal_type}:{one.principal_name}" for one in request.renewers),
-        now_ms,
+        wall_ms,
         max_timestamp_ms,
-        min(max_timestamp_ms, now_ms + settings.expiry_time_ms),
+        min(max_timestamp_ms, wall_ms + settings.expiry_time_ms),
     )
     answer.token_id = _new_token_id(ctx)
     answer.hmac = ctx.token_secrets.hmac(answer.token_id)
-    answer.issue_timestamp_ms = now_ms
+    answer.issue_timestamp_ms = wall_ms
     answer.expiry_timestamp_ms = token.expiration_timestamp_ms
     answer.max_timestamp_ms = max_timestamp_ms
     return Decision(answer, [token_record(answer.token_id, token)])
@@ -90,7 +90,7 @@ def renew_delegation_token(
     DELEGATION_TOKEN_OWNER_MISMATCH for a requester that is neither owner nor renewer.
     """
     code, token_id, token = _found(ctx, request.hmac)
-    if token is not None and is_expired(token, ctx.now_ms):
+    if token is not None and is_expired(token, ctx.wall_ms):
         code = ErrorCode.DELEGATION_TOKEN_EXPIRED
     elif token is not None and not may_renew(token, requester):
         code = ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
@@ -99,7 +99,7 @@ def renew_delegation_token(
     period_ms = ctx.settings.tokens.expiry_time_ms
     if request.renew_period_ms > 0:
         period_ms = min(period_ms, request.renew_period_ms)
-    expires_ms = min(token.max_timestamp_ms, ctx.now_ms + period_ms)
+    expires_ms = min(token.max_timestamp_ms, ctx.wall_ms + period_ms)
     answer = RenewDelegationTokenResponse(ErrorCode.NONE, expires_ms)
     return Decision(answer, [token_record(token_id, _expiring(token, expires_ms))])
 
@@ -117,11 +117,11 @@ def expire_delegation_token(
     if code or token is None:
         return Decision(ExpireDelegationTokenResponse(code))
     if request.expiry_time_period_ms < 0:
-        answer = ExpireDelegationTokenResponse(ErrorCode.NONE, ctx.now_ms)
+        answer = ExpireDelegationTokenResponse(ErrorCode.NONE, ctx.wall_ms)
         return Decision(answer, [VersionedRecord(RemoveDelegationTokenRecord(token_id), 0)])
-    if is_expired(token, ctx.now_ms):
+    if is_expired(token, ctx.wall_ms):
         return Decision(ExpireDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_EXPIRED))
-    expires_ms = min(token.max_timestamp_ms, ctx.now_ms + request.expiry_time_period_ms)
+    expires_ms = min(token.max_timestamp_ms, ctx.wall_ms + request.expiry_time_period_ms)
     answer = ExpireDelegationTokenResponse(ErrorCode.NONE, expires_ms)
     return Decision(answer, [token_record(token_id, _expiring(token, expires_ms))])
 
@@ -130,15 +130,15 @@ def sweep_expired_tokens(ctx: Context) -> Decision[bool]:
     """Remove expired tokens, up to 1,000; the answer is whether there may be more."""
     records = []
     for token_id, token in ctx.image.delegation_tokens.items():
-        if is_expired(token, ctx.now_ms):
+        if is_expired(token, ctx.wall_ms):
             records.append(VersionedRecord(RemoveDelegationTokenRecord(token_id), 0))
             if len(records) == MAX_SWEPT_TOKENS:
                 return Decision(True, records, atomic=False)
     return Decision(False, records, atomic=False)
 
 
-def is_expired(token: DelegationTokenState, now_ms: int) -> bool:
-    return token.max_timestamp_ms < now_ms or token.expiration_timestamp_ms < now_ms
+def is_expired(token: DelegationTokenState, wall_ms: int) -> bool:
+    return token.max_timestamp_ms < wall_ms or token.expiration_timestamp_ms < wall_ms
 
 
 def may_renew(token: DelegationTokenState, requester: str) -> bool:

@@ -14,6 +14,7 @@ from kraftd.simulation.checkers.membership import MembershipChecker
 from kraftd.simulation.checkers.parked_appends import ParkedAppendChecker
 from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
 from kraftd.simulation.checkers.snapshots import SnapshotChecker
+from kraftd.simulation.checkers.wall_clock import WallClockChecker
 from kraftd.simulation.process import Process
 from kraftd.simulation.surroundings import World
 from kraftd.types import OffsetAndEpoch
@@ -32,6 +33,7 @@ class Checks:
         self.appends = ParkedAppendChecker(world)
         self.rounds = DivergenceChecker(world)
         self.snapshots = SnapshotChecker(world)
+        self.wall_clock = WallClockChecker(world)
         self.of_votes = frozenset(self.elections.effects().values())
         self.on_effect: dict[type, list[OnEffect]] = {}
         # The order matters: commits are judged by the content of the logs.
@@ -43,6 +45,7 @@ class Checks:
             self.parked,
             self.appends,
             self.rounds,
+            self.wall_clock,
             self.commits,
         ):
             for kind, check in checker.effects().items():
@@ -63,6 +66,7 @@ class Checks:
         self.snapshots.log_start(process)
 
     def before_step(self, process: Process, event: Event) -> None:
+        self.wall_clock.before_step(process, event)
         self.parked.before_step(process, event)
         self.elections.before_step(process, event)
         self.rounds.before_step(process, event)

@@ -19,6 +19,7 @@ from kraftd.controller.topics import assignment
 from kraftd.controller_node import activation as server_activation
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.host.executor import EffectExecutor
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.no_op_record import NoOpRecord
@@ -28,6 +29,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState, PartitionState
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.ports import VirtualTimer
 from tests.simulation.mutants.planted import Planted
 
 
@@ -190,8 +192,24 @@ def keep_an_answer_back(patch: Any) -> None:
     patch.setattr(ParkedAnswers, "committed", late)
 
 
+def never_read_the_wall_clock_again(patch: Any) -> None:
+    """T1: the wall clock is read at the start only."""
+    patch.setattr(EffectExecutor, "follow_wall_clock", lambda self: None)
+
+
+def measure_timeouts_by_the_wall_clock(patch: Any) -> None:
+    """T2: a step of the wall clock moves the time by which timeouts are measured."""
+    patch.setattr(VirtualTimer, "now_ms", _wall_ms)
+
+
+def _wall_ms(self: VirtualTimer) -> int:
+    clock = self._process.host.clock
+    return clock.now_ms(self._schedule.now_us) + clock.wall_ahead_ms()
+
+
 WITH: dict[str, Any] = {"controllers": True, "voter_count": 3, "act_gap_us": 20_000}
 FAILING_OVER: dict[str, Any] = {"faults": ("kill", "isolate leader"), "fault_gap_us": 1_500_000}
+JUMPING: dict[str, Any] = {"faults": ("clock jump",), "fault_gap_us": 500_000}
 
 ALL: dict[Any, Planted] = {
     keep_what_was_undone: Planted("C1", "C2", "error", **WITH, **FAILING_OVER),
@@ -213,4 +231,6 @@ ALL: dict[Any, Planted] = {
     write_the_newest_versions: Planted("C9", metadata_version=7, **WITH),
     bootstrap_again: Planted("C10", "C8", **WITH, **FAILING_OVER),
     keep_an_answer_back: Planted("S19", **WITH),
+    never_read_the_wall_clock_again: Planted("T1", **WITH, **JUMPING),
+    measure_timeouts_by_the_wall_clock: Planted("T2", **WITH, **JUMPING),
 }
