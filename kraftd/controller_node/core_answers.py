@@ -10,6 +10,7 @@ from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
 from kraftd.controller_node.replicas_ahead import ReplicasAhead
 from kraftd.controller_node.twins import FetchingReplicas, twins
+from kraftd.controller_node.went_back import WentBack
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
@@ -44,9 +45,11 @@ class CoreAnswers:
         self._unchanged_answer: Any = None  # the last answer without news, which many fetches share
         self._ahead = ReplicasAhead(outbox)
         self._fetching = FetchingReplicas(outbox)
+        self._went_back = WentBack(outbox, self._fetching.is_late)
         driver.takers[raft_effects.Respond] = self._on_respond
         driver.takers[raft_effects.RespondRecords] = self._on_respond_records
         driver.takers[raft_effects.RespondSnapshot] = self._on_respond_snapshot
+        driver.takers[raft_effects.ReplicaWentBack] = self._on_replica_went_back
 
     def pass_to_core(self, call: Call) -> None:
         """Pass a call to the consensus core, which answers now or later."""
@@ -67,6 +70,11 @@ class CoreAnswers:
     def replicas_ahead(self) -> list[str]:
         """On a leader, one line for each replica that has applied records which the quorum has lost."""
         return self._ahead.lines() if self._driver.core.is_leader else []
+
+    def went_back(self, now_ms: int) -> list[str]:
+        """On a leader, one line for each replica that holds less than it had shown, or lately did."""
+        core = self._driver.core
+        return self._went_back.lines(core.replicas(now_ms), now_ms) if core.is_leader else []
 
     def twins(self, now_ms: int) -> list[str]:
         """On a leader, one line for each id under which several nodes run."""
@@ -115,6 +123,9 @@ class CoreAnswers:
             )
             self._outbox.emit(piece)
 
+    def _on_replica_went_back(self, effect: raft_effects.ReplicaWentBack) -> None:
+        self._went_back.note(effect, self._driver.now_ms)
+
     def _claim(self, call: Call) -> bool:
         """Claim the reply: return true once, false if the call is already answered or disconnected."""
         waiting = self.waiting.get(call.connection_id)
@@ -160,8 +171,8 @@ class CoreAnswers:
     def _add_troubles(self, call: Call, message: DescribeQuorumResponse) -> None:
         """Add lines to the texts of errors that say why no leader is found.
 
-        The leader's text, beside the code NONE, names the nodes that are ahead of it and those that it
-        refuses. Clients check the code first.
+        The leader's text, beside the code NONE, names the nodes that are ahead of it, that went back, and
+        that it refuses. Clients check the code first.
         """
         for topic in message.topics:
             for partition in topic.partitions:
@@ -169,9 +180,10 @@ class CoreAnswers:
                     partition.error_message = _text_of((partition.error_message or "", *self.troubles()))
                 elif partition.error_code == ErrorCode.NONE:
                     refused = self._boundary.refusals.lines(call.arrived_ns)
-                    several = self.twins(self._driver.now_ms)
+                    now_ms = self._driver.now_ms
+                    lost = (*self.replicas_ahead(), *self.went_back(now_ms))
                     message.error_message = _text_of(
-                        (*self.replicas_ahead(), *several, *self.addresses(), *refused)
+                        (*lost, *self.twins(now_ms), *self.addresses(), *refused)
                     )
 
     def __repr__(self) -> str:

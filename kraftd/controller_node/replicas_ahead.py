@@ -20,6 +20,7 @@ from kraftd.requests.refusal_log import node_id_of
 from kraftd.requests.repeats import MAX_PEERS, Repeats
 
 FIRST_FETCH_VERSION_WITH_HIGH_WATERMARK = 18
+PARTS = "a replica's log parts from this one: it must drop records"
 UNKNOWN = (1 << 63) - 1  # the high watermark in a fetch that does not carry one
 REMEDY = (
     "it has applied metadata that this quorum has lost, and Apache Kafka's broker ends there with a fatal "
@@ -41,12 +42,27 @@ class ReplicasAhead:
         """
         message: Any = call.message
         partition = message.topics[0].partitions[0]
-        if (
-            call.version < FIRST_FETCH_VERSION_WITH_HIGH_WATERMARK
-            or not parted_at < partition.high_watermark < UNKNOWN
-        ):
-            return
-        self._warn(call, parted_at, partition.high_watermark, partition.fetch_offset)
+        knows = call.version >= FIRST_FETCH_VERSION_WITH_HIGH_WATERMARK
+        if knows and parted_at < partition.high_watermark < UNKNOWN:
+            self._warn(call, parted_at, partition.high_watermark, partition.fetch_offset)
+        elif parted_at < partition.fetch_offset:
+            self._report(call, parted_at, partition.fetch_offset, partition.last_fetched_epoch)
+
+    def _report(self, call: Call, parted_at: int, log_end: int, epoch: int) -> None:
+        """Log that a replica must drop records. After a failover, records without a commit are dropped so."""
+        node_id = node_id_of(call)
+        count = self._repeats.due((node_id, call.host, PARTS), call.arrived_ns)
+        if count:
+            self._outbox.log(
+                "info",
+                PARTS,
+                from_node=node_id,
+                host=call.host,
+                same_before=parted_at,
+                its_log_end=log_end,
+                its_epoch=epoch,
+                seen=count,
+            )
 
     def note_heartbeat(self, call: Call, log_end: int) -> None:
         """Note a BrokerHeartbeat of a broker that has applied records behind the leader's log end."""

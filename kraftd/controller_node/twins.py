@@ -106,6 +106,11 @@ class FetchingReplicas:
         if one.alternated_ms == now_ms:
             self._log(call, node_id, one, now_ms)
 
+    def is_late(self, call: Call, node_id: int) -> bool:
+        """Return whether this id has fetched by a later connection than that of the call."""
+        fetcher = self._fetchers.get(node_id)
+        return fetcher is not None and any(seen[0] > call.connection_id for seen in fetcher.seen)
+
     def lines(self, now_ms: int) -> dict[int, str]:
         """By id, a line for each under which several processes fetched just now."""
         return {

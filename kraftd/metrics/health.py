@@ -32,7 +32,8 @@ class Health(Struct, frozen=True):
     `records` and `bytes` are those of the newest snapshot and of the log behind it. `troubles` say why no
     leader is found, one line per peer. `refused` names the nodes refused within the last minute, `twins` the
     ids under which several nodes run. `ahead` names the replicas that have applied metadata which this quorum
-    has lost. `addresses` names the advertised addresses that do not lead to their nodes.
+    has lost, `went_back` those that hold less than they had shown this leader. `addresses` names the
+    advertised addresses that do not lead to their nodes.
     """
 
     ready: bool
@@ -47,6 +48,7 @@ class Health(Struct, frozen=True):
     troubles: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
+    went_back: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
@@ -70,6 +72,7 @@ def health(readings: Readings) -> Health:
         troubles=tuple(readings.troubles),
         refused=tuple(readings.refused),
         ahead=tuple(readings.ahead),
+        went_back=tuple(readings.went_back),
         twins=tuple(readings.twins),
         addresses=tuple(readings.addresses),
     )

@@ -44,8 +44,9 @@ class Readings:
     survey: the newest one of the partitions, on the active controller. events: returns the latest of the
     audit stream, oldest first.
     troubles: the peers' faults while there is no leader. refused: the nodes refused within the last minute.
-    ahead: the replicas that have applied records which this quorum lost. twins: ids under which several nodes
-    run. addresses: advertised ones that do not lead to their nodes.
+    ahead: the replicas that have applied records which this quorum lost. went_back: those that hold less than
+    they had shown. twins: ids under which several nodes run. addresses: advertised ones that do not lead to
+    their nodes.
     logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
     clients: the node's side for ordinary clients; None without a listener for them. truncations: of the log,
@@ -75,6 +76,7 @@ class Readings:
     troubles: Sequence[str] = ()
     refused: Sequence[str] = ()
     ahead: Sequence[str] = ()
+    went_back: Sequence[str] = ()
     twins: Sequence[str] = ()
     addresses: Sequence[str] = ()
     logins: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.events import AppendId, RequestId
-from kraftd.types import OffsetAndEpoch
+from kraftd.types import OffsetAndEpoch, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -221,6 +221,23 @@ class VotersChanged(Effect, frozen=True, gc=False):
 
     The cause is a record that was appended, committed or not, or a truncation that undid one.
     """
+
+
+class ReplicaWentBack(Effect, frozen=True, gc=False):
+    """A replica shows by a request less than it had shown this leader: a shorter log, or an older epoch.
+
+    It had acknowledged the records before `acknowledged`; its log now ends at `offset`, with a record of
+    `epoch`. Without an offset, its request is of the older `epoch`, although it has fetched in
+    `leader_epoch`. A request that arrives late, by an old connection, shows the same.
+    """
+
+    request_id: RequestId
+    key: ReplicaKey
+    is_voter: bool
+    acknowledged: int
+    leader_epoch: int
+    offset: int | None
+    epoch: int
 
 
 class ShutdownCompleted(Effect, frozen=True, gc=False):

@@ -20,7 +20,7 @@ from kraftd.raft.becoming import (
 from kraftd.raft.effects import Destination, HighWatermarkMoved
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.follower import fetch_from_any_server
-from kraftd.raft.leader import become_leader
+from kraftd.raft.leader import become_leader, note_older_epoch
 from kraftd.raft.quorum.majority import Votes
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import STAGGER_MS, ConsensusBroken, Replica
@@ -40,6 +40,9 @@ def on_vote_request(replica: Replica, request: RequestReceived, message: VoteReq
         return
     partition = message.topics[0].partitions[0]
     error, granted = _judge(replica, message.voter_id, partition)
+    if error is ErrorCode.FENCED_LEADER_EPOCH:
+        candidate = replica_key(partition.replica_id, partition.replica_directory_id)
+        note_older_epoch(replica, request.request_id, candidate, partition.replica_epoch)
     answers.respond(replica, request, answers.vote(replica, request, error, granted))
 
 

@@ -114,7 +114,7 @@ def wake(replica: Replica, leader: Leader, fetches: list[ReceivedFetch]) -> None
     """Answer fetches that left the purgatory; they count as fetched now."""
     for fetch in fetches:
         if fetch.key.id >= 0:
-            leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
+            leader.progress.waited(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
         end_offset = readable_end(replica, is_voter=leader.progress.is_voter(fetch.key))
         position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
         answer(replica, leader, fetch, position, end_offset, may_park=False)

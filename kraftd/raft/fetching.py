@@ -17,10 +17,10 @@ from __future__ import annotations
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, SnapshotId
 from kraftd.raft import answers, checks, fetch_answers
-from kraftd.raft.effects import RespondRecords
+from kraftd.raft.effects import ReplicaWentBack, RespondRecords
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.fetch_answers import ReceivedFetch
-from kraftd.raft.leader import advance_high_watermark, note_fetch_of_voter
+from kraftd.raft.leader import advance_high_watermark, note_fetch_of_voter, note_older_epoch
 from kraftd.raft.log_view import DIVERGING, SNAPSHOT, VALID
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.raft.replica import Replica
@@ -57,6 +57,9 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
     else:
         error = checks.leader_only(replica, partition.current_leader_epoch)
     if error:
+        if error is ErrorCode.FENCED_LEADER_EPOCH:
+            key = replica_key(replica_id, partition.replica_directory_id)
+            note_older_epoch(replica, request.request_id, key, partition.current_leader_epoch)
         answers.respond(replica, request, answers.fetch(replica, request.version, request.listener, error)[0])
         return
     leader = replica.role
@@ -74,15 +77,31 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
     )
     is_voter = leader.progress.is_voter(fetch.key)
     position = replica.log.locate(fetch.offset, fetch.last_fetched_epoch)
+    went_back = None
     if position.fit is VALID and replica_id >= 0:
         if replica_id == replica.config.node_id:  # a replica does not fetch from itself
             fetch_answers.refuse(replica, fetch, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         # Its position is in this log, and it has synced up to there (S12).
-        leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
+        went_back = leader.progress.fetched(fetch.key, fetch.offset, replica.log.end_offset, replica.now_ms)
         if is_voter:
             note_fetch_of_voter(replica, leader, fetch.key)
             advance_high_watermark(replica, leader)
+    elif replica_id >= 0:
+        shared = fetch.offset if position.fit is SNAPSHOT else min(fetch.offset, position.at.offset)
+        went_back = leader.progress.parted(fetch.key, fetch.offset, shared)
+    if went_back is not None:
+        replica.emit(
+            ReplicaWentBack(
+                fetch.request_id,
+                fetch.key,
+                is_voter,
+                went_back.acknowledged,
+                replica.epoch,
+                fetch.offset,
+                fetch.last_fetched_epoch,
+            )
+        )
     end_offset = fetch_answers.readable_end(replica, is_voter=is_voter)
     if not fetch_answers.answer(
         replica, leader, fetch, position, end_offset, may_park=message.max_wait_ms > 0

@@ -24,8 +24,9 @@ from kraftd.raft.effects import (
     AppendCommitted,
     AppendRefused,
     HighWatermarkMoved,
+    ReplicaWentBack,
 )
-from kraftd.raft.events import AppendId, AppendRequested
+from kraftd.raft.events import AppendId, AppendRequested, RequestId
 from kraftd.raft.quorum.majority import majority
 from kraftd.raft.quorum.progress import Progress
 from kraftd.raft.replica import ConsensusBroken, Replica
@@ -51,7 +52,7 @@ def become_leader(replica: Replica) -> None:
     assert isinstance(role, Candidate)
     if log.end_offset < replica.high_watermark:
         raise ConsensusBroken(f"{replica!r} is elected without records that were committed")
-    progress = Progress(replica.key, replica.voters)
+    progress = Progress(replica.key, replica.voters, replica.acknowledged)
     progress.local_synced(log.synced_end_offset)
     leader = Leader(progress, log.end_offset, replica.check_quorum_deadline_ms(), replica.now_ms)
     if replica.history.kraft_version == 0:
@@ -98,6 +99,7 @@ def leave_leadership(replica: Replica) -> Iterator[None]:
     yield
     if isinstance(was, Leader):
         replica.measured.leadership_ended()
+        replica.acknowledged |= was.progress.acknowledged(replica.high_watermark)
         finish_voter_change(replica, was, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         fetch_answers.refuse_all(replica, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         for append_id in replica.appends.complete_all(COMMITTED):
@@ -244,6 +246,17 @@ def note_fetch_of_voter(replica: Replica, leader: Leader, key: ReplicaKey) -> No
     if len(leader.fetched_voters) >= needed:
         leader.fetched_voters.clear()
         leader.check_quorum_deadline_ms = replica.check_quorum_deadline_ms()
+
+
+def note_older_epoch(replica: Replica, request_id: RequestId, key: ReplicaKey, epoch: int) -> None:
+    """Report a request of an older epoch by a replica that has fetched in this one: its epoch went back."""
+    leader = replica.role
+    if not isinstance(leader, Leader):
+        return
+    one = leader.progress.find(key)
+    if one is not None and one.end_offset is not None and key.id != replica.config.node_id:
+        is_voter = leader.progress.is_voter(key)
+        replica.emit(ReplicaWentBack(request_id, key, is_voter, one.acknowledged, replica.epoch, None, epoch))
 
 
 def begin_quorum_epoch(replica: Replica, leader: Leader) -> None:

@@ -93,6 +93,7 @@ class Replica:
         self.split_votes = 0  # elections in a row lost to split votes, until a leader is found
         self.locating: int | None = None  # where to truncate: the batch that holds it is being located
         self.truncation_waits = False  # for a sync that begins after it
+        self.acknowledged: dict[ReplicaKey, int] = {}  # by voter, committed records, as this leader saw it
         self._syncing = False
         self._syncs_truncation = False  # the sync under way began after the last truncation
         self._sync_limit: int | None = None  # of the sync under way, if the log was truncated meanwhile

@@ -14,7 +14,8 @@ class ReplicaView(Struct, frozen=True):
     """A voter or an observer. Offset and times (ms) are None where this replica does not know them.
 
     A leader sees every replica that fetches from it. Any other replica sees the voters, and its own log.
-    `behind_since_ms` is when the leader last saw the replica caught up, or else its own election.
+    `behind_since_ms` is when the leader last saw the replica caught up, or else its own election. `is_short`
+    while the replica holds less than it had acknowledged to this leader.
     """
 
     key: ReplicaKey
@@ -24,6 +25,7 @@ class ReplicaView(Struct, frozen=True):
     last_fetch_ms: int | None = None
     last_caught_up_ms: int | None = None
     behind_since_ms: int | None = None
+    is_short: bool = False
 
 
 def replica_views(replica: Replica, now_ms: int) -> list[ReplicaView]:
@@ -50,5 +52,12 @@ def _view(progress: ReplicaProgress, is_voter: bool, since_ms: int) -> ReplicaVi
     caught_up_ms = progress.last_caught_up_ms if progress.last_caught_up_ms >= 0 else None
     behind_since_ms = max(progress.last_caught_up_ms, since_ms)
     return ReplicaView(
-        progress.key, is_voter, False, progress.end_offset, fetched_ms, caught_up_ms, behind_since_ms
+        progress.key,
+        is_voter,
+        False,
+        progress.end_offset,
+        fetched_ms,
+        caught_up_ms,
+        behind_since_ms,
+        progress.is_short,
     )

@@ -129,6 +129,7 @@ class Watch:
             troubles=runner.troubles.lines(),
             refused=node.boundary.refusals.lines(monotonic_ns()),
             ahead=node.core_answers.replicas_ahead(),
+            went_back=node.core_answers.went_back(now_ms),
             twins=[*node.core_answers.twins(now_ms), *node.registration.twin()],
             addresses=runner.addresses.check.lines(),
             logins=runner.logins.counts(),

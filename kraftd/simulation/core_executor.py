@@ -110,6 +110,7 @@ class CoreExecutor(NotingExecutor):
             raft.HighWatermarkMoved: _nothing,
             raft.LeadershipChanged: _nothing,
             raft.VotersChanged: _nothing,
+            raft.ReplicaWentBack: _nothing,
         }
 
     def disk_filled(self, error: DiskFull) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
 from kraftd.controller_node import core_answers, replicas_ahead
-from kraftd.controller_node.replicas_ahead import REMEDY, UNKNOWN
+from kraftd.controller_node.replicas_ahead import PARTS, REMEDY, UNKNOWN
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -58,8 +58,14 @@ def reported(harness: Harness) -> list[str]:
     assert answer.error_code == 0
     lines = (answer.error_message or "").splitlines()
     answers = harness.node.core_answers
-    found = readings(harness, ahead=answers.replicas_ahead(), twins=answers.twins(harness.clock.ms))
-    assert [*health(found).ahead, *health(found).twins] == lines
+    now_ms = harness.clock.ms
+    found = readings(
+        harness,
+        ahead=answers.replicas_ahead(),
+        went_back=answers.went_back(now_ms),
+        twins=answers.twins(now_ms),
+    )
+    assert [*health(found).ahead, *health(found).went_back, *health(found).twins] == lines
     return lines
 
 
@@ -80,6 +86,28 @@ def test_a_replica_that_has_applied_lost_records_is_reported(
         (warned,) = judge_refused(reported(harness), "node 100")
         assert warned.text.startswith("node 7 at ") and str(end + beyond) in warned.text
         assert "delete its __cluster_metadata-0" in warned.remedy
+
+
+@pytest.mark.parametrize(("high_watermark", "version"), [(-1, 18), (0, 18), (UNKNOWN, 17)])
+def test_a_replica_that_must_drop_records_is_logged(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, high_watermark: int, version: int
+) -> None:
+    lines: list[LogLine] = []
+    monkeypatch.setattr(harness, "keep_line", lines.append)
+    end, epoch = harness.node.core.log_end_offset, harness.node.core.epoch
+    fetch(harness, end, -1)
+    for _ in range(3):
+        fetch(harness, end + 7, high_watermark, node_id=8, version=version)
+    (line,) = (one for one in lines if one.text == PARTS)
+    assert line.fields == {
+        "from_node": 8,
+        "host": "127.0.0.1",
+        "same_before": end,
+        "its_log_end": end + 7,
+        "its_epoch": epoch,
+        "seen": 1,
+    }
+    assert reported(harness) == [] and harness.audited[-1].event != "replica ahead"
 
 
 @pytest.mark.parametrize(("beyond", "count"), [(0, 0), (1, 1)])
@@ -184,11 +212,12 @@ def test_twins_of_a_static_quorum_are_reported_while_fetches_alternate(static: H
         for directory in (b"a" * 16, b"b" * 16):
             fetch(static, end, -1, directory=directory)
     fetch(static, end + 7, -1, directory=b"a" * 16)  # whether it follows or not
-    (line,) = reported(static)
+    parted, line = reported(static)
+    assert parted.startswith("node 7 at 127.0.0.1 went back: ")
     assert line.startswith(f"node 7 runs more than once, from the directories {uuid_text(b'b' * 16)} (at ")
     assert static.logged_texts.count(TWINS) == 1
     static.clock.ms += 4_000
-    assert reported(static) == []
+    assert reported(static) == [parted]
 
 
 def test_a_replaced_disk_and_a_restart_are_no_twins(static: Harness) -> None:

@@ -123,6 +123,7 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
         "troubles",
         "refused",
         "ahead",
+        "went_back",
         "twins",
         "addresses",
     }

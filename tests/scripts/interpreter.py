@@ -16,6 +16,8 @@ resign 1 [epoch=E] | shutdown 1            resign as leader; shut down gracefull
 offer 1 Fetch=17                           1 is older: it offers no later version of Fetch
 move 2 [bootstrap]                         2 gets another port while it is down; bootstrap: in all files, too
 wipe 2                                     2 gets an empty disk with another directory id while it is down
+copy 2 | restore 2 [unchecked]             2's disk is copied; 2 gets the copy while it is down. unchecked:
+                                           what was committed may be lost from here on
 snapshot 1                                 1 makes a snapshot at its high watermark and drops the log below
 show elections|messages|appends|times|Fetch  print more from here on; Fetch: the messages of that kind
 status                                     each replica's state, log and high watermark
@@ -28,6 +30,7 @@ lines and lines that begin with # are kept as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
@@ -47,6 +50,7 @@ from kraftd.raft.effects import (
     HighWatermarkMoved,
     LeadershipChanged,
     PersistElection,
+    ReplicaWentBack,
     ResetLog,
     Respond,
     RespondRecords,
@@ -81,6 +85,7 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
     def __init__(self) -> None:
         super().__init__()
         self.generation: dict[int, int] = {}
+        self.copies: dict[int, Disk] = {}
 
     def enter(self, world: World) -> None:
         super().enter(world)
@@ -141,6 +146,10 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
                 self.write(f"{node_id}: writes {len(data)} bytes at {position}")
             case FinishSnapshot(snapshot_id):
                 self.write(f"{node_id}: has downloaded snapshot {snapshot_id}")
+            case ReplicaWentBack(_, key, _, acknowledged, leader_epoch, offset, epoch):
+                at = f"epoch {epoch}" if offset is None else f"{offset}@{epoch}"
+                before = f"epoch {leader_epoch}" if offset is None else f"{acknowledged}"
+                self.write(f"{node_id}: {key.id} went back to {at}, had acknowledged {before}")
             case VotersChanged():
                 core = self.world.core(node_id)
                 ids = " ".join(map(str, core.voters.ids))
@@ -243,6 +252,17 @@ class Script(DescribingCommands, FetchCommands, MembershipCommands, SnapshotComm
         static = node.disk.static_voters
         self.world.nodes[node.id] = Node(config, Disk(static, b""), node.id)
         if self.world.invariants:
+            self.world.invariants.durable_epoch.pop(node.id, None)
+
+    def do_copy(self, ids: list[str], options: dict[str, str]) -> None:
+        self.copies[int(ids[0])] = deepcopy(self.world.nodes[int(ids[0])].disk)
+
+    def do_restore(self, ids: list[str], options: dict[str, str]) -> None:
+        node = self.world.nodes[int(ids[0])]
+        node.disk = deepcopy(self.copies[node.id])
+        if "unchecked" in ids:
+            self.world.invariants = None
+        elif self.world.invariants:
             self.world.invariants.durable_epoch.pop(node.id, None)
 
     def do_move(self, ids: list[str], options: dict[str, str]) -> None:

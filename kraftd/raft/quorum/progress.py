@@ -2,11 +2,14 @@
 
 Voters and observers (brokers, replicas that want to join) are kept apart: only voters ever count (S14), and a
 replica counts as a voter by its whole key. So a voter's id with a replaced disk is an observer.
+
+A replica whose log ends before what it had acknowledged has lost records, for a leader's log only grows. It
+counts again once it has caught up to there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kraftd.raft.quorum.majority import majority_offset
 from kraftd.raft.quorum.voters import Listeners, VoterSet, matches
@@ -18,10 +21,16 @@ CAUGHT_UP_WINDOW_MS = 3_600_000  # a replica that is to join must have been caug
 
 
 class ReplicaProgress:
-    """One replica.  Times are -1 and the end offset None until it fetches in this epoch."""
+    """One replica.  Times are -1 and the end offset None until it fetches in this epoch.
+
+    It has shown that it holds the records before `acknowledged`, an offset of this log. `is_short` while it
+    has shown less since.
+    """
 
     __slots__ = (
+        "acknowledged",
         "end_offset",
+        "is_short",
         "key",
         "last_caught_up_ms",
         "last_fetch_leader_end_offset",
@@ -33,16 +42,25 @@ class ReplicaProgress:
         self.key = key
         self.listeners: Listeners = ()
         self.end_offset: int | None = None
+        self.acknowledged = 0
+        self.is_short = False
         self.last_fetch_ms = -1
         self.last_fetch_leader_end_offset = -1
         self.last_caught_up_ms = -1
 
-    def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
-        """Note a fetch at `offset`: the replica's log ends there, synced.
+    def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> bool:
+        """Note a fetch at `offset`: the replica's log ends there, synced. Returns whether it went back.
 
         It is caught up now if that is the leader's end. It counts as caught up at its previous fetch if it
         now has all records that the leader had then.
         """
+        went_back = False
+        if offset >= self.acknowledged:
+            self.acknowledged = offset
+            self.is_short = False
+        else:
+            went_back = not self.is_short or (self.end_offset is not None and offset < self.end_offset)
+            self.is_short = True
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif 0 < self.last_fetch_leader_end_offset <= offset:
@@ -50,6 +68,23 @@ class ReplicaProgress:
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = max(self.last_fetch_ms, now_ms)
         self.end_offset = offset
+        return went_back
+
+    def parted(self, offset: int, shared: int) -> bool:
+        """Note a fetch at `offset` that does not fit this log: it is before the log's start, or diverges.
+        The logs share at most the records before `shared`. Returns whether the replica went back.
+        """
+        if shared >= self.acknowledged:
+            return False
+        went_back = not self.is_short
+        self.is_short = True
+        self.end_offset = offset
+        return went_back
+
+    @property
+    def counted_offset(self) -> int | None:
+        """How far this replica counts towards the high watermark; None if it does not count."""
+        return None if self.is_short else self.end_offset
 
     def __repr__(self) -> str:
         return f"<Replica {self.key} end {self.end_offset}, fetched at {self.last_fetch_ms}>"
@@ -60,11 +95,15 @@ class Progress:
 
     __slots__ = ("local", "observers", "voters")
 
-    def __init__(self, local: ReplicaKey, voters: VoterSet) -> None:
+    def __init__(
+        self, local: ReplicaKey, voters: VoterSet, acknowledged: Mapping[ReplicaKey, int] | None = None
+    ) -> None:
         self.local = local
         self.voters: dict[int, ReplicaProgress] = {}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
         self.set_voters(voters)
+        for one in self.voters.values():
+            one.acknowledged = (acknowledged or {}).get(one.key, 0)
 
     def set_voters(self, voters: VoterSet) -> None:
         """Put another voter set in force: a removed voter becomes an observer, and an added one keeps its
@@ -94,13 +133,37 @@ class Progress:
         replica = self.voters.get(key.id)
         return replica is not None and matches(replica.key, key)
 
-    def fetched(self, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> ReplicaProgress:
-        """Note a fetch of any replica; one that is not a voter becomes an observer."""
+    def fetched(
+        self, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int
+    ) -> ReplicaProgress | None:
+        """Note a fetch of any replica; one that is not a voter becomes an observer. Returns the replica if it
+        went back.
+        """
         replica = self.find(key)
         if replica is None:
             replica = self.observers[key] = ReplicaProgress(key)
-        replica.fetched(offset, leader_end_offset, now_ms)
-        return replica
+        return replica if replica.fetched(offset, leader_end_offset, now_ms) else None
+
+    def parted(self, key: ReplicaKey, offset: int, shared: int) -> ReplicaProgress | None:
+        """Note a fetch at `offset` that does not fit this log. Returns the replica if it went back."""
+        replica = self.find(key)
+        return replica if replica is not None and replica.parted(offset, shared) else None
+
+    def waited(self, key: ReplicaKey, offset: int, leader_end_offset: int, now_ms: int) -> None:
+        """Note that a parked fetch ends its wait: it counts as fetched now, unless a later fetch has shown
+        another position.
+        """
+        replica = self.find(key)
+        if replica is not None and replica.end_offset == offset:
+            replica.fetched(offset, leader_end_offset, now_ms)
+
+    def acknowledged(self, high_watermark: int) -> dict[ReplicaKey, int]:
+        """By voter, up to which offset it has acknowledged committed records: no later leader lacks these."""
+        return {
+            one.key: min(one.acknowledged, high_watermark)
+            for one in self.voters.values()
+            if not matches(one.key, self.local)
+        }
 
     def local_synced(self, end_offset: int) -> None:
         """Note that the leader's own log is synced up to there."""
@@ -110,8 +173,8 @@ class Progress:
         replica.end_offset = end_offset
 
     def committable(self) -> int | None:
-        """The largest offset that a majority of the voters has synced."""
-        return majority_offset(replica.end_offset for replica in self.voters.values())
+        """The largest offset that a majority of the voters has synced. One that went back does not count."""
+        return majority_offset(replica.counted_offset for replica in self.voters.values())
 
     def by_descending_end(self) -> Iterator[ReplicaProgress]:
         """The other voters, the most caught up first: the preferred order of successors."""

@@ -1,0 +1,136 @@
+"""A replica that holds less than it had shown the leader is named, also after it has caught up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.cli.doctor.judge_quorum import judge_refused
+from kraftd.controller_node import went_back
+from kraftd.controller_node.went_back import REMEDY, SHOWN_MS, WENT_BACK, WentBack
+from kraftd.messages.vote_request import PartitionData as VotePartition
+from kraftd.messages.vote_request import TopicData as VoteTopic
+from kraftd.messages.vote_request import VoteRequest
+from kraftd.metrics.health import health
+from kraftd.raft.effects import ReplicaWentBack
+from kraftd.raft.replica_views import ReplicaView
+from kraftd.requests.call import Call
+from kraftd.requests.effects import LogLine
+from kraftd.requests.outbox import Outbox
+from kraftd.types import METADATA_TOPIC, ReplicaKey, uuid_text
+from kraftd.wire.api import ApiKey
+from tests.controller_node.harness import CLUSTER_ID, Harness
+from tests.controller_node.test_replicas_ahead import DESCRIBE, fetch
+from tests.metrics.watched import readings
+
+DIRECTORY = b"d" * 16
+KEY = ReplicaKey(7, DIRECTORY)
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Harness:
+    return Harness(tmp_path).start()
+
+
+def reported(harness: Harness) -> list[str]:
+    """The replicas in DescribeQuorum's answer, which must be the same as in /readyz."""
+    answer = harness.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
+    lines = (answer.error_message or "").splitlines()
+    found = readings(harness, went_back=harness.node.core_answers.went_back(harness.clock.ms))
+    assert list(health(found).went_back) == lines
+    return lines
+
+
+def test_a_replica_that_went_back_is_logged_audited_and_listed(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[LogLine] = []
+    monkeypatch.setattr(harness, "keep_line", lines.append)
+    end, epoch = harness.node.core.log_end_offset, harness.node.core.epoch
+    fetch(harness, end, -1)
+    assert reported(harness) == []
+    fetch(harness, end - 1, -1, connection=2)
+    (event,) = (one for one in harness.audited if one.event == "replica went back")
+    (line,) = (one for one in lines if one.text == WENT_BACK)
+    assert (line.level, line.fields, event.offset) == ("warning", event.fields, -1)
+    assert event.fields == {
+        "from_node": 7,
+        "directory_id": uuid_text(DIRECTORY),
+        "is_voter": False,
+        "host": "127.0.0.1",
+        "client_id": "test",
+        "principal": "User:ANONYMOUS",
+        "acknowledged": end,
+        "its_log_end": end - 1,
+        "leader_epoch": epoch,
+        "its_epoch": epoch,
+        "remedy": REMEDY,
+        "seen": 1,
+    }
+    (text,) = reported(harness)
+    assert f"the records before offset {end}, and its log ended at {end - 1}" in text
+    (warned,) = judge_refused([text], "node 100")
+    assert warned.text.startswith("node 7 at 127.0.0.1 went back: ") and warned.remedy == REMEDY
+
+
+def test_a_fetch_that_an_old_connection_delivers_late_is_no_step_back(harness: Harness) -> None:
+    end = harness.node.core.log_end_offset
+    fetch(harness, end - 1, -1, connection=1)
+    fetch(harness, end, -1, connection=2)
+    fetch(harness, end - 1, -1, connection=1)
+    assert reported(harness) == []
+    fetch(harness, end, -1, connection=2)
+    fetch(harness, end - 1, -1, connection=2)
+    assert len(reported(harness)) == 1
+
+
+def test_a_vote_request_of_an_older_epoch_names_both_epochs(harness: Harness) -> None:
+    end, epoch = harness.node.core.log_end_offset, harness.node.core.epoch
+    fetch(harness, end, -1)
+    partition = VotePartition(0, epoch - 1, 7, DIRECTORY, b"\0" * 16, 0, 0, True)
+    harness.ask(ApiKey.VOTE, 2, VoteRequest(CLUSTER_ID, 100, [VoteTopic(METADATA_TOPIC, [partition])]))
+    (text,) = reported(harness)
+    assert f"went back: its epoch was {epoch}, and then {epoch - 1}; an observer" in text
+
+
+def effect(node_id: int = 7, *, is_voter: bool = True, offset: int | None = 20) -> ReplicaWentBack:
+    call = Call(1, 0, "CONTROLLER", "n7", 1, 18, 0, "test", None)
+    return ReplicaWentBack(call, ReplicaKey(node_id, DIRECTORY), is_voter, 161, 5, offset, 3)
+
+
+def test_a_voter_is_listed_with_both_losses_and_whether_it_counts() -> None:
+    found = WentBack(Outbox(), lambda *_: False)
+    found.note(effect(offset=None), 1_000)
+    found.note(effect(), 1_000)
+    short = [ReplicaView(KEY, True, False, 20, is_short=True)]
+    level = [ReplicaView(KEY, True, False, 161)]
+    (text,) = found.lines(short, 1_000)
+    assert text == (
+        "node 7 at n7 went back: it had acknowledged the records before offset 161, and its log ended at 20, "
+        "and its epoch was 5, and then 3; it does not count towards commits until it has caught up; " + REMEDY
+    )
+    assert "it has caught up and counts again" in found.lines(level, 999 + SHOWN_MS)[0]
+    assert found.lines(short, 1_000 + SHOWN_MS), "it lacks records still"
+    assert found.lines(level, 1_000 + SHOWN_MS) == []
+    assert repr(found) == "<WentBack 0>"
+
+
+def test_the_number_of_remembered_replicas_that_went_back_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(went_back, "MAX_PEERS", 2)
+    found = WentBack(Outbox(), lambda *_: False)
+    for node_id in (1, 2, 3, 2):
+        found.note(effect(node_id), 1_000)
+    assert [line.split(" at ")[0] for line in found.lines([], 1_000)] == ["node 3", "node 2"]
+
+
+def test_a_leader_alone_lists_replicas_that_went_back(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch(harness, harness.node.core.log_end_offset, -1)
+    fetch(harness, 1, -1)
+    assert len(reported(harness)) == 1
+    monkeypatch.setattr(type(harness.node.core), "is_leader", False)
+    assert harness.node.core_answers.went_back(harness.clock.ms) == []
