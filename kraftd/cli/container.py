@@ -93,7 +93,7 @@ def _key(name: str) -> str:
 def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
     """Format the directories, unless the metadata directory is formatted.
 
-    Raises CommandFailure without KRAFTD_FORMAT.
+    Raises CommandFailure without KRAFTD_FORMAT, or if CLUSTER_ID is not that of a formatted directory.
     """
     from pathlib import Path
 
@@ -102,6 +102,7 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
     from kraftd.types import uuid_text
 
     if Path(config.metadata_log_dir, "meta.properties").exists():
+        check_cluster_id(config, environment.get("CLUSTER_ID", ""))
         return
     way = environment.get("KRAFTD_FORMAT", "")
     if way not in WAYS:
@@ -127,6 +128,21 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
         raise CommandFailure("KRAFTD_FORMAT=static needs controller.quorum.voters.", USAGE)
     voters = initial_voters(config, way == "standalone", controllers, way == "join")
     format_node(config, cluster_id, voters, ignore_formatted=True)
+
+
+def check_cluster_id(config: DaemonConfig, cluster_id: str) -> None:
+    """Raise CommandFailure if a formatted directory is of another cluster than the environment names."""
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.meta_properties import read_meta_properties
+
+    for directory in config.data_dirs:
+        found = read_meta_properties(RealDisk(), directory)
+        if cluster_id and found is not None and found.cluster_id not in (None, cluster_id):
+            raise CommandFailure(
+                f"CLUSTER_ID={cluster_id} in the environment, but {directory} is of cluster "
+                f"{found.cluster_id}. Mount the volume of cluster {cluster_id}, or correct CLUSTER_ID.",
+                DIRECTORY,
+            )
 
 
 def answers(config: DaemonConfig, bootstrap: str | None) -> bool:

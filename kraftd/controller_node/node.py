@@ -73,6 +73,7 @@ class Node:
         self.boundary = boundary = Boundary(registry, outbox, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.own_id, boundary.refusals.leads = identity.node_id, lambda: core.is_leader
         boundary.refusals.own_directory = core.key.directory_id or b""
+        boundary.refusals.own_cluster_id = identity.cluster_id
         self.standing = standing = Standing(core)
         driver = CoreDriver(core, context, outbox)
         self.wall_clock = WallClock(context, outbox)

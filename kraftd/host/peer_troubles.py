@@ -88,6 +88,7 @@ class PeerTroubles:
         self.was_leader: Callable[[], bool] = bool  # returns the same, also if it led between two polls
         self._findings: dict[str, Finding] = {}
         self._counts: dict[str, int] = {}
+        self._clusters: dict[str, str] = {}  # the cluster ids of peers of other clusters, by address
         self._well: set[str] = set()  # peers that answered as members of this cluster
         self._without_leader_since_ms: int | None = None
         self._polled_ms = 0
@@ -109,8 +110,7 @@ class PeerTroubles:
         if served is not None and ApiKey.VOTE not in served:
             self._note(Finding(at, node_id, "a broker answers there, not a controller", _REMEDIES["broker"]))
         elif getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            text = f"it is of another cluster than {self.cluster_id}"
-            self._note(Finding(at, node_id, text, _REMEDIES["cluster"]))
+            self._note(Finding(at, node_id, self._stranger(at), _REMEDIES["cluster"]))
         elif getattr(message, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self._note(Finding(at, node_id, "it refuses this node's requests", _REMEDIES["denied"]))
         elif ErrorCode.INVALID_VOTER_KEY in _voter_errors(message):
@@ -123,9 +123,30 @@ class PeerTroubles:
             self._note(Finding(at, node_id, text, _REMEDIES["id"]))
         else:
             self._well.add(at)
+            self._clusters.pop(at, None)
             self._forget(at)
             if _voter_errors(message):
                 self._forget(f"{at} as {node_id}")
+
+    def lacks_cluster_of(self, at: str) -> bool:
+        """Return whether a peer is of another cluster whose id is not known."""
+        finding = self._findings.get(at)
+        is_stranger = finding is not None and finding.remedy == _REMEDIES["cluster"]
+        return is_stranger and at not in self._clusters
+
+    def is_of_cluster(self, at: str, cluster_id: str) -> None:
+        """Handle the cluster id of a peer that refused this node's."""
+        if cluster_id != self.cluster_id:
+            self._clusters[at] = cluster_id
+            finding = self._findings.get(at)
+            if finding is not None and finding.remedy == _REMEDIES["cluster"]:
+                self._findings[at] = finding._replace(text=self._stranger(at))
+
+    def _stranger(self, at: str) -> str:
+        """The sentence about a peer of another cluster."""
+        if at in self._clusters:
+            return f"it is of cluster {self._clusters[at]}, and this node of {self.cluster_id}"
+        return f"it is of another cluster than {self.cluster_id}"
 
     def _note_contact(self) -> None:
         """Note that a peer got a request: it answered, or failed."""

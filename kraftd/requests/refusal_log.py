@@ -17,6 +17,7 @@ from kraftd.requests.repeats import Repeats
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
+MAX_ID_CHARS = 64  # of a foreign cluster id in a log line
 FETCH = int(ApiKey.FETCH)
 REGISTRATIONS = frozenset({int(ApiKey.BROKER_REGISTRATION), int(ApiKey.CONTROLLER_REGISTRATION)})
 # Errors that pass by themselves: the peer looks for the active controller, or retries.
@@ -39,13 +40,14 @@ _IDS = ("broker_id", "controller_id", "voter_id", "replica_id")
 
 
 class RefusalLog:
-    """Notes refusals; due lines go to the outbox. `own_id` and `own_directory` are this
+    """Notes refusals; due lines go to the outbox. `own_id`, `own_directory` and `own_cluster_id` are this
     node's, once known.
     """
 
     def __init__(self, outbox: Outbox) -> None:
         self.own_id = -1
         self.own_directory = b""
+        self.own_cluster_id = ""
         self.leads: Callable[[], bool] = bool
         self._outbox = outbox
         self._repeats = Repeats()
@@ -67,6 +69,13 @@ class RefusalLog:
         directories = [one.replica_directory_id for topic in call.message.topics for one in topic.partitions]
         return not self.leads() and self.own_directory in directories
 
+    def _other_cluster(self, call: Call, error: ErrorCode) -> str | None:
+        """Both cluster ids of a request that was refused because of its cluster id."""
+        theirs = getattr(call.message, "cluster_id", None)
+        if error != ErrorCode.INCONSISTENT_CLUSTER_ID or theirs is None or not self.own_cluster_id:
+            return None
+        return f"it names cluster {theirs[:MAX_ID_CHARS]!r}, and this node is of {self.own_cluster_id}"
+
     def lines(self, now_ns: int) -> list[str]:
         """The refusals of the last minute, one line per peer; `now_ns` is of the clock of
         `Call.arrived_ns`.
@@ -80,7 +89,7 @@ class RefusalLog:
         if not count:
             return
         error = ErrorCode(code)  # type: ignore[call-arg]
-        why = why or error.message
+        why = why or self._other_cluster(call, error) or error.message
         remedy = _REMEDIES.get(error, "the log of that node says more") if why != _OWN_ID else _OWN_ID_REMEDY
         sender = "a node" if node_id is None else f"node {node_id}"
         self._repeats.describe(

@@ -29,6 +29,7 @@ from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.runtime.address_watch import AddressWatch
 from kraftd.runtime.audit_stream import AuditStream
 from kraftd.runtime.clock import Clock
+from kraftd.runtime.foreign_cluster import ForeignCluster
 from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.idle import IdleRatio
 from kraftd.runtime.logins import Logins
@@ -111,6 +112,8 @@ class Runner(NodeExecutor):
         self.quorum = self.wire.quorum = QuorumPeers(
             node_id, self.wiring, times, self.step, self.received, log, self.troubles, self.security.login
         )
+        self.foreign = ForeignCluster(node_id, Road(self.wiring, self.security.login), times, self.troubles)
+        self.quorum.on_stranger = self.foreign.ask
         self.controller = self.wire.controller = ControllerPeer(
             node_id, self.wiring, times, self.step, self.security.login
         )
@@ -189,6 +192,7 @@ class Runner(NodeExecutor):
         self.audit.close()
         self.peer_watch.stop()
         self.addresses.stop()
+        self.foreign.stop()
         for wiring in self._wirings:
             wiring.stop()
         self.quorum.outbound.close()

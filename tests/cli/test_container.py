@@ -105,6 +105,21 @@ def test_a_second_start_uses_the_directory_that_the_first_formatted(
     assert f"{tmp_path}/elsewhere is not formatted. KRAFTD_FORMAT is not set" in third.err
 
 
+def test_a_volume_of_another_cluster_than_the_environments_is_refused_with_both_ids(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KRAFTD_FORMAT", "standalone")
+    monkeypatch.setenv("CLUSTER_ID", CLUSTER)
+    assert started(monkeypatch).code == 0
+    assert started(monkeypatch).code == 0
+    other = "Nx_7lyWBRrSmxW_wwvmA5Q"
+    monkeypatch.setenv("CLUSTER_ID", other)
+    done = started(monkeypatch)
+    assert done.code == 3
+    assert f"CLUSTER_ID={other}" in done.err
+    assert f"is of cluster {CLUSTER}" in done.err
+
+
 def test_the_way_static_formats_a_static_quorum(
     config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -185,6 +185,21 @@ def test_a_peer_that_moved_to_another_cluster_counts_as_a_stranger() -> None:
     assert "another cluster" in (troubles.fatal(FATAL_AFTER_MS, None) or "")
 
 
+def test_a_peer_of_another_cluster_is_named_with_both_ids_once_its_id_is_known() -> None:
+    troubles = alone()
+    assert not troubles.lacks_cluster_of("b:9093")
+    troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
+    assert troubles.lacks_cluster_of("b:9093")
+    troubles.is_of_cluster("b:9093", "theirs")
+    assert not troubles.lacks_cluster_of("b:9093")
+    for _ in range(2):
+        assert f"it is of cluster theirs, and this node of {troubles.cluster_id}" in troubles.lines()[0]
+        troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
+    troubles.answered(2, "b:9093", VoteResponse(), CONTROLLER)
+    troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
+    assert troubles.lacks_cluster_of("b:9093")  # it may have moved again
+
+
 def voted(code: ErrorCode, leader_id: int = -1) -> VoteResponse:
     return VoteResponse(topics=[VotedTopic("__cluster_metadata", [VotedPartition(0, code, leader_id, 3)])])
 

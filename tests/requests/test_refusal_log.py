@@ -132,6 +132,19 @@ def test_before_the_own_id_is_known_no_fetch_counts_as_its_own(node_id: int) -> 
     assert log.lines(0) == []
 
 
+def test_a_refusal_because_of_the_cluster_names_both_ids() -> None:
+    log = RefusalLog(outbox := Outbox())
+    log.own_cluster_id = "ours"
+    for key, message in (
+        (ApiKey.FETCH, FetchRequest(cluster_id="theirs")),
+        (ApiKey.VOTE, VoteRequest("theirs")),
+        (BROKER, BrokerRegistrationRequest(7, "theirs")),
+    ):
+        log.note(call(key, message), (NO_CLUSTER,))
+        warning, _ = outbox.take()
+        assert warning.fields["why"] == "it names cluster 'theirs', and this node is of ours"
+
+
 @pytest.mark.parametrize(
     ("message", "why", "reason", "remedy"),
     [

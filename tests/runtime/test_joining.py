@@ -76,8 +76,11 @@ def test_a_controller_of_another_cluster_exits_with_a_remedy(
     assert one.process is not None
     assert one.process.wait(20) == 3
     (line,) = [line for line in one.lines() if line["event"].startswith("fatal")]
-    for part in (f"127.0.0.1:{leader.port}", "another cluster", ANOTHER_CLUSTER, "format this node"):
+    both = f"it is of cluster {CLUSTER_ID}, and this node of {ANOTHER_CLUSTER}"
+    for part in (f"127.0.0.1:{leader.port}", both, "format this node"):
         assert part in line["error"]
+    refused = [line for line in leader.lines() if line["event"] == "a node is refused"]
+    assert f"it names cluster '{ANOTHER_CLUSTER}', and this node is of {CLUSTER_ID}" in refused[-1]["why"]
 
 
 def test_a_controller_with_the_leaders_id_exits_with_the_reason(
