@@ -52,6 +52,7 @@ def _troubled(readings: Readings) -> Samples:
     found = {
         "refused": readings.refused,
         "ahead": readings.ahead,
+        "went_back": readings.went_back,
         "twin": readings.twins,
         "address": readings.addresses,
     }
@@ -109,7 +110,7 @@ FAMILIES: tuple[Family, ...] = (
         "kraftd_troubled_nodes",
         "gauge",
         "",
-        "nodes that /readyz names: refused within the last minute, ahead of the log, twin, address",
+        "nodes that /readyz names: refused within a minute, ahead of the log, went_back, twin, address",
         _troubled,
         ("trouble",),
     ),

@@ -91,22 +91,26 @@ def on_fetch_request(replica: Replica, request: RequestReceived, message: FetchR
         shared = fetch.offset if position.fit is SNAPSHOT else min(fetch.offset, position.at.offset)
         went_back = leader.progress.parted(fetch.key, fetch.offset, shared)
     if went_back is not None:
-        replica.emit(
-            ReplicaWentBack(
-                fetch.request_id,
-                fetch.key,
-                is_voter,
-                went_back.acknowledged,
-                replica.epoch,
-                fetch.offset,
-                fetch.last_fetched_epoch,
-            )
-        )
+        _report_went_back(replica, fetch, went_back.acknowledged, is_voter=is_voter)
     end_offset = fetch_answers.readable_end(replica, is_voter=is_voter)
     if not fetch_answers.answer(
         replica, leader, fetch, position, end_offset, may_park=message.max_wait_ms > 0
     ):
         fetch_answers.park(replica, leader, fetch)
+
+
+def _report_went_back(replica: Replica, fetch: ReceivedFetch, acknowledged: int, *, is_voter: bool) -> None:
+    replica.emit(
+        ReplicaWentBack(
+            fetch.request_id,
+            fetch.key,
+            is_voter,
+            acknowledged,
+            replica.epoch,
+            fetch.offset,
+            fetch.last_fetched_epoch,
+        )
+    )
 
 
 def _answer_reader(replica: Replica, request: RequestReceived, message: FetchRequest) -> None:

@@ -153,7 +153,7 @@ def test_nodes_with_trouble_are_counted_by_its_kind(tmp_path: Path) -> None:
     troubled = {
         dict(labels)["trouble"]: n for (name, labels), n in found.items() if name == "kraftd_troubled_nodes"
     }
-    assert troubled == {"refused": 1, "ahead": 0, "twin": 2, "address": 0}
+    assert troubled == {"refused": 1, "ahead": 0, "went_back": 0, "twin": 2, "address": 0}
     assert found["kraftd_log_directory_free_bytes", ()] == 3
     assert found["kraftd_log_directory_size_bytes", ()] == 10
 

@@ -99,6 +99,7 @@ EXPECTED: dict[str, dict[str, int]] = {
 MADE_UP: dict[str, tuple[str, str]] = {
     "KraftdTwins": ('kraftd_troubled_nodes{trouble="twin"}', "0x10 1x400"),
     "KraftdReplicaAhead": ('kraftd_troubled_nodes{trouble="ahead"}', "0x10 1x400"),
+    "KraftdReplicaWentBack": ('kraftd_troubled_nodes{trouble="went_back"}', "0x10 1x400"),
     "KraftdWrongAddress": ('kraftd_troubled_nodes{trouble="address"}', "0x10 1x400"),
     "KraftdUncleanElection": (
         "kafka_controller_ControllerStats_UncleanLeaderElectionsPerSec_total{}",
