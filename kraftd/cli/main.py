@@ -14,6 +14,7 @@ import click
 from kraftd.cli.backup import backup
 from kraftd.cli.container import container
 from kraftd.cli.diff import diff
+from kraftd.cli.discard import discard
 from kraftd.cli.doctor.command import doctor
 from kraftd.cli.dump import dump
 from kraftd.cli.dynamic import make_dynamic
@@ -67,7 +68,7 @@ for command in COMMANDS:
     kraftd.add_command(command)
 for command in (
     *(add_controller, remove_controller, make_dynamic),
-    *(list_controllers, forget_controller, recover),
+    *(list_controllers, forget_controller, recover, discard),
 ):
     quorum.add_command(command)
 

@@ -169,6 +169,11 @@ class MetadataLogKeys:
         "Kafka 4.3 has no such key)",
         **own("metadata.start.offset.lag.time.max.ms", "long", "604800000", ("range", 0, None)),
     )
+    replica_high_watermark_checkpoint_interval_ms = integer(
+        "replica.high.watermark.checkpoint.interval.ms",
+        "how often the high watermark is written to the disk, where it keeps committed records from being "
+        "truncated",
+    )
     metadata_max_idle_interval_ms = integer(
         "metadata.max.idle.interval.ms", "how often the leader writes a NoOpRecord; 0 is never"
     )

@@ -18,7 +18,7 @@ from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.snapshot_reads import PieceRead, SnapshotReads
 from kraftd.host.storage import Storage
 from kraftd.host.truncations import Truncations
-from kraftd.log.errors import DiskFull
+from kraftd.log.errors import DiskFull, StorageError
 from kraftd.raft import effects as raft
 from kraftd.raft.events import (
     BatchLocated,
@@ -27,6 +27,7 @@ from kraftd.raft.events import (
     ResponseReceived,
     WallClockStepped,
 )
+from kraftd.raft.replica import CommittedIsLost
 
 FOLLOWED_MS = 10  # a smaller step of the wall clock waits until it is as large
 
@@ -161,9 +162,16 @@ class EffectExecutor:
         self._peers.flush()
 
     def fail(self, error: BaseException) -> None:
-        """Report an error that must end this process."""
+        """Report an error that must end this process. A refusal to lose committed records is durable first,
+        so that the next process refuses as well.
+        """
         if not self._dead:
             self._dead = True
+            if isinstance(error, CommittedIsLost):
+                try:
+                    self.storage.keep_refusal(error)
+                except StorageError as failure:
+                    self.log.error("the high watermark could not be written", error=str(failure))
             self.ports.failed(error)
 
     def stop(self) -> None:

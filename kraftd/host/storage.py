@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 
 from kraftd.config import DaemonConfig
 from kraftd.log.disk import Disk
-from kraftd.log.partition_log import LogSettings
+from kraftd.log.settings import LogSettings
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.metadata_dir.bootstrap import read_bootstrap
 from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path, find_download, part_name
 from kraftd.metadata_dir.directory import MetadataDirectory, open_directory
+from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark, Refusal
 from kraftd.metadata_dir.last_start import LastStart, Peer, Server, note_start
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
@@ -19,6 +20,7 @@ from kraftd.raft.config import TAIL_BYTES, DurableState, PartialSnapshot
 from kraftd.raft.log_view import LogView
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
+from kraftd.raft.replica import CommittedIsLost
 from kraftd.types import OffsetAndEpoch, ReplicaKey, uuid_text
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
@@ -47,6 +49,7 @@ class Storage:
         self.snapshot_reads: dict[OffsetAndEpoch, int] = {}  # time of the last download of each, in ms
         self.snapshot_reader: CheckpointReader | None = None  # of the one that is loaded at the start
         self.durable_epoch = 0
+        self.high_watermark = HighWatermarkFile(disk, directory.partition_path, opened.mark)
         self._quorum_state = quorum_state
         self._control_batches = opened.control_batches
 
@@ -71,7 +74,8 @@ class Storage:
         election = self._quorum_state.read_beside(log.log_end, own)
         if election is not None:
             self.durable_epoch = max(0, election.leader_epoch)
-        return DurableState(election, view, history, self._partial_download())
+        committed = self.high_watermark.mark.high_watermark
+        return DurableState(election, view, history, self._partial_download(), committed)
 
     def _partial_download(self) -> PartialSnapshot | None:
         """The download that the last process did not finish."""
@@ -108,6 +112,28 @@ class Storage:
         """Durable on return. Raises DiskFull, StorageFailure."""
         self._quorum_state.write(state, version)
         self.durable_epoch = state.leader_epoch
+
+    def new_mark(self, high_watermark: int) -> tuple[int, int] | None:
+        """The offset and epoch to write as the mark: up to the high watermark, as far as it is synced here.
+        None if the mark is there already.
+        """
+        log = self.log
+        offset = min(high_watermark, log.synced_end)
+        if offset <= self.high_watermark.mark.high_watermark:
+            return None
+        epoch = log.epochs.epoch_of(offset - 1)
+        return offset, log.start_epoch if epoch is None else epoch
+
+    def keep_refusal(self, lost: CommittedIsLost) -> None:
+        """Make durable that a leader's demand was refused, and all that this replica knows as committed.
+        Blocks. Raises StorageError.
+        """
+        mark = self.high_watermark.mark
+        at = self.new_mark(lost.committed) or (mark.high_watermark, mark.epoch)
+        refused = Refusal(
+            lost.leader_id, lost.leader_epoch, lost.offset, self.log.log_end, lost.snapshot_offset
+        )
+        self.high_watermark.write(Mark(*at, refused))
 
     def close(self) -> None:
         """Sync and close the log, release the lock."""

@@ -13,7 +13,6 @@ from kraftd.log.disk import Disk
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import EpochCache, decode_epochs
 from kraftd.log.errors import CorruptStorage
-from kraftd.log.partition_log import LogSettings
 from kraftd.log.segment import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -24,6 +23,7 @@ from kraftd.log.segment import (
     offset_of_name,
     scan,
 )
+from kraftd.log.settings import LogSettings
 from kraftd.log.tail import Tail
 from kraftd.wire.batch import Batch, BatchHeader, CorruptBatch
 
@@ -56,14 +56,18 @@ class RecoveryReport:
 
 class FirstPass:
     """The batches that the single pass over the log has read and checked, from `from_offset` on. A checkpoint
-    holds the records before, the last of which is of `from_epoch`.
+    holds the records before, the last of which is of `from_epoch`. Those before `committed` were committed
+    and synced.
 
     control_batches are copies, oldest first. tail holds all batches if they are at most the settings'
     replay_bytes, else the newest tail_bytes of them.
     """
 
-    def __init__(self, settings: LogSettings, from_offset: int = 0, from_epoch: int = -1) -> None:
+    def __init__(
+        self, settings: LogSettings, from_offset: int = 0, from_epoch: int = -1, committed: int = 0
+    ) -> None:
         self.from_offset = from_offset
+        self.committed = committed
         self.from_epoch = from_epoch
         self.control_batches: list[bytes] = []
         self.tail = Tail(from_offset)
@@ -309,10 +313,21 @@ def _check_nothing_is_cut(
 ) -> None:
     """Compare the end of the last segment with its index files.
 
+    Records below the high watermark that was written to the disk must be there too.
+
     Index files are written whole after a sync of the log, at a stop and when a segment is closed. So records
     that they name and the log lacks are lost, unless a checkpoint holds them. Index files of a killed Kafka
     are padded with zeros and prove nothing: their entries are only reported. Raises CorruptStorage.
     """
+    if max(log_end, seen.from_offset) < seen.committed:
+        raise CorruptStorage(
+            segment.path(),
+            position,
+            log_end,
+            f"offset {log_end} is where the log ends, and the high watermark was {seen.committed}: "
+            f"{seen.committed - log_end} committed records are gone",
+            _REMEDY,
+        )
     files = []
     for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
         try:

@@ -10,31 +10,19 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
-from kraftd.log.disk import Disk, File, write_atomically
+from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import EpochCache, encode_epochs
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log.kept_records import TRUNCATED_DIRECTORY, KeptRecords, Truncation
 from kraftd.log.pending_writes import PendingWrites, Removal
-from kraftd.log.segment import INDEX_INTERVAL_BYTES, Segment, check_run, scan
+from kraftd.log.segment import Segment, check_run, scan
+from kraftd.log.settings import LogSettings
 from kraftd.log.tail import Tail
 from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
 
 _SCAN_BYTES = 8 << 10
-
-
-class LogSettings(NamedTuple):
-    """metadata.log.segment.bytes, metadata.log.segment.ms, index.interval.bytes. tail_bytes limits the memory
-    for the log's newest part; replay_bytes that for what opening has read, until it is replayed.
-    """
-
-    segment_bytes: int = 1 << 30
-    segment_ms: int = 7 * 24 * 3600 * 1000
-    index_interval_bytes: int = INDEX_INTERVAL_BYTES
-    tail_bytes: int = 8 << 20
-    replay_bytes: int = 32 << 20
 
 
 class OffsetOutOfRange(ValueError):
@@ -192,8 +180,7 @@ class PartitionLog:
             return
 
         def close() -> None:
-            assert closed.file is not None
-            closed.file.sync()  # before the next segment gets its name: only the last may have a torn tail
+            closed.opened.sync()  # before the next segment gets its name: only the last may have a torn tail
             closed.write_indexes(self._disk)
 
         self._pending.add(close)
@@ -208,9 +195,17 @@ class PartitionLog:
             raise ValueError(f"cannot truncate to {offset} a log of {self.log_start} to {self.log_end}")
         return offset if offset == self.log_end else self._place(offset)[0]
 
+    def copy_from(self, offset: int, kept: KeptRecords) -> Truncation | None:
+        """Copy the records from an offset on, durably on return. Blocks. Raises StorageError."""
+        self.sync()
+        if offset >= self.log_end:
+            return None
+        found, copy = self._copy_of(offset, kept)
+        copy()
+        return found
+
     def truncate_to(self, offset: int) -> int:
-        """Drop the batch that holds offset and all later ones, which are copied first; returns the new log
-        end.
+        """Copy and drop the batch that holds offset and all later ones; returns the new log end.
 
         Raises ValueError for an offset outside of log_start to log_end; CorruptStorage.
         """
@@ -218,7 +213,7 @@ class PartitionLog:
         if self.batch_start(offset) == self.log_end:
             return offset
         end, position = self._place(offset)
-        path = self._note_truncation(end)
+        self.last_truncation, copy = self._copy_of(end, self.kept)
         keep = bisect_right(self._bases, end)
         removed = self._segments[keep:]
         del self._segments[keep:], self._bases[keep:]
@@ -231,8 +226,7 @@ class PartitionLog:
             self._write_epochs()
 
         def cut() -> None:
-            sources = [(_opened(segment), position), *((_opened(each), 0) for each in removed)]
-            self.kept.write(path, sources)
+            copy()
             # Indexes on disk prove to the next start that records were synced: they must not outlive them.
             segment.remove_indexes(self._disk)
             # Newest first, so that a crash leaves a prefix of the log. The cut is synced before anything is
@@ -240,9 +234,8 @@ class PartitionLog:
             for each in reversed(removed):
                 self._remove_segment(each)
             self._disk.sync_directory(self.directory)
-            assert segment.file is not None
-            segment.file.truncate(position)
-            segment.file.sync()
+            segment.opened.truncate(position)
+            segment.opened.sync()
 
         self._pending.add(cut)
         self._end_at(end, min(self._synced_end, end))
@@ -255,14 +248,15 @@ class PartitionLog:
         elsewhere. The records from keep_from on are copied first; None for none.
         """
         self._check_alive()
-        copy = self._plan_copy(keep_from)
+        if keep_from is not None and max(keep_from, self.log_start) < self.log_end:
+            self.last_truncation, copy = self._copy_of(max(keep_from, self.log_start), self.kept)
+            self._pending.add(copy)
         removed = list(self._segments)
         self._segments.clear()
         self._bases.clear()
         self.epochs.clear()
 
         def clear() -> None:
-            copy()
             # Newest first: a crash leaves a prefix of the log, older than the snapshot, so the next start
             # drops it.
             for each in reversed(removed):
@@ -375,8 +369,7 @@ class PartitionLog:
                 if position > start and end > start + max_bytes:
                     break
                 stop = end
-        assert segment.file is not None
-        data = segment.file.read(start, stop - start)
+        data = segment.opened.read(start, stop - start)
         self._check_read(segment, data, start, offset)
         return data
 
@@ -398,23 +391,15 @@ class PartitionLog:
         else:
             self._tail = Tail(end)
 
-    def _note_truncation(self, start: int) -> str:
-        """Note that the records from the start of a batch on are dropped; returns the path for their copy."""
+    def _copy_of(self, offset: int, kept: KeptRecords) -> tuple[Truncation, Callable[[], None]]:
+        """The end of the log from the batch on that holds an offset, and the work that copies it."""
+        start, position = self._place(offset)
         first, last = self.epochs.epoch_of(start), self.last_epoch
-        path = self.kept.new_path(start, self.log_end, last)
-        self.last_truncation = Truncation(start, self.log_end, last if first is None else first, last, path)
-        return path
-
-    def _plan_copy(self, keep_from: int | None) -> Callable[[], None]:
-        """The copying of the records from an offset on, before the whole log is dropped."""
-        start = self.log_end if keep_from is None else max(keep_from, self.log_start)
-        if start >= self.log_end:
-            return lambda: None
-        start, position = self._place(start)
-        path = self._note_truncation(start)
-        first = bisect_right(self._bases, start) - 1
-        kept = [(segment, 0 if at else position) for at, segment in enumerate(self._segments[first:])]
-        return lambda: self.kept.write(path, [(_opened(segment), begin) for segment, begin in kept])
+        path = kept.new_path(start, self.log_end, last)
+        segments = self._segments[bisect_right(self._bases, start) - 1 :]
+        sources = [(segment, 0 if at else position) for at, segment in enumerate(segments)]
+        found = Truncation(start, self.log_end, last if first is None else first, last, path)
+        return found, lambda: kept.write(path, [(each.opened, begin) for each, begin in sources])
 
     def _roll_for(self, size_bytes: int, last_offset: int, timestamp_ms: int) -> None:
         segment, settings = self._segments[-1], self.settings
@@ -443,8 +428,7 @@ class PartitionLog:
 
         def write() -> None:
             if behind is not None:
-                assert behind.file is not None
-                behind.file.sync()
+                behind.opened.sync()
             write_atomically(self._disk, f"{self.directory}/{EPOCHS_FILE_NAME}", content)
 
         self._pending.add(write)
@@ -473,11 +457,9 @@ class PartitionLog:
         return segment.end_position
 
     def _scan(self, segment: Segment, position: int) -> Iterator[Batch]:
-        assert segment.file is not None
+        end = self._written_position(segment)
         try:
-            yield from scan(
-                segment.file, position, self._written_position(segment), verify=False, chunk_bytes=_SCAN_BYTES
-            )
+            yield from scan(segment.opened, position, end, verify=False, chunk_bytes=_SCAN_BYTES)
         except CorruptBatch as error:
             raise self._corrupt(segment, error.position, None, error.reason) from None
 
@@ -516,9 +498,3 @@ class PartitionLog:
                     raise self._corrupt(segment, position, offset, found)
                 return header.base_offset, position
         return offset, self._written_position(segment)
-
-
-def _opened(segment: Segment) -> File:
-    """The file of a segment, which an earlier piece of work has made."""
-    assert segment.file is not None
-    return segment.file

@@ -196,6 +196,12 @@ class Segment:
     def path(self, suffix: str = LOG_SUFFIX) -> str:
         return f"{self.directory}/{segment_name(self.base_offset, suffix)}"
 
+    @property
+    def opened(self) -> File:
+        """Its file, which earlier work has made."""
+        assert self.file is not None
+        return self.file
+
     def add(self, header: BatchHeader) -> int:
         """Account for the next batch; returns its position."""
         position = self.end_position

@@ -6,7 +6,7 @@ and writes snapshots, `bootstrap` the records of a new cluster, `quorum_state` a
 files. `lost_log` detects a missing log; `dump` turns all files into rows for people.
 
     directory = open_directory(disk, path, node_id, ...)
-    log, report, control_batches = open_log(disk, directory.partition_path)
+    log, report, control_batches, mark = open_log(disk, directory.partition_path)
 
 May import: log, messages, wire, types.
 """

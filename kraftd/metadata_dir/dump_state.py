@@ -1,5 +1,5 @@
-"""Rows of the files beside the log: `quorum-state`, `meta.properties`, `partition.metadata`, the indexes of a
-segment and `leader-epoch-checkpoint`, each recognized by its name.
+"""Rows of the files beside the log: `quorum-state`, `high-watermark`, `meta.properties`,
+`partition.metadata`, the indexes of a segment and `leader-epoch-checkpoint`, each recognized by its name.
 
 A row has `kind` "file", `type`, `offset` (None where the row is the whole file), `version` and `data`;
 content that cannot be parsed is a `damage` row.
@@ -19,6 +19,8 @@ from kraftd.log.disk import Disk
 from kraftd.log.epochs import FILE_NAME as EPOCHS
 from kraftd.log.epochs import decode_epochs
 from kraftd.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_of_name
+from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
+from kraftd.metadata_dir.high_watermark import decode_mark
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
 from kraftd.metadata_dir.meta_properties import decode_identity
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
@@ -87,6 +89,12 @@ def _quorum_state(data: bytes) -> Entries:
     yield None, fields["data_version"], fields
 
 
+def _high_watermark(data: bytes) -> Entries:
+    decode_mark(data)
+    fields = msgspec.json.decode(data.split(b"\n", 1)[0])
+    yield None, fields["data_version"], fields
+
+
 def _meta_properties(data: bytes) -> Entries:
     properties = decode_identity(data)
     yield None, properties.version, {entry.key: entry.value for entry in parse(data.decode("latin-1"))}
@@ -149,6 +157,7 @@ def _entries(data: bytes, form: struct.Struct) -> Iterator[tuple[int, int, int]]
 
 _WHOLE_FILES: dict[str, Callable[[bytes], Entries]] = {
     QUORUM_STATE: _quorum_state,
+    HIGH_WATERMARK: _high_watermark,
     META_PROPERTIES: _meta_properties,
     PARTITION_METADATA: _partition_metadata,
     EPOCHS: _epochs,

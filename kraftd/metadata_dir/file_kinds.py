@@ -11,7 +11,7 @@ from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 _OF_NODE = re.compile(r"(meta\.properties|bootstrap\.checkpoint)(\.tmp)?|\.lock")
 _OF_PARTITION = re.compile(
     r"\d{20}\.(log|index|timeindex)|\d{20}-\d{10}\.checkpoint"
-    r"|(quorum-state|leader-epoch-checkpoint|partition\.metadata|kraftd-last-start\.json)(\.tmp)?"
+    r"|(quorum-state|high-watermark|leader-epoch-checkpoint|partition\.metadata|kraftd-last-start\.json)(\.tmp)?"
 )
 
 

@@ -20,6 +20,8 @@ from kraftd.log.segment import (
     segment_name,
 )
 from kraftd.metadata_dir.checkpoint import by_epoch, checkpoint_name, list_checkpoints
+from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
+from kraftd.metadata_dir.high_watermark import read_mark
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE_FILE_NAME
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.types import OffsetAndEpoch
@@ -64,6 +66,9 @@ def _what_is_beyond(
         if epochs and (newest is None or epochs[-1] > covered):
             epoch, offset = epochs[-1]
             return f"{EPOCHS_FILE_NAME} knows of epoch {epoch} from offset {offset} on"
+    mark = read_mark(disk, directory).high_watermark
+    if mark > covered[1]:
+        return f"{HIGH_WATERMARK} knows that the records below {mark} were committed"
     for name in names:
         base = offset_of_name(name)
         if base is None or not name.endswith((OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)):

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from kraftd.log.disk import Disk
 from kraftd.log.epochs import EpochCache
-from kraftd.log.partition_log import LogSettings as LogSettings
 from kraftd.log.partition_log import OffsetOutOfRange as OffsetOutOfRange
 from kraftd.log.partition_log import PartitionLog
 from kraftd.log.segment import Segment
+from kraftd.log.settings import LogSettings as LogSettings
 from kraftd.log.tail import Tail
 from kraftd.metadata_dir.checkpoint import by_epoch, checkpoint_path
 from kraftd.types import OffsetAndEpoch

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
-from kraftd.log.epochs import encode_epochs
+from kraftd.log.epochs import EpochCache, encode_epochs
 from kraftd.log.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
 from kraftd.log.kept_records import TRUNCATED_DIRECTORY, KeptRecords
 from kraftd.log.opening import (
@@ -31,6 +31,8 @@ from kraftd.metadata_dir.checkpoint import (
     set_aside,
     verify_checkpoint,
 )
+from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
+from kraftd.metadata_dir.high_watermark import Mark, read_mark
 from kraftd.metadata_dir.lost_log import check_nothing_is_lost
 from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
 from kraftd.types import METADATA_TOPIC_ID, OffsetAndEpoch, parse_uuid, uuid_text
@@ -46,12 +48,13 @@ _FIRST_REMEDY = (
 
 class OpenedLog(NamedTuple):
     """An opened log, the report of its recovery, and the control batches after the newest snapshot, which
-    were read on the way.
+    were read on the way. `mark` is the high watermark on the disk.
     """
 
     log: MetadataLog
     report: RecoveryReport
     control_batches: Sequence[bytes]
+    mark: Mark
 
 
 def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) -> OpenedLog:
@@ -66,13 +69,15 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
     if lost is not None:
         report.notes.append(lost)
     _check_partition_metadata(disk, directory)
+    mark = read_mark(disk, directory)
     snapshots = _sweep(disk, directory, report)
     KeptRecords(disk, f"{directory}/{TRUNCATED_DIRECTORY}").sweep()
     opened = OpenedSegments(disk, directory, settings, report)
     segments, epochs = opened.segments, opened.epochs
     newest = snapshots[-1] if snapshots and snapshots[-1].offset > 0 else OffsetAndEpoch(0, -1)
-    seen = FirstPass(settings, *newest)
+    seen = FirstPass(settings, *newest, mark.high_watermark)
     opened.load(seen)
+    _check_mark(directory, mark, epochs, newest)
     log_end, first_base = opened.log_end, segments[0].base_offset if segments else None
     found = list(snapshots)
     snapshots = _check_newest(disk, directory, snapshots, first_base, log_end, report)
@@ -95,7 +100,7 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
             report.notes.append(
                 f"the log ended at {log_end}, before the newest snapshot {latest}: it starts anew there"
             )
-        log.reset_to_snapshot(latest)
+        log.reset_to_snapshot(latest, max(mark.high_watermark, log.log_start))
         log.sync()
         control_batches = ()
     elif epochs.entries != opened.epochs_on_disk:
@@ -104,7 +109,24 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
         write_atomically(disk, f"{directory}/{EPOCHS_FILE_NAME}", encode_epochs(epochs.entries))
     if snapshots[-1:] != found[-1:]:
         control_batches = _read_control_batches(log)  # the newest was damaged: an older one counts
-    return OpenedLog(log, report, control_batches)
+    return OpenedLog(log, report, control_batches, mark)
+
+
+def _check_mark(directory: str, mark: Mark, epochs: EpochCache, newest: OffsetAndEpoch) -> None:
+    """Raise CorruptStorage if the last record that the mark counts as committed is of another epoch now."""
+    if mark.high_watermark <= newest.offset:
+        return
+    epoch = epochs.epoch_of(mark.high_watermark - 1)
+    if epoch is not None and epoch != mark.epoch:
+        offset = mark.high_watermark - 1
+        raise CorruptStorage(
+            f"{directory}/{HIGH_WATERMARK}",
+            0,
+            offset,
+            f"the record of this offset was committed in epoch {mark.epoch}, and the log has one of epoch "
+            f"{epoch} there: other records have replaced those that this node knew as committed",
+            "Put the log back from a copy; if the log is right, move this file aside",
+        )
 
 
 def _read_control_batches(log: MetadataLog) -> list[bytes]:

@@ -43,9 +43,9 @@ _COPY_BYTES = 4 << 20
 class Survey(NamedTuple):
     """The content of a partition's directory.
 
-    end is the log's end offset and its last record's epoch. committed is the end of the newest snapshot,
-    below which everything is committed. epoch is the highest in the log and quorum-state. named_by are the
-    voters' ids that each file of the directory names.
+    end is the log's end offset and its last record's epoch. committed is the high watermark on the disk, or
+    the end of the newest snapshot: everything below is committed. epoch is the highest in the log and
+    quorum-state. named_by are the voters' ids that each file of the directory names.
     """
 
     end: OffsetAndEpoch
@@ -95,7 +95,7 @@ def survey(disk: Disk, directory: str) -> Survey:
         last_epoch = max(last_epoch, latest.epoch)
     return Survey(
         end=OffsetAndEpoch(log.log_end, last_epoch),
-        committed=0 if latest is None else latest.offset,
+        committed=max(opened.mark.high_watermark, 0 if latest is None else latest.offset),
         epoch=max(last_epoch, 0 if state is None else state.leader_epoch),
         kraft_version=kraft_version,
         voters=voters,

@@ -105,6 +105,8 @@ class PartialSnapshot(Struct, frozen=True):
 class DurableState(Struct):
     """What is on disk: `quorum-state` (None in a new directory), the log's bounds, and its control records.
 
+    All records below `committed` were committed when the replica ran before.
+
     `history` has read the control records of the latest snapshot (or the bootstrap checkpoint), then those of
     the log. It also holds the static voters.
     """
@@ -113,3 +115,4 @@ class DurableState(Struct):
     log: LogView = field(default_factory=LogView)
     history: ControlRecordHistory = field(default_factory=ControlRecordHistory)
     partial: PartialSnapshot | None = None
+    committed: int = 0

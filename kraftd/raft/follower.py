@@ -157,13 +157,14 @@ def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool
 
 
 def _truncate(replica: Replica, diverging: OffsetAndEpoch) -> None:
-    """Truncate the log where it diverges from the leader's (S9: never below the high watermark).
+    """Truncate the log where it diverges from the leader's (S9: never below what is committed).
 
     The leader's batches need not begin where this log's do, so the batch to begin with is located first.
     """
     offset = replica.log.truncation_offset(diverging)
-    if min(offset, diverging.offset) < replica.high_watermark:
-        raise CommittedIsLost(replica, f"is asked to truncate to {offset}")
+    divergence = min(offset, diverging.offset)
+    if divergence < replica.committed:
+        raise CommittedIsLost(replica, f"is asked to truncate to {offset}", divergence)
     if offset < replica.log.end_offset:
         replica.locating = offset
         replica.emit(LocateBatch(offset))
@@ -177,8 +178,9 @@ def on_batch_located(replica: Replica, event: BatchLocated) -> None:
     offset = event.base_offset
     if not replica.log.start_offset <= offset < replica.log.end_offset:
         return
-    if offset < replica.high_watermark:
-        raise CommittedIsLost(replica, f"is asked to truncate to {event.offset}, in a batch from {offset} on")
+    if offset < replica.committed:
+        happened = f"is asked to truncate to {event.offset}, in a batch from {offset} on,"
+        raise CommittedIsLost(replica, happened, offset)
     replica.log.truncate_to(offset)
     replica.truncated()
     replica.emit(TruncateLog(offset, replica.leader_id_or_none, replica.epoch))

@@ -39,14 +39,26 @@ class ConsensusBroken(RuntimeError):
 
 
 class CommittedIsLost(ConsensusBroken):
-    """The quorum continues without records that this replica knows are committed: an operator caused this."""
+    """The quorum continues without records that this replica knows are committed: an operator caused this.
 
-    def __init__(self, replica: Replica, happened: str) -> None:
+    `committed` is the end of those records, `offset` where the leader's log parts from this one.
+    `snapshot_offset` is the end of the leader's snapshot that was to replace the log, -1 for a truncation.
+    """
+
+    def __init__(self, replica: Replica, happened: str, offset: int, snapshot_offset: int = -1) -> None:
         super().__init__(
-            f"{replica!r} {happened}, below its high watermark {replica.high_watermark}: the quorum was "
-            "recovered, or restored, without records that this node knows as committed. Format its directory "
-            "anew and let it join"
+            f"{replica!r} {happened} by leader {replica.leader_id_or_none} of epoch {replica.epoch}, and "
+            f"knows its records below {replica.committed} as committed: the quorum was recovered, or "
+            "restored, without all of them. This node ends, now and at each start, and keeps its log. If the "
+            "quorum is right, run kraftd quorum discard on this node: it names and keeps what it drops, and "
+            "then the node can join. If this log is right, stop the other voters and recover the quorum "
+            "from it"
         )
+        self.committed = replica.committed
+        self.leader_id = replica.leader_id_or_none
+        self.leader_epoch = replica.epoch
+        self.offset = offset
+        self.snapshot_offset = snapshot_offset
 
 
 class Replica:
@@ -75,6 +87,7 @@ class Replica:
         self.voted: ReplicaKey | None = None
         self.role: Role = Unattached(None)
         self.high_watermark = -1
+        self.committed_before = durable.committed
         partial = durable.partial
         self.partial: Download | None = (
             None  # the part of a download, running or interrupted, that is on disk
@@ -151,6 +164,11 @@ class Replica:
             and offset >= max(self.high_watermark, 0)
             and history.previous_voters.has_voter(self.key)
         )
+
+    @property
+    def committed(self) -> int:
+        """The end of the records that this replica knows as committed, from before its start or since."""
+        return max(self.high_watermark, self.committed_before)
 
     @property
     def is_only_voter(self) -> bool:

@@ -115,8 +115,9 @@ def begin_download(replica: Replica, role: Follower, snapshot_id: OffsetAndEpoch
     behind it. Raises CommittedIsLost for one that ends below the high watermark and is not of this log.
     """
     held, log = replica.partial, replica.log
-    if snapshot_id.offset < replica.high_watermark and not log.may_hold(snapshot_id):
-        raise CommittedIsLost(replica, f"is to go on from snapshot {snapshot_id} of another log")
+    if snapshot_id.offset < replica.committed and not log.may_hold(snapshot_id):
+        happened = f"is to go on from snapshot {snapshot_id} of another log"
+        raise CommittedIsLost(replica, happened, log.start_offset, snapshot_id.offset)
     if snapshot_id in log.snapshots or (held is not None and held.finishing):
         return False
     if 0 < snapshot_id.offset <= log.start_offset:
@@ -228,11 +229,11 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
     role, log = replica.role, replica.log
     _end_download(replica)
     newer = (event.snapshot_id.epoch, event.snapshot_id.offset) > (log.last_epoch, log.end_offset)
-    if isinstance(role, Leader) or not newer or event.snapshot_id.offset < replica.high_watermark:
+    if isinstance(role, Leader) or not newer or event.snapshot_id.offset < replica.committed:
         log.add_snapshot(event.snapshot_id, event.size_bytes)
         return
     # What is committed is in every later snapshot. Records behind it may be of another leader's log.
-    keep_from = max(replica.high_watermark, log.start_offset)
+    keep_from = max(replica.committed, log.start_offset)
     log.reset_to(event.snapshot_id, event.size_bytes)
     replica.truncated()
     replica.emit(ResetLog(event.snapshot_id, keep_from, replica.leader_id_or_none, replica.epoch))

@@ -20,6 +20,7 @@ import uvloop
 from kraftd.config import DaemonConfig
 from kraftd.controller_node.credentials import NodeCredentials
 from kraftd.controller_node.node import Node
+from kraftd.host.high_watermark_keeper import HighWatermarkKeeper
 from kraftd.host.storage import Storage, open_storage
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CheckpointMissing, StorageError
@@ -245,6 +246,9 @@ class Daemon:
         self.runner.step(Started())
         self.snapshots = build_keeper(self.runner, self.config)
         self.snapshots.start()
+        interval_ms = self.config.replica_high_watermark_checkpoint_interval_ms
+        self.high_watermark = HighWatermarkKeeper(self.runner, self.runner.node.core, interval_ms)
+        self.high_watermark.start()
         if self._metrics_socket is not None:
             await self._start_watch(self._metrics_socket)
         self.tls_watch = TlsWatch(
@@ -366,6 +370,7 @@ class Daemon:
     async def _close(self) -> int:
         runner = self.runner
         self.snapshots.stop()
+        self.high_watermark.stop()
         self.tls_watch.stop()
         self.tokens.stop()
         if self.watch is not None:
@@ -378,6 +383,7 @@ class Daemon:
             await asyncio.sleep(0)
         runner.stop()
         try:
+            self.high_watermark.write()
             self.storage.close()
         except Exception as error:
             self.log.critical("the log could not be closed", error=str(error))

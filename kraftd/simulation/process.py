@@ -13,6 +13,7 @@ from kraftd.fetch.purgatory import Purgatory
 from kraftd.host.checkpointing import MADE, make_checkpoint
 from kraftd.host.disk_job import DiskJob
 from kraftd.host.executor import EffectExecutor
+from kraftd.host.high_watermark_keeper import HighWatermarkKeeper
 from kraftd.host.ports import Ports
 from kraftd.host.snapshot_keeper import POLL_MS, SnapshotKeeper
 from kraftd.host.snapshot_request import request_snapshot
@@ -47,6 +48,7 @@ from kraftd.simulation.versions import NEWEST, OLD
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 
+MARK_MS = 1_000  # between two writes of the high watermark: often, so that crashes meet them
 CODES: dict[type, int] = {}  # of event types, in the trace
 
 
@@ -103,6 +105,7 @@ class Process:
             keeper_settings(world.options),
             self.deliver,
         )
+        self.high_watermark_keeper = HighWatermarkKeeper(self.executor, self.core, MARK_MS)
 
     def __repr__(self) -> str:
         return f"<Process {self.host.starts} of {self.core!r}>"
@@ -125,6 +128,7 @@ class Process:
         self.deliver(Started())
         if not self.ended:
             self.keeper.start(self.host.dice.between(1, POLL_MS))
+            self.high_watermark_keeper.start(self.host.dice.between(1, MARK_MS))
 
     def deliver(self, event: Event) -> None:
         """Deliver an event, now or after a pause; not at all if the process is gone."""
@@ -317,9 +321,11 @@ class Process:
     def close(self) -> None:
         """The end of the daemon. Raises StorageError, SimulatedCrash."""
         self.keeper.stop()
+        self.high_watermark_keeper.stop()
         self.executor.stop()
         for thread in (self.log_thread, self.download_thread):
             thread.finish()
+        self.high_watermark_keeper.write()
         self.files.log.close()
         self.note_what_is_synced()
 

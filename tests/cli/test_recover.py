@@ -19,7 +19,10 @@ from tests.cli.test_backup import described, topics
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 IDS = ("PJ0y2k0hRWuT2vVYJ9yS1Q", "PJ0y2k0hRWuT2vVYJ9yS2Q", "PJ0y2k0hRWuT2vVYJ9yS3Q")
-QUICK = {"kraftd__shutdown__timeout__ms": "100"}
+QUICK = {
+    "kraftd__shutdown__timeout__ms": "100",
+    "replica__high__watermark__checkpoint__interval__ms": "100",
+}
 
 
 def three(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
@@ -122,7 +125,8 @@ def test_the_last_of_three_voters_recovers_all_topics_and_new_voters_join(tmp_pa
     assert topics(newcomer / "data") == {"orders", "payments", "new"}
 
 
-def test_an_old_voter_with_more_committed_records_exits_with_a_remedy(tmp_path: Path) -> None:
+def test_an_old_voter_with_more_committed_records_joins_once_they_are_discarded(tmp_path: Path) -> None:
+    """It ends at each start until then: its high watermark has outlived the kill."""
     configs, ports = three(tmp_path)
     with contextlib.ExitStack() as stack:
         processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
@@ -131,18 +135,49 @@ def test_an_old_voter_with_more_committed_records_exits_with_a_remedy(tmp_path: 
         survivor = next(number for number in configs if number != leader)
         processes[survivor].kill()
         processes[survivor].wait()
-        create_topics(ports[leader], "lost")
-        assert run("snapshot", configs[leader]).code == 0
+        create_topics(ports[leader], "lost", "gone")
+        partition = tmp_path / str(leader) / "data" / "__cluster_metadata-0"
+        end = described(ports[leader])["HighWatermark"]
+        wait_until(lambda: high_watermark(partition) >= end, "it writes its high watermark")
         for process in processes.values():
             process.kill()
     done = run("quorum", "recover", "--config", configs[survivor], "--cluster-id-confirm", CLUSTER_ID)
     assert done.code == 0
+    discard = ("quorum", "discard", "--config", configs[leader], "--cluster-id-confirm")
+    early = run(*discard, CLUSTER_ID)
+    assert (early.code, "needs no discard" in early.err) == (3, True)
+    [log] = partition.glob("*.log")
     with started(configs[survivor]):
-        old = run_apart("start", configs[leader])
-        assert old.code == 3
-        assert "Traceback" not in old.err
-        assert "Format its directory anew and let it join" in old.err
-        assert [one["id"] for one in described(ports[survivor])["CurrentVoters"]] == [survivor]
+        for _ in range(2):
+            old = run_apart("start", configs[leader])
+            assert old.code == 3
+            assert "Traceback" not in old.err
+            assert "run kraftd quorum discard on this node" in old.err
+        whole, before = log.read_bytes(), tree(tmp_path / str(leader))
+        wrong = run(*discard, "another")
+        assert (wrong.code, tree(tmp_path / str(leader))) == (1, before)
+        done = run(*discard, CLUSTER_ID)
+        assert (done.code, done.err) == (0, "")
+        assert f"Leader {survivor} of epoch" in done.out
+        assert "2 TopicRecord" in done.out
+        assert "They create 2 topics: lost, gone" in done.out
+        [kept] = (partition / "discarded").glob("*.log")
+        assert str(kept) in done.out
+        assert log.read_bytes() + kept.read_bytes() == whole
+        rows = run("dump", kept).out
+        assert (rows.count('"TopicRecord"'), rows.count('"damage"')) == (2, 0)
+        with started(configs[leader]):
+            wait_until(
+                lambda: leader in [one["id"] for one in described(ports[survivor])["CurrentObservers"]],
+                "it follows the recovered quorum",
+            )
+    assert topics(tmp_path / str(leader) / "data") == topics(tmp_path / str(survivor) / "data") == set()
+
+
+def high_watermark(partition: Path) -> int:
+    """The high watermark on the disk; -1 before there is one."""
+    file = partition / "high-watermark"
+    return json.loads(file.read_bytes())["highWatermark"] if file.exists() else -1
 
 
 def test_the_survivor_of_a_static_quorum_leads_once_it_is_the_only_voter_in_its_file(tmp_path: Path) -> None:

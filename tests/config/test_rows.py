@@ -25,7 +25,7 @@ from kraftd.controller.context import TokenSettings as DelegationTokenSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.retention import RetentionRules
 from kraftd.host.snapshot_keeper import KeeperSettings
-from kraftd.log.partition_log import LogSettings
+from kraftd.log.settings import LogSettings
 from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig
 from kraftd.security.authorizer_settings import AuthorizerSettings

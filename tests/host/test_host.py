@@ -14,8 +14,10 @@ from kraftd.host.snapshot_request import SnapshotAnswer, request_snapshot, take_
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageFailure
 from kraftd.metadata_dir.checkpoint import checkpoint_name
+from kraftd.metadata_dir.high_watermark import Refusal, read_mark
 from kraftd.raft.effects import LocateBatch, TruncateLog
 from kraftd.raft.events import BatchLocated
+from kraftd.raft.replica import CommittedIsLost
 from kraftd.simulation.files import PATH
 from kraftd.simulation.operator import Operator
 from kraftd.simulation.options import draw_options
@@ -173,6 +175,30 @@ def test_a_truncation_is_logged_counted_and_kept_aside(replica: Replica) -> None
     assert (fields["leader"], fields["leader_epoch"]) == (2, 9)
     assert process.files.disk.read_bytes(fields["kept_in"]) == bytes(last.view)
     assert (executor.truncations.count, executor.truncations.records) == (1, end - start)
+
+
+def test_the_high_watermark_reaches_the_disk_apart_from_the_commits(replica: Replica) -> None:
+    process = replica.process
+    replica.run(3 * SECOND)
+    directory = process.files.directory.partition_path
+    mark = read_mark(process.files.disk, directory)
+    assert 0 < mark.high_watermark <= process.core.high_watermark
+    process.high_watermark_keeper.write()
+    at_stop = read_mark(process.files.disk, directory)
+    assert at_stop.high_watermark == process.core.high_watermark
+    assert at_stop.epoch == process.core.epoch
+
+
+def test_a_refusal_to_lose_committed_records_is_durable_at_once(replica: Replica) -> None:
+    process = replica.process
+    core = process.core._replica
+    lost = CommittedIsLost(core, "is asked to truncate to 3", 3)
+    with pytest.raises(CommittedIsLost):
+        process.executor.fail(lost)
+    disk = process.files.disk.after_crash(lambda _: 0)
+    mark = read_mark(disk, process.files.directory.partition_path)
+    assert mark.high_watermark == core.high_watermark
+    assert mark.refused == Refusal(core.leader_id or 0, core.epoch, 3, core.log.end_offset)
 
 
 def test_damage_is_counted_by_files(replica: Replica) -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log.opening import FirstPass, OpenedSegments, RecoveryReport
-from kraftd.log.partition_log import LogSettings, PartitionLog
+from kraftd.log.partition_log import PartitionLog
 from kraftd.log.segment import Segment
+from kraftd.log.settings import LogSettings
 from kraftd.log.timestamps import TimestampAndOffset, max_timestamp, offset_for_timestamp
 from kraftd.wire.batch import build_batch, iter_batches, records
 

@@ -26,7 +26,7 @@ def opened(
     disk: MemoryDisk | None = None, settings: LogSettings = SMALL_SEGMENTS
 ) -> tuple[MemoryDisk, MetadataLog, RecoveryReport]:
     disk = disk or MemoryDisk()
-    log, report, _ = open_log(disk, DIRECTORY, settings)
+    log, report, *_ = open_log(disk, DIRECTORY, settings)
     return disk, log, report
 
 

@@ -173,7 +173,7 @@ def test_kafkas_controller_runs_on_kraftds_directory_and_kraftd_reopens_it(
         copy = tmp_path / f"copy-{end.__name__}"
         shutil.copytree(node.data, copy)
         directory = open_directory(DISK, str(copy), 3, new_directory_id=new_uuid, now_ms=0)
-        log, report, _ = open_log(DISK, directory.partition_path)
+        log, report, *_ = open_log(DISK, directory.partition_path)
         assert report.truncated_bytes == 0
         assert log.log_end > 5
         assert log.snapshots == [BOOTSTRAP_ID]

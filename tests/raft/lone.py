@@ -65,6 +65,7 @@ class Lone:
         log_end: OffsetAndEpoch = LOG_END,
         snapshots: dict[OffsetAndEpoch, int] | None = None,
         log_start: int = 0,
+        committed: int = 0,
         **options: Any,
     ) -> None:
         ids = list(voters)
@@ -79,7 +80,11 @@ class Lone:
         start = QuorumStateData(leader_id=-1, leader_epoch=EPOCH) if election is None else election
         log = LogView(log_start, log_end.offset, epochs, snapshots)
         self.core = RaftCore(
-            self.config, DurableState(start, log, history), SeededDice(1), Purgatory(), Purgatory()
+            self.config,
+            DurableState(start, log, history, committed=committed),
+            SeededDice(1),
+            Purgatory(),
+            Purgatory(),
         )
         self.now_ms = START_MS
         self.effects: list[Effect] = []

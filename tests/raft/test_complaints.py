@@ -25,8 +25,10 @@ from tests.raft.world import bootstrap_batch, key_of, node_config
 LEADS = EPOCH + 1
 END = 11
 RECOVERED = (
-    ", below its high watermark 10: the quorum was recovered, or restored, without records that this "
-    "node knows as committed. Format its directory anew and let it join"
+    f" by leader 2 of epoch {EPOCH}, and knows its records below 10 as committed: the quorum was recovered, "
+    "or restored, without all of them. This node ends, now and at each start, and keeps its log. If the "
+    "quorum is right, run kraftd quorum discard on this node: it names and keeps what it drops, and then the "
+    "node can join. If this log is right, stop the other voters and recover the quorum from it"
 )
 
 

@@ -209,7 +209,7 @@ def test_snapshot_of_other_records_than_those_known_as_committed_ends_the_proces
     ahead = Follower(RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory()))
     send = ahead.request_in(ahead.step(Started()))
     effects = ahead.receive_snapshot_id(OffsetAndEpoch(110, 2), send)
-    with pytest.raises(ConsensusBroken, match="recovered, or restored, without records"):
+    with pytest.raises(ConsensusBroken, match="recovered, or restored, without all of them"):
         ahead.receive_snapshot_id(OffsetAndEpoch(110, 3), ahead.request_in(effects))
 
 

@@ -144,6 +144,26 @@ def test_a_batch_that_also_holds_committed_records_is_not_cut_off(follower: Lone
         follower.answer(fetch_of(follower), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
 
 
+def test_what_was_committed_before_a_restart_is_not_truncated() -> None:
+    lone = Lone(committed=9).follow()
+    assert lone.core.high_watermark == -1
+    with pytest.raises(CommittedIsLost) as refused:
+        lone.answer(fetch_of(lone), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
+    found = refused.value
+    assert (found.committed, found.offset, found.snapshot_offset) == (9, 8, -1)
+    assert (found.leader_id, found.leader_epoch) == (2, EPOCH)
+    lone = Lone(committed=8).follow()
+    lone.answer(fetch_of(lone), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
+    assert TruncateLog(8, 2, EPOCH) in lone.effects
+
+
+def test_a_snapshot_below_what_was_committed_before_a_restart_is_refused() -> None:
+    lone = Lone(committed=9).follow()
+    with pytest.raises(CommittedIsLost) as refused:
+        lone.answer(fetch_of(lone), fetch_answer(EPOCH, snapshot=OffsetAndEpoch(8, 5)))
+    assert (refused.value.offset, refused.value.snapshot_offset) == (0, 8)
+
+
 def test_a_batch_located_for_an_earlier_leader_truncates_nothing(follower: Lone) -> None:
     answer = fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4))
     follower.locates = False

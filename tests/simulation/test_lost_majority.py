@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.host.storage import Storage
 from kraftd.metadata_dir import new_epoch, sole_voter
 from kraftd.simulation.lost_majority import run_lost_majority
 
@@ -46,10 +47,23 @@ def sync_nothing(patch: Any) -> None:
     patch.setattr(sole_voter, "open_log", without_sync)
 
 
+def forget_the_high_watermark(patch: Any) -> None:
+    """K1: a process does not read up to where the one before it knew its log as committed."""
+    durable_state = Storage.durable_state
+
+    def forgotten(self: Storage, *static_voters: Any) -> Any:
+        found = durable_state(self, *static_voters)
+        found.committed = 0
+        return found
+
+    patch.setattr(Storage, "durable_state", forgotten)
+
+
 MUTANTS: dict[Any, tuple[tuple[str, ...], int]] = {  # the invariants that notice it, and the first seed
     take_the_next_epoch: (("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "core"), 30),
     keep_the_voters: (("L1",), 0),
     sync_nothing: (("D1",), 0),
+    forget_the_high_watermark: (("K1",), 0),
 }
 
 

@@ -24,7 +24,7 @@ SEEDS = 40
 INVARIANTS = {
     name
     for file in Path(simulation.__path__[0]).rglob("*.py")
-    for name in re.findall(r'"([SCLDT]\d+)"', file.read_text())
+    for name in re.findall(r'"([SCLDTK]\d+)"', file.read_text())
 }
 
 

@@ -14,6 +14,7 @@ from kraftd.simulation.checkers.membership import MembershipChecker
 from kraftd.simulation.checkers.parked_appends import ParkedAppendChecker
 from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
 from kraftd.simulation.checkers.snapshots import SnapshotChecker
+from kraftd.simulation.checkers.truncations import TruncationChecker
 from kraftd.simulation.checkers.wall_clock import WallClockChecker
 from kraftd.simulation.process import Process
 from kraftd.simulation.surroundings import World
@@ -34,6 +35,7 @@ class Checks:
         self.rounds = DivergenceChecker(world)
         self.snapshots = SnapshotChecker(world)
         self.wall_clock = WallClockChecker(world)
+        self.truncations = TruncationChecker(world)
         self.of_votes = frozenset(self.elections.effects().values())
         self.on_effect: dict[type, list[OnEffect]] = {}
         # The order matters: commits are judged by the content of the logs.
@@ -41,6 +43,7 @@ class Checks:
             self.snapshots,
             self.membership,
             self.logs,
+            self.truncations,
             self.elections,
             self.parked,
             self.appends,

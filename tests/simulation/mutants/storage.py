@@ -8,6 +8,7 @@ from kraftd.controller_node.events import DiskFilled, DiskHasRoom
 from kraftd.controller_node.node import Node
 from kraftd.host import scrubbing
 from kraftd.host.storage import Storage
+from kraftd.log.kept_records import KeptRecords
 from kraftd.log.memory_disk import MemoryFile
 from kraftd.metadata_dir import quorum_state
 from kraftd.metadata_dir.metadata_log import MetadataLog
@@ -101,7 +102,14 @@ ROTTEN: dict[str, Any] = {
     "fault_gap_us": 300_000,
 }
 
+
+def truncate_without_a_copy(patch: Any) -> None:
+    """K1: the records that a truncation drops are gone."""
+    patch.setattr(KeptRecords, "write", lambda self, path, sources: None)
+
+
 ALL: dict[Any, Planted] = {
+    truncate_without_a_copy: Planted("K1"),
     skip_the_sync_of_the_log: Planted("D2", "D1"),
     report_too_much_as_synced: Planted("D1", "S7", "S12", "D2"),
     skip_the_sync_of_quorum_state: Planted("S2", "D2", "error"),
