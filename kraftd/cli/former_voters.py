@@ -78,14 +78,29 @@ def former_voters(
     own = {(one.host, one.port) for one in (*config.listeners, *config.advertised_listeners)}
     own.update(found.pop(config.node_id, ()))
     asked = own.union(*found.values())
-    brokers = [
-        (at.host, at.port) for one in list(image.brokers.values())[:MAX_BROKERS_ASKED] for at in one.listeners
-    ]
     servers = [*config.quorum_bootstrap_servers]
     if started is not None:
         servers += [(one.host, one.port) for one in started.bootstrap_servers]
-    others = [one for one in dict.fromkeys([*servers, *brokers]) if one not in asked]
+    others = [one for one in dict.fromkeys([*servers, *brokers_of(image)]) if one not in asked]
     return FormerVoters(named_by, {one: tuple(dict.fromkeys(at)) for one, at in found.items()}, tuple(others))
+
+
+def registered_voters(image: Image, servers: Iterable[Address]) -> FormerVoters:
+    """The registered controllers of an image as the voters; `servers` and brokers may know a leader."""
+    addresses = {
+        one.id: tuple((at.host, at.port) for at in one.listeners)
+        for one in image.controllers.values()
+        if one.listeners
+    }
+    return FormerVoters(
+        {REGISTRATIONS: frozenset(addresses)}, addresses, tuple(dict.fromkeys([*servers, *brokers_of(image)]))
+    )
+
+
+def brokers_of(image: Image) -> list[Address]:
+    """Addresses of registered brokers, which forward the question for the quorum to its leader."""
+    some = list(image.brokers.values())[:MAX_BROKERS_ASKED]
+    return [(at.host, at.port) for one in some for at in one.listeners]
 
 
 async def ask_former(former: FormerVoters, cluster_id: str) -> list[VoterAnswer]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kraftd.wire.record_frame import VersionedRecord
 
 RECORDS_PER_WRITE = 5_000
+NO_NODE = -1
 
 
 @click.command()
@@ -46,6 +47,9 @@ def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> Non
 
     The controller is the only voter of a new quorum; others can join it. The directories that FILE names must
     be empty. The command does not change DIR. It leaves out the registrations of other controllers.
+
+    Under the old cluster id, the command first asks the registered controllers, and refuses while they are a
+    quorum.
     """
     from time import time
 
@@ -63,12 +67,35 @@ def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> Non
     old_cluster_id = cluster_of(source)
     state, last_epoch = run(state_of(source, as_of))
     plan = plan_of(config, cluster_id or old_cluster_id, state, last_epoch)
+    if plan.cluster_id == old_cluster_id:
+        check_quorum_is_lost(config, old_cluster_id, state)
     runs = runs_of(state.image, config.node_id)
     restore_directories(disk, plan, runs, new_uuid=new_uuid, now_ms=int(time() * 1000))
     click.echo(
         f"Restored cluster {old_cluster_id} as of offset {state.provenance.offset} "
         f"({time_text(state.provenance.timestamp_ms)}) into {config.metadata_log_dir}, "
         f"as cluster {plan.cluster_id} with node {config.node_id} as the only voter."
+    )
+
+
+def check_quorum_is_lost(config: DaemonConfig, cluster_id: str, state: State) -> None:
+    """Raise CommandFailure if the source's controllers run: a second quorum would have their cluster id."""
+    from kraftd.cli.doctor.examine import log_in_as
+    from kraftd.cli.former_voters import ask_former, majority_there, registered_voters
+    from kraftd.types import OffsetAndEpoch
+
+    former = registered_voters(state.image, config.quorum_bootstrap_servers)
+    log_in_as(config, [])
+    answers = run(ask_former(former, cluster_id))
+    if majority_there(former, answers, NO_NODE, ()) is None and all(one.quorum is None for one in answers):
+        return
+    end = OffsetAndEpoch(state.next_offset, state.provenance.epoch)
+    there = " ".join(one.text(end) for one in answers if one.presence)
+    raise CommandFailure(
+        f"The quorum of cluster {cluster_id} is not lost. {there} A second quorum of that cluster would take "
+        "its own decisions. Give a new --cluster-id, or stop these controllers for good first. Nothing was "
+        "written.",
+        FAILED,
     )
 
 

@@ -32,6 +32,12 @@ def test_a_backup_holds_all_topics_acknowledged_before_it(tmp_path: Path) -> Non
         assert run("snapshot", config).code == 0
         create_topics(port, "payments")
         assert run("backup", "--bootstrap", f"127.0.0.1:{port}", "--output", second).code == 0
+        (tmp_path / "beside").mkdir()
+        beside = write_config(tmp_path / "beside", free_port())
+        refused = run("restore", "--from", second, "--config", beside)
+        assert (refused.code, (tmp_path / "beside" / "data").exists()) == (1, False)
+        assert f"The quorum of cluster {CLUSTER_ID} is not lost. Controller 1 at 127.0.0.1" in refused.err
+        assert run("restore", "--from", second, "--config", beside, "--cluster-id", "another").code == 0
         before = tree(first)
         again = run("backup", "--bootstrap", f"127.0.0.1:{port}", "--output", first)
         assert (again.code, tree(first)) == (3, before)
