@@ -6,5 +6,5 @@
         async for batch in PartitionReader(cluster, "orders", 0).batches(): ...
     async for batch in QuorumLog(addresses, timeout_s).batches(0): ...       # the metadata log of a quorum
 
-`MetadataCache` and `Position` hold the rules of KIP-232 and do no IO.
+`MetadataCache` and `Position` hold the rules of KIP-232, `FetchSession` those of KIP-227; they do no IO.
 """

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 
 from kraftd.client.cluster import Cluster
 from kraftd.client.failures import OutOfRange, Refused, Unreachable
+from kraftd.client.fetch_session import SESSION_ERRORS, FetchSession, Key
 from kraftd.client.metadata_cache import Leader
 from kraftd.client.position import Position, State
-from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -57,6 +58,8 @@ class PartitionReader:
         self.log_start = -1
         self.high_watermark = -1
         self._cluster = cluster
+        self.session = FetchSession()
+        self._session_node = -1  # the id of the leader
 
     def __repr__(self) -> str:
         return f"<PartitionReader of {self.position!r}, high watermark {self.high_watermark}>"
@@ -108,22 +111,36 @@ class PartitionReader:
             self.position.epoch,
             partition_max_bytes=MAX_FETCH_BYTES,
         )
+        key = Key(self.topic, topic.id, self.index)
+        if leader.id != self._session_node:
+            self.session, self._session_node = FetchSession(), leader.id
+        session = self.session.request({key: partition})
         request = FetchRequest(
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=MAX_FETCH_BYTES,
-            topics=[FetchTopic(self.topic, topic.id, [partition])],
+            session_id=session.session_id,
+            session_epoch=session.session_epoch,
+            topics=session.topics,
+            forgotten_topics_data=session.forgotten,
         )
         try:
             connection = await self._cluster.node(leader.id)
             most = 12 if topic.id == ZERO_UUID else 17
             answer = await connection.ask(request, FetchResponse, max_version=most)
         except Unreachable:
+            self.session.failed()
             await self._another_leader(leader)
             return None
-        if answer.error_code:
-            self._check(answer.error_code)
-        data = answer.responses[0].partitions[0]
+        news = self.session.answered(answer)
+        if news is None:
+            if answer.error_code not in SESSION_ERRORS:
+                self._check(answer.error_code)
+            return None
+        data = news.get(key)
+        if data is None:  # no news since an error: the next request is a full one
+            self.session.failed()
+            return None
         if data.error_code in LEADER_ERRORS:
             await self._another_leader(leader)
             return None

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.sources.quorum import QuorumSource, TopicSource, find_quorum
+from kraftd.client.cluster import Cluster
 from kraftd.client.failures import NoAnswer, Refused, Unreachable
 from kraftd.client.partition_reader import PartitionReader
 from kraftd.client.quorum_log import QuorumLog
+from kraftd.types import METADATA_TOPIC
 from tests.cli.run import free_port, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
@@ -67,6 +69,18 @@ def test_the_metadata_topic_has_the_batches_of_the_quorums_log(daemon: tuple[int
 
     of_topic, of_quorum = asyncio.run(read())
     assert len(of_quorum) > 2 and of_topic[: len(of_quorum)] == of_quorum
+
+
+def test_a_reader_of_the_topic_fetches_in_a_session(daemon: tuple[int, int]) -> None:
+    async def read() -> PartitionReader:
+        async with Cluster([("127.0.0.1", daemon[1])], 10) as cluster:
+            reader = PartitionReader(cluster, METADATA_TOPIC, 0)
+            for _ in range(2):
+                assert all([batch.header.size_bytes async for batch in reader.batches()])
+            return reader
+
+    reader = asyncio.run(read())
+    assert reader.session.id and reader.session.epoch > 1
 
 
 def test_an_unknown_topic_is_refused(daemon: tuple[int, int]) -> None:

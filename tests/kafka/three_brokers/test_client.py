@@ -162,6 +162,26 @@ def test_offsets_are_committed_with_their_epoch_and_read_on_from_after_it(three_
         asyncio.run(wait_for_what_never_comes())
 
 
+def test_fetches_are_incremental_and_go_on_after_a_lost_session__kip227(three_brokers: Cluster) -> None:
+    cluster, topic = three_brokers, "kip227"
+    cluster.create_topic(topic, 1, 1)
+
+    async def read() -> None:
+        async with Brokers(servers(cluster), 20) as client:
+            reader = PartitionReader(client, topic, 0)
+            epochs = []
+            for value, other_id, other_epoch in ((b"1", 0, 0), (b"2", 0, 0), (b"3", 1, 0), (b"4", 0, 5)):
+                produce(cluster, topic, value)
+                reader.session.id ^= other_id  # the broker does not know this session,
+                reader.session.epoch += other_epoch  # or expects another epoch of it
+                assert await read_all(reader) == [value]
+                assert reader.session.id
+                epochs.append(reader.session.epoch)
+            assert epochs[0] < epochs[1] and max(epochs[2:]) < 5
+
+    asyncio.run(read())
+
+
 def test_records_lost_by_an_unclean_election_are_reported_as_truncated(three_brokers: Cluster) -> None:
     cluster, topic = three_brokers, "kip320-unclean"
     settings = {"unclean_leader_election_enable": "true", "min_insync_replicas": 1}
