@@ -41,13 +41,18 @@ def lines_of(events: Iterable[Event]) -> Iterator[str]:
 
 
 def echo_events(events: Iterable[Event], as_json: bool) -> None:
-    """Print the events of a batch at once and flush them: a feed is read as it comes."""
+    """Print the events of a batch at once: a feed is read as it comes.
+
+    For people a cause comes before its effects; JSON is in the order of offsets.
+    """
     if as_json:
         import msgspec
 
         print_lines(msgspec.json.encode(event.row()).decode() for event in events)
     else:
-        print_lines(lines_of(events))
+        from kraftd.history.causes import causes_first
+
+        print_lines(lines_of(causes_first(list(events))))
 
 
 def wants(topic: str | None, partition: int | None, kinds: tuple[str, ...] = ()) -> Wanted:

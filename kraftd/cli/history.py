@@ -61,6 +61,7 @@ async def history(
         raise click.UsageError(f"--from {since.offset} is after --to {until.offset}.")
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.replaying import batches_within, begun, check_within, replayed
+    from kraftd.history.causes import with_causes
     from kraftd.history.story import Story
 
     wanted = wants(topic, partition)
@@ -80,7 +81,7 @@ async def history(
         async for batch, count in batches_within(source, state.next_offset, until):
             events = [
                 event
-                for event in events_of(source.name, story, batch, state.next_offset, count)
+                for event in with_causes(list(events_of(source.name, story, batch, state.next_offset, count)))
                 if wanted(event)
             ]
             found_count += len(events)

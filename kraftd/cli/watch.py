@@ -45,6 +45,7 @@ async def watch(
     from kraftd.cli.feed import echo_events, wants
     from kraftd.cli.history import events_of
     from kraftd.cli.replaying import replayed
+    from kraftd.history.causes import with_causes
     from kraftd.history.kinds import KINDS
     from kraftd.history.story import Story
     from kraftd.log.following import LogTruncated
@@ -66,7 +67,8 @@ async def watch(
                     events = events_of(
                         source.name, story, batch, state.next_offset, batch.header.record_count
                     )
-                    echo_events([event for event in events if wanted(event)], as_json)
+                    found = with_causes(list(events))
+                    echo_events([event for event in found if wanted(event)], as_json)
             except LogTruncated as error:
                 click.echo(
                     f"The log was truncated at offset {error.offset}: events from there on are void.",
