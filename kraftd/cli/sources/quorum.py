@@ -32,6 +32,10 @@ from kraftd.wire.message import Message
 
 DESCRIBE = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(METADATA_PARTITION)])])
 
+NOTHING_COMMITTED = (
+    "its controllers do not answer, and it serves no metadata log. A node that restarted since there was a "
+    "leader does not know what is committed: read its directory with --directory"
+)
 ONLY_CONTROLLERS = (
     "what was before is in a snapshot that only controllers give. Name the listener of a controller with "
     "--bootstrap."
@@ -60,7 +64,7 @@ async def find_quorum(bootstrap: str, timeout_s: float) -> QuorumSource | TopicS
             await topic.close()
             if is_served:
                 return QuorumSource(bootstrap, [address], timeout_s, replica=address)
-            failures.append(f"{address_text(address)}: it has no answer of its controllers")
+            failures.append(f"{address_text(address)}: {NOTHING_COMMITTED}")
             continue
         reached = await _reachable(controllers, timeout_s)
         if reached is not None:
