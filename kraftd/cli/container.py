@@ -25,6 +25,7 @@ JVM = ("KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_GC_LOG_OPTS", "KAFKA_JVM_PERFORMA
 JVM_PREFIXES = ("KAFKA_LOG4J_", "KAFKA_JMX_", "KAFKA_DEBUG_")
 WAYS = ("standalone", "join", "initial-controllers", "static")
 CHECK_TIMEOUT_S = 4.0
+PROBE_S = 2.0  # for another controller to answer
 
 
 @click.command("container")
@@ -42,22 +43,26 @@ def container(check: bool) -> int:
     \b
     A new directory needs KRAFTD_FORMAT:
       standalone           a new quorum with this controller as its only voter
-      initial-controllers  a new quorum of KRAFTD_INITIAL_CONTROLLERS (id@host:port:directory-id,...)
+      initial-controllers  a new quorum of KRAFTD_INITIAL_CONTROLLERS (id@host:port:directory-id,...),
+                           or, if one of them has a log, an observer of the quorum that lives
       join                 an existing quorum, or one that is formatted elsewhere
       static               the quorum of controller.quorum.voters
     It also needs CLUSTER_ID; standalone draws a random one if it is not set.
     """
     from os import environ
 
-    from kraftd.cli.start import run_node, signal_stops
+    from kraftd.cli.start import QUORUM_LIVES, run_node, signal_stops
 
     if not check:
         signal_stops()
     config = load_with(environ)
     if check:
         return OK if answers(config, environ.get("KRAFTD_BOOTSTRAP")) else FAILED
+    rejoins = environ.get("KRAFTD_FORMAT") == "initial-controllers"
     format_if_new(config, environ)
-    return run_node(config)
+    while (code := run_node(config, rejoins=rejoins)) == QUORUM_LIVES:
+        format_as_observer(config)
+    return code
 
 
 def load_with(environment: Mapping[str, str]) -> DaemonConfig:
@@ -127,6 +132,8 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
     if way == "static" and not config.is_static_quorum:
         raise CommandFailure("KRAFTD_FORMAT=static needs controller.quorum.voters.", USAGE)
     voters = initial_voters(config, way == "standalone", controllers, way == "join")
+    if voters is not None and [one.id for one in voters] == [config.node_id]:
+        voters = None if lives(config, cluster_id, way) else voters
     format_node(config, cluster_id, voters, ignore_formatted=True)
 
 
@@ -143,6 +150,53 @@ def check_cluster_id(config: DaemonConfig, cluster_id: str) -> None:
                 f"{found.cluster_id}. Mount the volume of cluster {cluster_id}, or correct CLUSTER_ID.",
                 DIRECTORY,
             )
+
+
+def lives(config: DaemonConfig, cluster_id: str, way: str) -> bool:
+    """Return whether another controller of the cluster answers: then its only voter has lost its volume.
+
+    Raises CommandFailure for a controller of another cluster.
+    """
+    from kraftd.cli.cluster_options import run
+    from kraftd.cli.doctor.examine import log_in_as
+    from kraftd.cli.doctor.peer_probe import probe_all
+    from kraftd.wire.api import ApiKey
+
+    own = {(one.host, one.port) for one in config.advertised_listeners}
+    log_in_as(config, [])
+    for answer in run(probe_all((one for one in config.quorum_bootstrap_servers if one not in own), PROBE_S)):
+        if answer.failure or ApiKey.VOTE not in answer.served or answer.cluster_id is None:
+            continue
+        if answer.cluster_id != cluster_id:
+            raise CommandFailure(
+                f"{answer.at} is a controller of cluster {answer.cluster_id}, and this node is to be of "
+                f"{cluster_id} (CLUSTER_ID; {way} draws one if it is not set). Correct CLUSTER_ID or "
+                "controller.quorum.bootstrap.servers.",
+                DIRECTORY,
+            )
+        click.echo(f"{answer.at} is a controller of this cluster: this node joins it, as an observer.")
+        return True
+    return False
+
+
+def format_as_observer(config: DaemonConfig) -> None:
+    """Format the new directory of a voter under a fresh directory id: the quorum lives."""
+    from kraftd.cli.format import format_node
+    from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.directory import LOCK_FILE
+    from kraftd.metadata_dir.format import unformat_new_voter
+
+    disk, directory = RealDisk(), config.metadata_log_dir
+    lock = disk.lock(f"{directory}/{LOCK_FILE}")
+    try:
+        cluster_id = unformat_new_voter(disk, directory)
+        click.echo(
+            f"{directory} is new, but other controllers of cluster {cluster_id} have a log: this node joins "
+            "them as an observer, under a fresh directory id."
+        )
+        format_node(config, cluster_id, None, ignore_formatted=True)
+    finally:
+        lock.release()
 
 
 def answers(config: DaemonConfig, bootstrap: str | None) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MIN_OPEN_FILES = 64  # its libraries, listeners and files; with less, the event loop aborts the process
 STOPS = (signal.SIGINT, signal.SIGTERM)
+QUORUM_LIVES = 4  # of `run_node` only: a new voter has found its quorum alive
 
 
 @click.command()
@@ -56,8 +57,11 @@ def signal_stops() -> None:
         signal.signal(number, leave)
 
 
-def run_node(config: DaemonConfig) -> int:
-    """Run a controller until a signal stops it; return its exit code."""
+def run_node(config: DaemonConfig, *, rejoins: bool = False) -> int:
+    """Run a controller until a signal stops it; return its exit code.
+
+    With rejoins it is QUORUM_LIVES for a new voter that finds its quorum alive.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < MIN_OPEN_FILES:
         raise CommandFailure(
@@ -77,7 +81,10 @@ def run_node(config: DaemonConfig) -> int:
             # Its reader has gone. What is left in the buffer must not fail once more at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    code = run(config, announce)
+    code = run(config, announce, rejoins=rejoins)
+    if code == QUORUM_LIVES:
+        signal_stops()
+        return code
     for number in STOPS:
         signal.signal(number, signal.SIG_IGN)  # it is ending: another signal changes nothing
     return code if code in (OK, DIRECTORY) else FAILED

@@ -25,6 +25,7 @@ from kraftd.config.rows import (
 from kraftd.config.security import SecurityConfig
 from kraftd.config.security_rows import AccessKeys, SecurityKeys
 from kraftd.configdef.addresses import parse_bootstrap_server, parse_voter
+from kraftd.configdef.definition import Value
 from kraftd.configdef.node import NodeConfig
 from kraftd.types import Endpoint
 
@@ -277,6 +278,14 @@ class DelegationTokenKeys:
     )
 
 
+def parse_node_ids(value: Value) -> frozenset[int]:
+    """The ids in a list. Raises ValueError."""
+    for text in as_strings(value):
+        if not text.isascii() or not text.isdecimal():
+            raise ValueError(f"{text} is no node id; give ids, like 2,3")
+    return frozenset(map(int, as_strings(value)))
+
+
 class OwnKeys:
     """kraftd's own"""
 
@@ -330,6 +339,14 @@ class OwnKeys:
         "where committed changes and refusals are written as JSON lines: a file, or `stderr`; nowhere when "
         "not set ([audit.md](audit.md))",
         **own("kraftd.audit.log", "string", ""),
+    )
+    first_election_without = Row(
+        parse_node_ids,
+        "kraftd.first.election.without",
+        "ids of controllers that the first election of a new quorum does not wait for; it waits for all "
+        "others, so that lost volumes never become a new cluster "
+        "([quorum.md](quorum.md#the-first-election))",
+        **own("kraftd.first.election.without", "list", ""),
     )
     scrub_interval_ms = integer(
         "kraftd.scrub.interval.ms",

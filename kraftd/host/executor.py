@@ -252,7 +252,7 @@ class EffectExecutor:
 
     def persist_election(self, effect: raft.PersistElection) -> None:
         """Durable on return. Raises DiskFull, StorageFailure."""
-        self.storage.persist_election(effect.state, effect.version)
+        self.storage.persist_election(effect.state, effect.version, is_new=effect.is_new)
 
     def _append(self, effect: raft.AppendRecords) -> None:
         self.storage.log.append(effect.data)

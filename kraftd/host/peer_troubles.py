@@ -7,7 +7,7 @@ the leader was lost, then one each REPEAT_MS with its count. `fatal` is a reason
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
@@ -21,6 +21,7 @@ FATAL_AFTER_MS = 3_000
 ALONE_AFTER_MS = 3_000  # longer than a request may take
 REPEAT_MS = 60_000
 SERVERS = "controller.quorum.bootstrap.servers"
+FIRST_ELECTION = "the first election"
 
 CLOSED = "it closes the connection"
 
@@ -165,6 +166,18 @@ class PeerTroubles:
     def _forget(self, at: str) -> None:
         self._findings.pop(at, None)
         self._counts.pop(at, None)
+
+    def first_election(self, awaited: Sequence[int]) -> None:
+        """Note the voters without whose answer this node, whose directory is new, starts no election."""
+        if not awaited:
+            self._forget(FIRST_ELECTION)
+            return
+        ids = ", ".join(map(str, awaited))
+        text = f"it waits until controllers {ids} have shown that they have no log (this directory is new)"
+        key = f"kraftd.first.election.without={ids.replace(' ', '')}"
+        remedy = f"start them; if they never had one and are gone for good, set {key}"
+        if self._findings.get(FIRST_ELECTION, ("", -1, ""))[2] != text:
+            self._note(Finding(FIRST_ELECTION, -1, text, remedy))
 
     # -- findings
 

@@ -74,8 +74,10 @@ class Storage:
         election = self._quorum_state.read_beside(log.log_end, own)
         if election is not None:
             self.durable_epoch = max(0, election.leader_epoch)
+        is_empty = log.log_end == 0 and (log.latest_snapshot is None or log.latest_snapshot.offset == 0)
+        is_new = is_empty if election is None else self._quorum_state.marks_new_voter()
         committed = self.high_watermark.mark.high_watermark
-        return DurableState(election, view, history, self._partial_download(), committed)
+        return DurableState(election, view, history, self._partial_download(), committed, is_new)
 
     def _partial_download(self) -> PartialSnapshot | None:
         """The download that the last process did not finish."""
@@ -108,9 +110,9 @@ class Storage:
         finally:
             file.close()
 
-    def persist_election(self, state: QuorumStateData, version: int) -> None:
+    def persist_election(self, state: QuorumStateData, version: int, *, is_new: bool = False) -> None:
         """Durable on return. Raises DiskFull, StorageFailure."""
-        self._quorum_state.write(state, version)
+        self._quorum_state.write(state, version, is_new=is_new)
         self.durable_epoch = state.leader_epoch
 
     def new_mark(self, high_watermark: int) -> tuple[int, int] | None:

@@ -15,15 +15,17 @@ from typing import NamedTuple
 from kraftd.log.disk import Disk
 from kraftd.log.errors import DirectoryProblem
 from kraftd.metadata_dir.bootstrap import write_bootstrap
-from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter
+from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, fresh_directory_id, holds_a_log
 from kraftd.metadata_dir.last_start import forget_last_start
+from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
 from kraftd.metadata_dir.meta_properties import (
     MetaProperties,
     check_meta_properties,
     read_meta_properties,
     write_meta_properties,
 )
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.voters import InitialVoter, voters_record
 from kraftd.types import Uuid
 from kraftd.wire.record_frame import VersionedRecord
@@ -126,6 +128,25 @@ def _format_one(
         disk, directory, MetaProperties(1, plan.cluster_id, plan.node_id, directory_id), now_ms
     )
     return FormattedDirectory(directory, kind, directory_id)
+
+
+def unformat_new_voter(disk: Disk, directory: str) -> str:
+    """Undo the formatting of a voter that has no record and has voted for none; return its cluster id.
+
+    `meta.properties` goes first: after a crash the directory is unformatted. Raises DirectoryProblem, and
+    changes nothing, if there is more to lose.
+    """
+    properties = read_meta_properties(disk, directory)
+    partition = f"{directory}/{PARTITION_DIRECTORY}"
+    state = QuorumStateFile(disk, partition)
+    is_new = state.read() is None or state.marks_new_voter()
+    if properties is None or not properties.cluster_id or not is_new or holds_a_log(disk, directory):
+        raise DirectoryProblem(f"{directory} is no new directory of a voter: it stays as it is")
+    for path in (f"{directory}/{META_PROPERTIES}", state.path, checkpoint_path(partition, BOOTSTRAP_ID)):
+        if disk.exists(path):
+            disk.remove(path)
+            disk.sync_directory(path.rsplit("/", 1)[0])
+    return properties.cluster_id
 
 
 def write_first_checkpoint(disk: Disk, directory: str, plan: FormatPlan, now_ms: int) -> None:

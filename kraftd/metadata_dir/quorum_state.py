@@ -2,6 +2,8 @@
 
 Version 0 goes with kraft.version 0 (static voters), version 1 with kraft.version 1. The file is replaced as a
 whole, and synced before the node sends any message that depends on it.
+
+kraftd marks a voter whose directory is new, and which has not caught up yet, by a field that Kafka ignores.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ _REMEDY = (
     "whole directory aside, format it anew and let it catch up; or, if a majority is lost for good, run "
     "kraftd quorum recover"
 )
+NEW_VOTER = "kraftd.newVoter"
 
 
 class QuorumStateFile:
@@ -66,14 +69,22 @@ class QuorumStateFile:
                 )
         return state
 
-    def write(self, state: QuorumStateData, version: int) -> None:
+    def marks_new_voter(self) -> bool:
+        """Return whether the state, which `read` accepts, is that of a voter with a new directory."""
+        try:
+            data = self._disk.read_bytes(self.path)
+        except FileNotFoundError:
+            return False
+        return msgspec.json.decode(data.split(b"\n", 1)[0]).get(NEW_VOTER) is True
+
+    def write(self, state: QuorumStateData, version: int, *, is_new: bool = False) -> None:
         """Replace the file, durably on return. Blocks. Raises DiskFull (the old state stays),
         StorageFailure.
         """
-        write_atomically(self._disk, self.path, encode_quorum_state(state, version))
+        write_atomically(self._disk, self.path, encode_quorum_state(state, version, is_new=is_new))
 
 
-def encode_quorum_state(state: QuorumStateData, version: int) -> bytes:
+def encode_quorum_state(state: QuorumStateData, version: int, *, is_new: bool = False) -> bytes:
     """The JSON of a version, fields in Kafka's order. Raises ValueError for a version other than 0 and 1."""
     fields: dict[str, object]
     if version == 0:
@@ -95,6 +106,8 @@ def encode_quorum_state(state: QuorumStateData, version: int) -> bytes:
         }
     else:
         raise ValueError(f"quorum-state has versions 0 and 1, not {version}")
+    if is_new:
+        fields[NEW_VOTER] = True
     return msgspec.json.encode(fields | {"data_version": version})
 
 

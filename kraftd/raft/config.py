@@ -58,7 +58,9 @@ class RaftConfig(Struct, frozen=True):
 
     `listeners` are this node's advertised controller endpoints. `listener_name` is the quorum's own listener,
     the first of controller.listener.names. `bootstrap_servers` are (host, port); without any the static
-    voters are asked.
+    voters are asked. A first election does not wait for the voters in `first_election_without`.
+    If `rejoins` is set, a new voter of a living quorum does not fetch: it is to be formatted under a fresh
+    directory id.
     """
 
     node_id: int
@@ -77,6 +79,8 @@ class RaftConfig(Struct, frozen=True):
     fetch_snapshot_max_bytes: int = 1024 * 1024
     fetch_response_max_bytes: int = 10 * 1024 * 1024
     auto_join: bool = False
+    first_election_without: frozenset[int] = frozenset()
+    rejoins: bool = False
     max_batch_bytes: int = MAX_BATCH_BYTES  # of a batch that this replica appends as a leader
     can_become_voter: bool = True
     min_kraft_version: int = MIN_KRAFT_VERSION
@@ -108,7 +112,8 @@ class DurableState(Struct):
     All records below `committed` were committed when the replica ran before.
 
     `history` has read the control records of the latest snapshot (or the bootstrap checkpoint), then those of
-    the log. It also holds the static voters.
+    the log. It also holds the static voters. `is_new`: the directory is new, or this replica has not caught
+    up since it was.
     """
 
     election: QuorumStateData | None = None
@@ -116,3 +121,4 @@ class DurableState(Struct):
     history: ControlRecordHistory = field(default_factory=ControlRecordHistory)
     partial: PartialSnapshot | None = None
     committed: int = 0
+    is_new: bool = False

@@ -69,7 +69,7 @@ from kraftd.raft.metrics import RaftMetrics, take_metrics
 from kraftd.raft.quorum.voters import VoterSet, listener_endpoint
 from kraftd.raft.replica import ConsensusBroken, Replica
 from kraftd.raft.replica_views import ReplicaView, replica_views
-from kraftd.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kraftd.raft.roles import Candidate, Follower, Leader, NewVoter, Prospective, Resigned, Unattached
 from kraftd.raft.transitions import IllegalTransition, State
 from kraftd.types import Endpoint, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
@@ -238,6 +238,11 @@ class RaftCore:
         """Voters and observers, with what this replica knows of their progress."""
         return replica_views(self._replica, now_ms)
 
+    @property
+    def new_voter(self) -> NewVoter | None:
+        """What this voter knows of the others while its directory is new, to be read only."""
+        return self._replica.new_voter
+
     # --- being driven ---
 
     def deadline_ms(self) -> int | None:
@@ -346,7 +351,7 @@ class RaftCore:
             replica.unreached.add(sent.destination.node_id)
         unsupported = event.error is ErrorCode.UNSUPPORTED_VERSION
         if isinstance(sent.message, VoteRequest) and unsupported and sent.destination.node_id >= 0:
-            election.on_pre_vote_unsupported(replica)
+            election.on_pre_vote_unsupported(replica, sent.destination.node_id)
         elif isinstance(sent.message, ApiVersionsRequest):
             reconfiguration.on_api_versions_failed(replica, sent.destination)
 

@@ -25,10 +25,13 @@ class Effect(Struct, frozen=True, gc=False):
 
 
 class PersistElection(Effect, frozen=True, gc=False):
-    """Write `quorum-state` in this version and sync it before any later effect begins."""
+    """Write `quorum-state` in this version and sync it before any later effect begins. `is_new` marks a voter
+    that may have forgotten votes.
+    """
 
     state: QuorumStateData
     version: int
+    is_new: bool = False
 
     def __repr__(self) -> str:
         state = self.state

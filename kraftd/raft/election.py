@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kraftd.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftd.messages.vote_response import VoteResponse
-from kraftd.raft import answers, checks
+from kraftd.raft import answers, checks, new_voter
 from kraftd.raft.becoming import (
     become_candidate,
     become_prospective,
@@ -43,7 +43,11 @@ def on_vote_request(replica: Replica, request: RequestReceived, message: VoteReq
     if error is ErrorCode.FENCED_LEADER_EPOCH:
         candidate = replica_key(partition.replica_id, partition.replica_directory_id)
         note_older_epoch(replica, request.request_id, candidate, partition.replica_epoch)
-    answers.respond(replica, request, answers.vote(replica, request, error, granted))
+    answer = answers.vote(replica, request, error, granted)
+    if replica.new_voter is not None and not replica.epoch and not error:
+        # Refused in the epoch that it asks for, which is not adopted: this voter still says that it is new.
+        answer.topics[0].partitions[0].leader_epoch = partition.replica_epoch
+    answers.respond(replica, request, answer)
 
 
 def _judge(replica: Replica, voter_id: int, vote: PartitionData) -> tuple[ErrorCode, bool]:
@@ -55,9 +59,13 @@ def _judge(replica: Replica, voter_id: int, vote: PartitionData) -> tuple[ErrorC
     error = checks.voter_only(replica, vote.replica_id, vote.replica_epoch)
     if error:
         return error, False
+    is_meant = checks.is_meant_for(replica, voter_id, vote.voter_directory_id)
+    if replica.new_voter is not None and is_meant:
+        new_voter.on_vote_request(replica, replica.new_voter, vote)
+        return ErrorCode.NONE, False
     if vote.replica_epoch > replica.epoch:
         become_unattached(replica, vote.replica_epoch)
-    if not checks.is_meant_for(replica, voter_id, vote.voter_directory_id):
+    if not is_meant:
         return ErrorCode.INVALID_VOTER_KEY, False
     candidate = replica_key(vote.replica_id, vote.replica_directory_id)
     up_to_date = (last_epoch, vote.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
@@ -103,9 +111,13 @@ def _vote_for(replica: Replica, candidate: ReplicaKey) -> None:
 
 
 def request_votes(replica: Replica, role: Prospective | Candidate) -> None:
-    """Send a request to every voter that has not answered, while the round can still be won."""
-    if role.votes.lost:
-        return
+    """Ask every voter that has not answered, while the round can still be won."""
+    if not role.votes.lost:
+        ask_outstanding(replica, role)
+
+
+def ask_outstanding(replica: Replica, role: Prospective | Candidate) -> None:
+    """Send a request to every voter that has not answered in this round."""
     for key in role.votes.outstanding:
         if replica.connections.has_timed_out(key.id, replica.now_ms):
             replica.unreached.add(key.id)
@@ -160,8 +172,10 @@ def vote_request(replica: Replica, voter: ReplicaKey) -> VoteRequest:
 def on_vote_response(replica: Replica, source: Destination, response: VoteResponse) -> bool:
     """Count a vote. Returns whether the answer is valid; if not, that node gets no request for a backoff."""
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.role, Prospective):
-        on_pre_vote_unsupported(replica)
+        on_pre_vote_unsupported(replica, source.node_id)
         return True
+    if replica.new_voter is not None:
+        return new_voter.on_vote_response(replica, replica.new_voter, source, response)
     partition = partition_answered(replica, response)
     if isinstance(partition, bool):
         return partition
@@ -194,9 +208,11 @@ def _try_again_soon(replica: Replica, role: Candidate) -> None:
         role.deadline_ms = min(role.deadline_ms, replica.now_ms + wait_ms)
 
 
-def on_pre_vote_unsupported(replica: Replica) -> None:
+def on_pre_vote_unsupported(replica: Replica, voter_id: int) -> None:
     """A voter does not support pre-votes: start the election at once, as before KIP-996."""
-    if isinstance(replica.role, Prospective):
+    if replica.new_voter is not None:
+        new_voter.on_older_voter(replica, replica.new_voter, voter_id)
+    elif isinstance(replica.role, Prospective):
         become_candidate(replica)
 
 
@@ -205,6 +221,10 @@ def on_pre_vote_unsupported(replica: Replica) -> None:
 
 def poll_unattached(replica: Replica, role: Unattached) -> int | None:
     """Ask other nodes for the leader; when the election timeout is over, start an election."""
+    if replica.new_voter is not None:
+        if not replica.shutting_down:
+            become_prospective(replica, Cause.ELECTION_TIMEOUT)
+        return None
     if replica.may_be_elected:
         if replica.shutting_down:
             return None
@@ -221,7 +241,12 @@ def poll_prospective(replica: Replica, role: Prospective) -> int | None:
     if not replica.shutting_down and replica.now_ms >= role.deadline_ms:
         lose_pre_vote(replica)
         return None
-    request_votes(replica, role)
+    if replica.new_voter is None:
+        request_votes(replica, role)
+    elif not replica.shutting_down:
+        ask_outstanding(replica, role)
+        if not replica.epoch:  # in epoch 0 a fetch gets no records; later it would count as this voter's
+            fetch_from_any_server(replica)
     return None if replica.shutting_down else role.deadline_ms
 
 
@@ -245,6 +270,7 @@ def start(replica: Replica) -> None:
     snapshot were committed.
     """
     snapshot, log_epoch = replica.log.latest_snapshot, replica.log.last_epoch
+    new_voter.begin(replica)
     if snapshot is not None and snapshot.offset > 0:
         if snapshot.offset > replica.log.end_offset or snapshot.epoch > log_epoch:
             raise ConsensusBroken(f"{replica!r} has snapshot {snapshot}, later than the end of its log")
@@ -257,6 +283,8 @@ def start(replica: Replica) -> None:
         others = set(replica.voters.ids) - {replica.config.node_id}
         replica.leader_listeners = replica.config.listeners
         replica.role = Resigned(replica.now_ms + replica.random_election_timeout_ms(), others, [])
+    elif replica.new_voter is not None and not replica.epoch:
+        replica.role = Unattached(replica.now_ms)
     elif replica.may_be_elected and replica.leader_id is None and _voted_for_itself(replica):
         votes = Votes((voter.key for voter in replica.voters), replica.config.node_id)
         replica.role = Candidate(votes, replica.now_ms + replica.random_election_timeout_ms())

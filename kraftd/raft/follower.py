@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
-from kraftd.raft import checks, snapshots
+from kraftd.raft import checks, new_voter, snapshots
 from kraftd.raft.becoming import become_prospective, move_leader, on_common_response
 from kraftd.raft.effects import Destination, HighWatermarkMoved, LocateBatch, TruncateLog
 from kraftd.raft.events import BatchLocated
@@ -111,6 +111,8 @@ def on_fetch_response(replica: Replica, source: Destination, response: FetchResp
         return False
     reported = checks.reported_leader(replica, partition.current_leader.leader_id, response.node_endpoints)
     epoch, leader = replica.epoch, replica.leader_id
+    if replica.new_voter is not None and not epoch:
+        return new_voter.on_leader_named(replica, partition.current_leader.leader_epoch, *reported)
     handled = on_common_response(
         replica, partition.error_code, partition.current_leader.leader_epoch, *reported
     )
@@ -232,12 +234,16 @@ def follow_high_watermark(replica: Replica, role: Follower) -> None:
     if offset > max(replica.high_watermark, 0):
         replica.high_watermark = offset
         replica.emit(HighWatermarkMoved(offset))
+    if replica.new_voter is not None:
+        new_voter.on_high_watermark(replica, role)
 
 
 def _note_leader_answer(replica: Replica, role: Follower) -> None:
     role.fetch_deadline_ms = replica.fetch_deadline_ms()
     role.has_fetched = True
     role.connection_lost = False
+    if replica.new_voter is not None:
+        new_voter.on_leader_answer(replica, replica.new_voter)
     replica.quick_rounds = 0
 
 
@@ -277,6 +283,9 @@ def poll_follower(replica: Replica, role: Follower) -> int | None:
     if replica.may_be_elected and replica.now_ms >= role.fetch_deadline_ms:
         become_prospective(replica, Cause.FETCH_TIMEOUT)
         return None
+    new = replica.new_voter
+    if new is not None and not new_voter.may_fetch(replica, new):
+        return role.fetch_deadline_ms
     if not join_or_update(replica, role):
         fetch_from_leader(replica, role)
     deadlines = [role.fetch_deadline_ms] if replica.may_be_elected else []

@@ -24,7 +24,7 @@ from kraftd.raft.effects import (
 )
 from kraftd.raft.measured import Measured
 from kraftd.raft.quorum.voters import Listeners, VoterSet, listener_endpoint, replica_key
-from kraftd.raft.roles import Download, Follower, Leader, Resigned, Role, Unattached
+from kraftd.raft.roles import Download, Follower, Leader, NewVoter, Resigned, Role, Unattached
 from kraftd.raft.transitions import Cause, State
 from kraftd.types import ZERO_UUID, ReplicaKey
 from kraftd.wire.message import Message
@@ -110,7 +110,9 @@ class Replica:
         self._syncing = False
         self._syncs_truncation = False  # the sync under way began after the last truncation
         self._sync_limit: int | None = None  # of the sync under way, if the log was truncated meanwhile
-        self._persisted: tuple[QuorumStateData, int] | None = None
+        self.starts_new = durable.is_new
+        self.new_voter: NewVoter | None = None  # while its directory is new
+        self._persisted: tuple[QuorumStateData, int, bool] | None = None
         self._announced: tuple[int, int | None, bool] | None = None
         self._bootstrap: tuple[VoterSet, RaftConfig, list[Destination]] | None = None
         if durable.election is not None:
@@ -119,7 +121,7 @@ class Replica:
             self.leader_id = election.leader_id if election.leader_id >= 0 else None
             if election.voted_id >= 0:
                 self.voted = replica_key(election.voted_id, election.voted_directory_id)
-            self._persisted = (election, self._election_version())
+            self._persisted = (election, self._election_version(), durable.is_new)
 
     def __repr__(self) -> str:
         leader = "" if self.leader_id is None else f" of leader {self.leader_id}"
@@ -259,7 +261,13 @@ class Replica:
             self.persist_election()
 
     def persist_election(self) -> None:
-        """Persist epoch, leader and vote, unless the file holds them already."""
+        """Persist epoch, leader and vote, unless the file holds them already.
+
+        A new voter in epoch 0 has promised nothing: without the file its directory stays new.
+        """
+        is_new = self.new_voter is not None
+        if is_new and not self.epoch:
+            return
         version = self._election_version()
         state = QuorumStateData(
             leader_id=self.leader_id_or_none,
@@ -270,12 +278,12 @@ class Replica:
             state.current_voters = [Voter(node_id) for node_id in self.voters.ids]
         elif self.voted is not None:
             state.voted_directory_id = self.voted.directory_id or ZERO_UUID
-        if self._persisted == (state, version):
+        if self._persisted == (state, version, is_new):
             return
-        self._persisted = (state, version)
+        self._persisted = (state, version, is_new)
         if self.effects and isinstance(self.effects[-1], PersistElection):
             self.effects.pop()  # no effect has depended on it
-        self.emit(PersistElection(state, version))
+        self.emit(PersistElection(state, version, is_new))
 
     def _election_version(self) -> int:
         """quorum-state v0 lists the voters of a static quorum, v1 the directory that was voted for."""

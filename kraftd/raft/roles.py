@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
 from kraftd.raft.quorum.majority import Votes
@@ -200,6 +200,41 @@ class Resigned:
         self.deadline_ms = deadline_ms
         self.unacknowledged = unacknowledged
         self.successors = successors
+
+
+class NewVoter:
+    """What such a voter has learned of the others: `empty` were seen in epoch 0, `living` only in later ones.
+
+    The first election does not wait for the `excused`. If `rejoins` is set, this replica does not follow a
+    living quorum: it is to be formatted under a fresh directory id.
+    """
+
+    __slots__ = ("empty", "excused", "living", "others", "rejoins")
+
+    def __init__(self, others: Iterable[int], excused: Iterable[int] = (), *, rejoins: bool = False) -> None:
+        self.others = frozenset(others)
+        self.excused = frozenset(excused)
+        self.rejoins = rejoins
+        self.empty: set[int] = set()
+        self.living: set[int] = set()
+
+    @property
+    def awaited(self) -> list[int]:
+        """The voters that have not shown whether they have a log."""
+        return sorted(self.others - self.excused - self.empty - self.living)
+
+    @property
+    def may_found(self) -> bool:
+        """Return whether no other voter has a log."""
+        return not self.living and self.others <= self.empty | self.excused
+
+    def note(self, voter_id: int, epoch: int) -> None:
+        """Note the epoch of a voter. One that was in epoch 0 had no log, whatever it has now."""
+        if voter_id in self.others and voter_id not in self.empty:
+            (self.living if epoch else self.empty).add(voter_id)
+
+    def __repr__(self) -> str:
+        return f"<NewVoter, empty {sorted(self.empty)}, living {sorted(self.living)}>"
 
 
 Role = Unattached | Prospective | Candidate | Follower | Leader | Resigned

@@ -45,6 +45,8 @@ def build_node(
     bound: list[Endpoint],
     policies: Policies = NO_POLICIES,
     authorizer: Authorizer | None = None,
+    *,
+    rejoins: bool = False,
 ) -> Node:
     """Connect the pure packages, by the configuration and the state on disk. Raises StartupError."""
     ports = {endpoint.listener: endpoint.port for endpoint in bound}
@@ -54,9 +56,8 @@ def build_node(
     static = VoterSet.from_static(listener_name, config.quorum_voters) if config.quorum_voters else NO_VOTERS
     durable = storage.durable_state(static)
     check_voters(config)
-    core = RaftCore(
-        raft_config(config, storage, advertised), durable, dice, fetches=Purgatory(), appends=Purgatory()
-    )
+    settings = raft_config(config, storage, advertised, rejoins=rejoins)
+    core = RaftCore(settings, durable, dice, fetches=Purgatory(), appends=Purgatory())
     context = Context(
         Image(),
         clock.now_ms(),
@@ -82,7 +83,9 @@ def _announced(endpoints: Iterable[Endpoint], ports: Mapping[str, int]) -> tuple
     )
 
 
-def raft_config(config: DaemonConfig, storage: Storage, advertised: tuple[Endpoint, ...]) -> RaftConfig:
+def raft_config(
+    config: DaemonConfig, storage: Storage, advertised: tuple[Endpoint, ...], *, rejoins: bool = False
+) -> RaftConfig:
     """The settings of the consensus core."""
     return RaftConfig(
         node_id=config.node_id,
@@ -100,6 +103,8 @@ def raft_config(config: DaemonConfig, storage: Storage, advertised: tuple[Endpoi
         fetch_snapshot_max_bytes=config.quorum_fetch_snapshot_max_bytes,
         fetch_response_max_bytes=config.replica_fetch_response_max_bytes,
         auto_join=config.quorum_auto_join,
+        first_election_without=config.first_election_without,
+        rejoins=rejoins,
         max_batch_bytes=config.metadata_max_batch_bytes,
     )
 

@@ -38,7 +38,7 @@ from kraftd.runtime.assembly import (
 from kraftd.runtime.binding import listening_socket, remedy
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.dice import SystemDice
-from kraftd.runtime.peer_watch import CannotJoin
+from kraftd.runtime.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import PolicyError, load_policies
 from kraftd.runtime.runner import Runner
 from kraftd.runtime.tls_listener import TlsListener
@@ -57,16 +57,18 @@ Announce = Callable[[str, tuple[Endpoint, ...]], None]
 
 
 CANNOT_JOIN = 3  # the exit code: the directory is of another cluster or node, or has lost records
+QUORUM_LIVES = 4  # for `kraftd container`: format the new directory anew, under a fresh directory id
 
 # The time for another voter to become leader, once all accepted requests are answered: an election takes tens
 # of milliseconds, and without a majority it never ends.
 SUCCESSOR_WAIT_MS = 2_000
 
 
-def run(config: DaemonConfig, announce: Announce | None = None) -> int:
+def run(config: DaemonConfig, announce: Announce | None = None, *, rejoins: bool = False) -> int:
     """Run the daemon until it is stopped; 0 after a clean stop, 1 when something failed meanwhile.
 
-    announce gets the cluster id and the bound endpoints once connections are accepted.
+    announce gets the cluster id and the bound endpoints once connections are accepted. With rejoins, a new
+    voter that finds its quorum alive ends with QUORUM_LIVES.
 
     Raises StartupError, StorageError or OSError if it cannot start.
     """
@@ -80,7 +82,7 @@ def run(config: DaemonConfig, announce: Announce | None = None) -> int:
     loop = uvloop.new_event_loop()
     try:
         metrics_socket = bind_metrics(config)
-        daemon = Daemon(config, sockets, loop, log, metrics_socket)
+        daemon = Daemon(config, sockets, loop, log, metrics_socket, rejoins=rejoins)
         return daemon.run(announce)
     finally:
         for sock, _ in sockets:
@@ -134,8 +136,11 @@ class Daemon:
         loop: asyncio.AbstractEventLoop,
         log: Any,
         metrics_socket: socket.socket | None = None,
+        *,
+        rejoins: bool = False,
     ) -> None:
         self.config = config
+        self._rejoins = rejoins
         self.loop = loop
         self.log = log
         loop.set_exception_handler(self._loop_fault)
@@ -171,7 +176,16 @@ class Daemon:
             raise StartupError(str(error)) from error
         bound = [endpoint for _, endpoint in sockets]
         authorizer = self.security.authorizer
-        node = build_node(self.config, self.storage, self.dice, self.clock, bound, policies, authorizer)
+        node = build_node(
+            self.config,
+            self.storage,
+            self.dice,
+            self.clock,
+            bound,
+            policies,
+            authorizer,
+            rejoins=self._rejoins,
+        )
         credentials = NodeCredentials(
             node.context,
             node.following,
@@ -409,6 +423,11 @@ class Daemon:
         self.log.error("an unexpected error in the event loop", what=context.get("message"), exc_info=error)
 
     def _failed(self, error: BaseException) -> None:
+        if isinstance(error, QuorumLives):
+            self.log.warning("the quorum lives, and this directory is new", found=str(error))
+            self.exit_code = QUORUM_LIVES
+            self._finish()
+            return
         # These errors' texts are sufficient; any other needs a traceback.
         expected = isinstance(error, StorageError | CannotJoin | CommittedIsLost)
         trace = {} if expected else {"exc_info": error}

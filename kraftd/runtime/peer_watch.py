@@ -11,14 +11,19 @@ from kraftd.raft.core import RaftCore
 from kraftd.runtime.clock import Clock
 
 POLL_S = 1.0
+REJOIN_AFTER_POLLS = 3  # without a leader: the first one may be just about to be elected
 
 
 class CannotJoin(Exception):
     """This node can never join the quorum in its state; the text says why and what to do."""
 
 
+class QuorumLives(Exception):
+    """This node's directory is new, but other voters have a log. The text says which."""
+
+
 class PeerWatch:
-    """Drives PeerTroubles on the loop. `failed` is called with CannotJoin."""
+    """Drives PeerTroubles on the loop. `failed` is called with CannotJoin or QuorumLives."""
 
     def __init__(
         self,
@@ -35,12 +40,14 @@ class PeerWatch:
         self._log = log
         self._loop = loop
         self._failed = failed
+        self._lived_polls = 0  # in a row with a quorum that lives without this new voter
         self._timer = loop.call_later(POLL_S, self._report)
         troubles.poll(clock.now_ms(), leader_id=None, leader_answers=False)  # from the start on
 
     def _report(self) -> None:
         self._timer = self._loop.call_later(POLL_S, self._report)
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
+        self._watch_new_voter()
         troubles.poll(now_ms, leader_id=core.leader_id, leader_answers=core.leader_answers)
         for finding, count in troubles.report(now_ms):
             self._log.warning(
@@ -55,6 +62,20 @@ class PeerWatch:
         why = troubles.fatal(now_ms, len(core.voters) if votes else None)
         if why is not None:
             self._failed(CannotJoin(f"this node cannot join the quorum: {why}"))
+
+    def _watch_new_voter(self) -> None:
+        """Note which voters the first election waits for; end if the quorum lives."""
+        core, new = self._core, self._core.new_voter
+        self.troubles.first_election(() if new is None or new.living or core.epoch else new.awaited)
+        if new is None or not new.rejoins or not (new.living or core.epoch):
+            self._lived_polls = 0
+            return
+        self._lived_polls += 1
+        leads = core.leader_id is not None and core.leader_id not in new.empty
+        if leads or self._lived_polls >= REJOIN_AFTER_POLLS:
+            led = "no leader is known" if core.leader_id is None else f"controller {core.leader_id} leads"
+            voters = ", ".join(map(str, sorted(new.living))) or "another controller"
+            self._failed(QuorumLives(f"{voters} has a log; {led} in epoch {core.epoch}"))
 
     def stop(self) -> None:
         self._timer.cancel()

@@ -25,7 +25,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def started(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `kraftd container` up to the moment at which the daemon would start."""
-    monkeypatch.setattr("kraftd.cli.start.run_node", lambda config: 0)
+    monkeypatch.setattr("kraftd.cli.start.run_node", lambda config, rejoins: 0)
     monkeypatch.setattr("kraftd.cli.start.signal_stops", lambda: None)
     return run("container")
 

@@ -126,6 +126,7 @@ class Disk:
         self.synced_end = 0
         self.election: tuple[QuorumStateData, int] | None = None
         self.part: dict[OffsetAndEpoch, bytearray] = {}
+        self.is_new = False  # of a voter that may have forgotten votes
 
     @property
     def end(self) -> int:
@@ -193,7 +194,9 @@ class Disk:
             if data
         ]
         partial = parts[0] if parts else None
-        return DurableState(self.election[0] if self.election else None, log, history, partial)
+        return DurableState(
+            self.election[0] if self.election else None, log, history, partial, is_new=self.is_new
+        )
 
 
 class Node:
@@ -404,6 +407,7 @@ class World:
             if self.invariants:
                 self.invariants.persisting(node, effect)
             disk.election = effect.state, effect.version
+            disk.is_new = effect.is_new
         elif isinstance(effect, AppendRecords):
             disk.append(effect)
         elif isinstance(effect, SyncLog):
