@@ -280,7 +280,7 @@ def print_survey(config: DaemonConfig, cluster_id: str, mine: Survey, copies: di
     known = (
         f"Offsets below {mine.committed} are known to be committed."
         if mine.committed
-        else "No checkpoint says how much of it is committed."
+        else "Neither a checkpoint nor the high-watermark file says how much of it is committed."
     )
     click.echo(
         f"  {known} All of the log counts as committed from now on. What a majority had committed without "

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kraftd.log.disk import write_atomically
 from kraftd.log.errors import DirectoryProblem
 from kraftd.log.memory_disk import (
     MemoryDisk,
@@ -16,8 +17,11 @@ from kraftd.log.memory_disk import (
     names_survive_without_data,
     nothing_unsynced_survives,
 )
+from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftd.messages.quorum_state_data import QuorumStateData
+from kraftd.messages.quorum_state_data import Voter as StateVoter
 from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter
+from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.metadata_dir.sole_voter import (
@@ -30,7 +34,7 @@ from kraftd.metadata_dir.sole_voter import (
 )
 from kraftd.metadata_dir.voters import InitialVoter, voters_record
 from kraftd.types import OffsetAndEpoch
-from kraftd.wire.batch import ControlRecordType, control_records, iter_batches
+from kraftd.wire.batch import ControlRecordType, build_control_batch, control_records, iter_batches
 from tests.metadata_dir.logs import DIRECTORY, SMALL_SEGMENTS, batch, content, opened
 
 DATA = "/data"
@@ -74,6 +78,39 @@ def test_a_survey_reports_the_contents_of_a_directory_and_changes_nothing() -> N
     assert (found.kraft_version, found.voter_ids) == (1, [1, 2, 3])
     assert recovered_epoch([found]) == EPOCH
     assert {path: disk.read_bytes(path) for path in disk.paths()} == before
+
+
+def test_a_survey_reports_the_high_watermark_on_disk_as_committed() -> None:
+    disk = surviving()
+    HighWatermarkFile(disk, DIRECTORY, Mark()).write(Mark(21, 4))
+    assert survey(disk, DATA).committed == 21
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", None])
+def test_a_lost_quorum_state_is_no_obstacle_to_a_recovery(damage: bytes | None) -> None:
+    """A higher epoch than any vote replaces the file: with no other voter left there is no other remedy."""
+    disk = surviving()
+    path = f"{DIRECTORY}/quorum-state"
+    disk.remove(path)
+    if damage is not None:
+        write_atomically(disk, path, damage)
+    found = survey(disk, DATA)
+    assert found.epoch == 4
+    assert len(found.notes) == (damage is not None)
+    make_sole_voter(disk, DATA, SURVIVOR, "CONTROLLER", epoch=recovered_epoch([found]), now_ms=5)
+    assert survey(disk, DATA).voter_ids == [2]
+
+
+def test_a_static_directory_names_its_voters_in_quorum_state_and_elections() -> None:
+    disk = surviving(kraft_version=0)
+    log = open_log(disk, DIRECTORY, SMALL_SEGMENTS).log
+    elected = LeaderChangeMessage(leader_id=3, voters=[Voter(1), Voter(2), Voter(3)])
+    log.append(build_control_batch([(ControlRecordType.LEADER_CHANGE, elected, 0)], 30, 5, 0))
+    log.close()
+    state = QuorumStateData(leader_id=3, leader_epoch=5, current_voters=[StateVoter(2), StateVoter(3)])
+    QuorumStateFile(disk, DIRECTORY).write(state, version=0)
+    named_by = survey(disk, DATA).named_by
+    assert named_by == {"the last election in the log": {1, 2, 3}, "quorum-state": {2, 3}}
 
 
 def test_a_survey_of_a_log_replaced_by_a_snapshot_reports_its_epoch() -> None:
