@@ -135,6 +135,8 @@ def test_a_restore_refuses_other_voters_and_offsets_without_a_cluster(tmp_path: 
     done = run("restore", "--from", source, "--config", config)
     assert done.code == 2
     assert "names 2 beside this node" in done.err
+    beyond = run("restore", "--from", source, "--config", write_config(tmp_path, 9093), "--as-of", 999)
+    assert beyond.code == 1 and "offset 999 is beyond the end: the log has the offsets " in beyond.err
     done = run("restore", "--from", source, "--config", write_config(tmp_path, 9093), "--as-of", 0)
     assert done.code == 1
     assert "no metadata.version yet" in done.err
