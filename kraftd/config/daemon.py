@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from kraftd.config.listeners import parse_ip_overrides, parse_metrics_listener, parse_protocol_map
+from kraftd.config.listeners import (
+    parse_ip_overrides,
+    parse_metrics_listener,
+    parse_metrics_nodes,
+    parse_protocol_map,
+)
 from kraftd.config.own_token_keys import OwnTokenKeys
 from kraftd.config.rows import (
     Row,
@@ -333,6 +338,13 @@ class OwnKeys:
         "a second set of names in /metrics, for dashboards of Apache Kafka: `strimzi`, `jmx-exporter`, or "
         "both ([metrics.md](metrics.md#names-for-dashboards-of-apache-kafka))",
         **own("kraftd.metrics.names", "list", "", ("list", ("strimzi", "jmx-exporter"), True, False)),
+    )
+    metrics_nodes = Row(
+        lambda value: parse_metrics_nodes(as_strings(value)),
+        "kraftd.metrics.nodes",
+        "the metrics listeners of other controllers, ID@host:port, for the links of the status page; "
+        "if not named, the host of a controller with this node's metrics port",
+        **own("kraftd.metrics.nodes", "list", "", ("list", (), True, False)),
     )
     audit_log = string(
         "kraftd.audit.log",

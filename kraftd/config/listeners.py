@@ -86,6 +86,18 @@ def parse_metrics_listener(text: str) -> Endpoint | None:
     return Endpoint(METRICS_LISTENER, host, port, PROTOCOLS[protocol])
 
 
+def parse_metrics_nodes(texts: Sequence[str]) -> dict[int, str]:
+    """`kraftd.metrics.nodes`: the URL of each node's page, of ID@host:port, with https:// or not."""
+    found = {}
+    for text in texts:
+        node_id, _, address = text.partition("@")
+        match = _METRICS_LISTENER.fullmatch(address)
+        if match is None or not node_id.isascii() or not node_id.isdecimal():
+            raise ValueError(f"{text} must be ID@host:port, like 2@c2:9404 or 2@https://c2:9404")
+        found[int(node_id)] = f"{match[1] or 'http://'}{address.removeprefix(match[1] or '')}/"
+    return found
+
+
 def parse_ip_overrides(text: str) -> dict[str, int]:
     """``max.connections.per.ip.overrides``: connections at once by host, of ``host:number,host:number``."""
     overrides = {}

@@ -16,6 +16,7 @@ from kraftd.controller_node.registration import Registration
 from kraftd.controller_node.standing import Standing
 from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import LeadershipChanged
+from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.record_frame import VersionedRecord
 
@@ -78,6 +79,9 @@ class Leadership:
             )
         self._registration.attempt()
 
+    def _audit(self, event: str, **fields: int) -> None:
+        self._outbox.emit(AuditLine(event, -1, fields))
+
     def caught_up(self) -> None:
         """Handle that the image holds everything known to be committed. Raises ActivationError."""
         self._claim()
@@ -104,6 +108,7 @@ class Leadership:
             node_id=self._identity.node_id,
             next_offset=self._core.log_end_offset,
         )
+        self._audit("leadership won", epoch=epoch)
         self._write_first_records()
         if standing.active:
             self._periodic.activate()
@@ -119,6 +124,7 @@ class Leadership:
     def _step_down(self, new_epoch: int) -> None:
         """Stop deciding: undo uncommitted records and refuse their callers, which go to the next leader."""
         decisions, standing = self._decisions, self._standing
+        self._audit("leadership lost", epoch=standing.active_epoch or 0, new_epoch=new_epoch)
         applied_end = decisions.long.abandon()
         committed_end = max(self._core.high_watermark, 0)
         self._outbox.log(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
@@ -46,12 +46,18 @@ def page() -> bytes:
 class Pages:
     """Answers requests from the current readings of `read`; `held` gets the nanoseconds for which each part
     of a scrape held the loop. A scrape has the names of the rule sets `names` as well (`board_names`).
+    `ask_leader` lets the leader describe the quorum before a status is made.
     """
 
     def __init__(
-        self, read: Callable[[], Readings], held: Callable[[int], None], names: tuple[str, ...] = ()
+        self,
+        read: Callable[[], Readings],
+        held: Callable[[int], None],
+        names: tuple[str, ...] = (),
+        ask_leader: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._read = read
+        self._ask_leader = ask_leader
         self._families = (*FAMILIES, *board_families(FAMILIES, names))
         self._held = held
         self._survey: Survey | None = None
@@ -74,18 +80,20 @@ class Pages:
                 return Response(HTTPStatus.OK, HTML, page(), _PAGE_HEADERS)
             case "/status.json":
                 await self._survey_partitions()
-                return Response(HTTPStatus.OK, JSON, self._status() + b"\n")
+                return Response(HTTPStatus.OK, JSON, await self._status() + b"\n")
             case "/events":
                 return Stream(EVENTS, self._events())
         return Response(HTTPStatus.NOT_FOUND, TEXT, _UNKNOWN)
 
-    def _status(self) -> bytes:
+    async def _status(self) -> bytes:
+        if self._ask_leader is not None:
+            await self._ask_leader()
         return msgspec.json.encode(status(self._read(), self._survey))
 
     async def _events(self) -> AsyncIterator[bytes]:
         """The status as server-sent events, for as long as the peer listens."""
         while True:
-            yield b"data: " + self._status() + b"\n\n"
+            yield b"data: " + await self._status() + b"\n\n"
             await self._survey_partitions()
             await asyncio.sleep(EVENT_S)
 

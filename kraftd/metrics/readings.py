@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kraftd.controller_node.node import Node
 from kraftd.histogram import Histogram
 from kraftd.host.storage import Storage
+from kraftd.metrics.sight import Sight
 from kraftd.metrics.survey import Survey
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Traffic
@@ -42,7 +43,8 @@ class Readings:
     share of time in which the loop's thread was idle. disk_bytes: read and written by this process, as the
     system counts; None if it does not. disk_room: bytes of the log's disk, free for this process and in all.
     survey: the newest one of the partitions, on the active controller. events: returns the latest of the
-    audit stream, oldest first.
+    audit stream, oldest first. sight: the leader's description of the quorum, where another node has asked.
+    status_urls: of the other controllers' pages.
     troubles: the peers' faults while there is no leader. refused: the nodes refused within the last minute.
     ahead: the replicas that have applied records which this quorum lost. went_back: those that hold less than
     they had shown. twins: ids under which several nodes run. addresses: advertised ones that do not lead to
@@ -82,6 +84,8 @@ class Readings:
     logins: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     certificates: Mapping[str, float] = field(default_factory=dict)
     disk_room: tuple[int, int] | None = None
+    sight: Sight | None = None
+    status_urls: Mapping[int, str] = field(default_factory=dict)
     survey: Survey | None = None
     authorizations: tuple[int, int] = (0, 0)
     clients: ClientNode | None = None

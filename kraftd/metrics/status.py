@@ -10,27 +10,16 @@ from typing import Any
 from msgspec import Struct
 
 from kraftd.histogram import Histogram
+from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import BrokerState
+from kraftd.metrics.causes import Cause, causes
 from kraftd.metrics.health import health
 from kraftd.metrics.readings import Readings
+from kraftd.metrics.replica_rows import ReplicaRow, known_by, replica_rows
 from kraftd.metrics.survey import Survey
-from kraftd.raft.replica_views import ReplicaView
 from kraftd.types import uuid_text
 
 MAX_BROKERS = 200  # with rows; inactive ones come first
-MAX_REPLICAS = 200
-
-
-class ReplicaRow(Struct, frozen=True):
-    id: int
-    directory_id: str | None
-    is_voter: bool
-    is_leader: bool
-    is_self: bool
-    end_offset: int | None
-    lag: int | None
-    fetched_ms_ago: int | None
-    caught_up_ms_ago: int | None
 
 
 class BrokerRow(Struct, frozen=True):
@@ -56,12 +45,14 @@ class Status(Struct, frozen=True):
     now_ms: int
     ready: bool
     state: str
+    causes: list[Cause]
     node_id: int
     cluster_id: str
     directory_id: str
     version: str
     role: str
     leader_id: int
+    leader_answers: bool
     epoch: int
     high_watermark: int
     log_start_offset: int
@@ -69,11 +60,13 @@ class Status(Struct, frozen=True):
     log_bytes: int
     snapshot_offset: int | None
     replicas: list[ReplicaRow]
+    replicas_known_by: int | None
     broker_count: int
     brokers: list[BrokerRow]
     topic_count: int
     partition_count: int
     features: dict[str, int]
+    releases: dict[str, str]
     loop: Buckets
     fsync: Buckets
     connections: int
@@ -87,29 +80,34 @@ def status(readings: Readings, found: Survey | None) -> Status:
     """The page's data. `found` is the newest survey, None before the first."""
     node, raft, log = readings.node, readings.raft, readings.storage.log
     state_of_health = health(readings)
+    replicas = replica_rows(readings)
     image, latest = node.image, log.latest_snapshot
     return Status(
         now_ms=readings.wall_ms,
         ready=state_of_health.ready,
         state=state_of_health.state,
+        causes=causes(readings, state_of_health, found, replicas),
         node_id=node.identity.node_id,
         cluster_id=node.identity.cluster_id,
         directory_id=uuid_text(readings.storage.directory.directory_id),
         version=readings.about.get("version", ""),
         role=raft.current_state,
         leader_id=raft.current_leader,
+        leader_answers=node.core.leader_answers,
         epoch=raft.current_epoch,
         high_watermark=raft.high_watermark,
         log_start_offset=log.log_start,
         log_end_offset=raft.log_end_offset,
         log_bytes=log.size_bytes,
         snapshot_offset=None if latest is None else latest.offset,
-        replicas=_replicas(readings),
+        replicas=replicas,
+        replicas_known_by=known_by(readings),
         broker_count=len(image.brokers),
         brokers=_brokers(readings, found),
         topic_count=image.topic_count,
         partition_count=image.partition_count,
         features={**node.following.finalized.levels, "kraft.version": node.core.kraft_version},
+        releases=_releases(readings),
         loop=_buckets(readings.steps),
         fsync=_buckets(readings.syncs),
         connections=len(readings.connections),
@@ -120,29 +118,10 @@ def status(readings: Readings, found: Survey | None) -> Status:
     )
 
 
-def _replicas(readings: Readings) -> list[ReplicaRow]:
-    views = readings.node.core.replicas(readings.now_ms)
-    leader_end = next((one.end_offset for one in views if one.is_leader), None)
-    return [_replica(one, leader_end, readings) for one in views[:MAX_REPLICAS]]
-
-
-def _replica(view: ReplicaView, leader_end: int | None, readings: Readings) -> ReplicaRow:
-    ends = view.end_offset is not None and leader_end is not None
-    return ReplicaRow(
-        id=view.key.id,
-        directory_id=None if view.key.directory_id is None else uuid_text(view.key.directory_id),
-        is_voter=view.is_voter,
-        is_leader=view.is_leader,
-        is_self=view.key.id == readings.node.identity.node_id,
-        end_offset=view.end_offset,
-        lag=max(0, (leader_end or 0) - (view.end_offset or 0)) if ends else None,
-        fetched_ms_ago=_ago(readings.now_ms, view.last_fetch_ms),
-        caught_up_ms_ago=_ago(readings.now_ms, view.last_caught_up_ms),
-    )
-
-
-def _ago(now_ms: int, then_ms: int | None) -> int | None:
-    return None if then_ms is None else max(0, now_ms - then_ms)
+def _releases(readings: Readings) -> dict[str, str]:
+    """Kafka's name of a feature's level, such as "4.3-IV0", where it has one."""
+    level = readings.node.following.finalized.metadata_version
+    return {METADATA_VERSION: version_name(level)} if level > 0 else {}
 
 
 def _brokers(readings: Readings, found: Survey | None) -> list[BrokerRow]:

@@ -109,8 +109,12 @@ class AuditStream:
 def sentence(effect: AuditLine) -> str:
     """The event as a line for the status page, without its caller."""
     by_caller = ("principal", "client_id", "host", "api", "incarnation")
-    described = (f"{name} {value}" for name, value in effect.fields.items() if name not in by_caller)
+    described = (f"{name} {_text(value)}" for name, value in effect.fields.items() if name not in by_caller)
     return f"{effect.event}: {', '.join(described)}"
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

@@ -1,4 +1,7 @@
-"""Checks once a second why there is no leader, logs it, and ends a node that can never join."""
+"""Checks once a second whether a leader answers, and if not, why.
+
+It logs the reasons, and ends a node that can never join. The audit stream has each leader found or lost.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.raft.core import RaftCore
+from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 
 POLL_S = 1.0
@@ -33,6 +37,7 @@ class PeerWatch:
         log: Any,
         loop: asyncio.AbstractEventLoop,
         failed: Callable[[BaseException], None],
+        audit: Callable[[AuditLine], None],
     ) -> None:
         self.troubles = troubles
         self._core = core
@@ -41,6 +46,8 @@ class PeerWatch:
         self._loop = loop
         self._failed = failed
         self._lived_polls = 0  # in a row with a quorum that lives without this new voter
+        self._audit = audit
+        self._followed: int | None = None  # the leader that answered at the last check
         self._timer = loop.call_later(POLL_S, self._report)
         troubles.poll(clock.now_ms(), leader_id=None, leader_answers=False)  # from the start on
 
@@ -49,6 +56,7 @@ class PeerWatch:
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
         self._watch_new_voter()
         troubles.poll(now_ms, leader_id=core.leader_id, leader_answers=core.leader_answers)
+        self._note_leader(core.leader_id if core.leader_answers else None)
         for finding, count in troubles.report(now_ms):
             self._log.warning(
                 "no leader: a controller does not help to find one",
@@ -76,6 +84,16 @@ class PeerWatch:
             led = "no leader is known" if core.leader_id is None else f"controller {core.leader_id} leads"
             voters = ", ".join(map(str, sorted(new.living))) or "another controller"
             self._failed(QuorumLives(f"{voters} has a log; {led} in epoch {core.epoch}"))
+
+    def _note_leader(self, leader_id: int | None) -> None:
+        before, self._followed = self._followed, leader_id
+        if leader_id == before:
+            return
+        own_id, epoch = self.troubles.node_id, self._core.epoch
+        if leader_id is None and before != own_id:
+            self._audit(AuditLine("leader lost", -1, {"leader": before, "epoch": epoch}))
+        elif leader_id not in (None, own_id):
+            self._audit(AuditLine("leader found", -1, {"leader": leader_id, "epoch": epoch}))
 
     def stop(self) -> None:
         self._timer.cancel()

@@ -32,6 +32,7 @@ from kraftd.runtime.clock import Clock
 from kraftd.runtime.foreign_cluster import ForeignCluster
 from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.idle import IdleRatio
+from kraftd.runtime.leader_sight import LeaderSight
 from kraftd.runtime.logins import Logins
 from kraftd.runtime.peer_watch import PeerWatch
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
@@ -108,7 +109,7 @@ class Runner(NodeExecutor):
         self.troubles = PeerTroubles(node_id, node.identity.cluster_id)
         self.troubles.was_leader = lambda: node.leadership.last_leader_id == node_id
         node.core_answers.troubles = self.troubles.answer
-        self.peer_watch = PeerWatch(self.troubles, node.core, clock, log, loop, self.fail)
+        self.peer_watch = PeerWatch(self.troubles, node.core, clock, log, loop, self.fail, self.audited)
         self.quorum = self.wire.quorum = QuorumPeers(
             node_id, self.wiring, times, self.step, self.received, log, self.troubles, self.security.login
         )
@@ -119,6 +120,7 @@ class Runner(NodeExecutor):
         )
         self.addresses = AddressWatch(node, self.wiring, clock, log, loop, self.security.login)
         node.core_answers.addresses = self.addresses.check.lines
+        self.sight = LeaderSight(node, self.wiring, clock, loop, self.security.login)
         self.idle = IdleRatio(monotonic_ns, thread_time_ns)
         self._sweeper = loop.call_later(SWEEP_S, self._sweep)
 
@@ -193,6 +195,7 @@ class Runner(NodeExecutor):
         self.peer_watch.stop()
         self.addresses.stop()
         self.foreign.stop()
+        self.sight.stop()
         for wiring in self._wirings:
             wiring.stop()
         self.quorum.outbound.close()

@@ -19,6 +19,7 @@ from kraftd.config.listeners import METRICS_LISTENER
 from kraftd.histogram import Histogram
 from kraftd.host.snapshot_keeper import SnapshotKeeper
 from kraftd.metrics.http import MAX_CONNECTIONS, Handler, HttpConnections
+from kraftd.metrics.links import status_urls
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.password import with_password
 from kraftd.metrics.readings import Readings, SnapshotReadings
@@ -46,7 +47,9 @@ class Watch:
         self._keeper = keeper
         self._is_stopping = is_stopping
         self._about = {"version": version("kraftd"), "codec": engine_name(), "kafka": KAFKA}
-        handle: Handler = Pages(self.readings, self._held, config.metrics_names).handle
+        assert config.metrics_listener is not None
+        self._endpoint = config.metrics_listener
+        handle: Handler = Pages(self.readings, self._held, config.metrics_names, runner.sight.ask).handle
         if config.metrics_password:
             delay_s = config.connection_failed_authentication_delay_ms / 1000
             handle = with_password(
@@ -123,6 +126,8 @@ class Watch:
             ),
             snapshot_read=(0, 0) if reader is None else (reader.position, reader.size_bytes),
             disk_bytes=disk_bytes(),
+            sight=runner.sight.latest,
+            status_urls=status_urls(node, self._endpoint, self._config.metrics_nodes),
             disk_room=disk_room(self._config.metadata_log_dir),
             about=self._about,
             events=runner.audit.recent,

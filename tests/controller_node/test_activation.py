@@ -10,7 +10,7 @@ import pytest
 from kraftd.controller_node.activation import Leadership
 from kraftd.controller_node.effects import ControllerActivated
 from kraftd.raft.effects import LeadershipChanged
-from kraftd.requests.effects import LogLine
+from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.outbox import Outbox
 
 NODE_ID, OTHER_ID, EPOCH, LOG_END, HIGH_WATERMARK = 100, 7, 5, 40, 38
@@ -21,6 +21,7 @@ class Harness:
 
     def __init__(self) -> None:
         self.done: list[Any] = []
+        self.audited: list[Any] = []
         note = self.done.append
         self.refuses = False
         core: Any = SimpleNamespace(log_end_offset=LOG_END, high_watermark=HIGH_WATERMARK, kraft_version=1)
@@ -75,12 +76,18 @@ class Harness:
         """Change the leader; return the effects, then the calls of neighbours."""
         self.done.clear()
         self.leadership.changed(LeadershipChanged(epoch, leader_id, leader_id == NODE_ID))
-        return [*self.outbox.take(), *self.done]
+        return [*self._effects(), *self.done]
+
+    def _effects(self) -> list[Any]:
+        """The effects but for events of the audit stream, which go to `audited`."""
+        taken = self.outbox.take()
+        self.audited += [(one.event, one.fields) for one in taken if isinstance(one, AuditLine)]
+        return [one for one in taken if not isinstance(one, AuditLine)]
 
     def catch_up(self) -> list[Any]:
         self.done.clear()
         self.leadership.caught_up()
-        return [*self.outbox.take(), *self.done]
+        return [*self._effects(), *self.done]
 
 
 class Standing:
@@ -170,6 +177,16 @@ def test_leaders_are_counted_and_the_last_one_is_remembered_through_an_election(
     assert (harness.leadership.leaders_seen, harness.leadership.last_leader_id) == (2, 8)
     harness.change(None)
     assert (harness.leadership.leaders_seen, harness.leadership.last_leader_id) == (2, 8)
+
+
+def test_a_leadership_that_is_won_and_lost_is_in_the_audit_stream() -> None:
+    harness = Harness()
+    for leader_id, epoch in ((None, 4), (NODE_ID, 5), (None, 6), (OTHER_ID, 6), (OTHER_ID, 6), (None, 7)):
+        harness.change(leader_id, epoch)
+    assert harness.audited == [
+        ("leadership won", {"epoch": 5}),
+        ("leadership lost", {"epoch": 5, "new_epoch": 6}),
+    ]
 
 
 @pytest.mark.parametrize("leader_id", [OTHER_ID, None])

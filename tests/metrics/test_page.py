@@ -13,6 +13,12 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from kraftd.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from kraftd.wire.api import ApiKey
 from tests.metrics.scrape import get
 from tests.runtime.test_daemon import creation, register
@@ -33,6 +39,12 @@ FLAGS = (
     "--window-size=1300,1000",
 )
 WAIT_S = 30
+
+
+def quota(user: str) -> AlterClientQuotasRequest:
+    return AlterClientQuotasRequest(
+        [EntryData([EntityData("user", user)], [OpData("producer_byte_rate", 1000.0, False)])], False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +92,27 @@ def test_the_page_follows_the_cluster_without_being_loaded_again(
     register(client)
     until(browser, "brokers", "fenced")
     client.ask(ApiKey.CREATE_TOPICS, 7, creation("t"))
+    until(browser, "causes", "1 broker is fenced")
     assert browser.execute_script("return window.loadedOnce") is True
     assert browser.execute_script("return document.querySelector('#loop path').getAttribute('d')")
+
+
+def test_few_events_are_shown_and_the_earlier_ones_are_folded(
+    browser: webdriver.Chrome, daemon: Watched
+) -> None:
+    open_page(browser, daemon)
+    client = daemon.client()
+    for number in range(10):
+        client.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, quota(f"a-user-with-a-long-name-{number}" * 20))
+    until(browser, "earlierCount", "earlier events")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#newest tr")) == 6
+    assert not browser.find_element(By.ID, "earlier").is_displayed()
+    browser.find_element(By.ID, "earlierCount").click()
+    assert browser.find_element(By.ID, "earlier").is_displayed()
+    script = (
+        "const e = document.querySelector('#events'); return e.scrollWidth <= e.parentElement.clientWidth"
+    )
+    assert browser.execute_script(script), "a long event widens the page"
 
 
 def test_the_page_contacts_no_other_host_and_logs_no_error(
@@ -119,6 +150,7 @@ def test_a_stopped_node_is_shown_as_such_until_it_returns(browser: webdriver.Chr
     open_page(browser, daemon)
     daemon.stop(signal.SIGKILL)
     until(browser, "state", "no contact")
+    until(browser, "causes", "does not answer")
     daemon.start()
     until(browser, "state", "serving")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import ssl
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import suppress
 from http import HTTPStatus
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
@@ -19,7 +21,7 @@ from kraftd.wire.error_code import ErrorCode
 from testkit.certificates import Authority
 from testkit.process import wait_until
 from tests.metrics.scrape import Scrape, get, ready
-from tests.runtime.daemon_process import DaemonProcess, free_port
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
 from tests.runtime.test_daemon import creation, register
 from tests.security.secured_daemon import tls_keys, tls_of
 
@@ -102,6 +104,51 @@ def test_it_exposes_metrics_of_snapshots_made_and_loaded(tmp_path: Path) -> None
         assert daemon.stop() == 0
     finally:
         daemon.stop(signal.SIGKILL)
+
+
+def test_another_node_shows_the_quorum_as_the_leader_describes_it(daemon: Watched, tmp_path: Path) -> None:
+    daemon.start()
+    home = tmp_path / "observer"
+    home.mkdir()
+    urls = f"100@127.0.0.1:{daemon.metrics_port}"
+    observer = Watched(home, kraftd__metrics__nodes=urls)
+    text = observer.properties.read_text().replace("node.id=100", "node.id=101")
+    at = "controller.quorum.bootstrap.servers=127.0.0.1:"
+    observer.properties.write_text(text.replace(f"{at}{observer.port}", f"{at}{daemon.port}"))
+    observer.kraftd(
+        *("format", "--config", str(observer.properties), "--cluster-id", CLUSTER_ID),
+        "--no-initial-controllers",
+    )
+    observer.begin()
+
+    def described() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(get(observer.metrics_port, "/status.json")[2])
+        knows = found["replicas_known_by"] == 100 and len(found["replicas"]) == 2
+        return found if knows and found["events"] else {}
+
+    def listens() -> bool:
+        with suppress(OSError):
+            return bool(described())
+        return False
+
+    try:
+        wait_until(listens, "the leader has described the quorum to the observer")
+        found = described()
+        rows = [(one["id"], one["is_leader"], one["is_voter"], one["url"]) for one in found["replicas"]]
+        url = f"http://127.0.0.1:{daemon.metrics_port}/"
+        assert rows == [(100, True, True, url), (101, False, False, None)]
+        assert found["releases"]["metadata.version"] == "4.3-IV0"
+        events = [one["event"] for one in found["events"]]
+        assert events == ["leader found"]
+        daemon.stop(signal.SIGKILL)
+
+        def told() -> bool:
+            found = json.loads(get(observer.metrics_port, "/status.json")[2])
+            return found["replicas_known_by"] is None and bool(found["causes"])
+
+        wait_until(told, "the observer names the leader that does not answer")
+    finally:
+        observer.stop(signal.SIGKILL)
 
 
 def test_other_pages_and_methods_are_refused(daemon: Watched) -> None:

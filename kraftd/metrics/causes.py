@@ -1,0 +1,142 @@
+"""What is wrong, in words, for the top of the status page: the worst first, each with its details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from kraftd.metrics import health as states
+from kraftd.metrics.health import Health
+from kraftd.metrics.readings import Readings
+from kraftd.metrics.replica_rows import ReplicaRow
+from kraftd.metrics.survey import Group, Survey
+
+CRITICAL, WARNING = "critical", "warning"
+MAX_DETAILS = 10
+TRUNCATION_SHOWN_MS = 3_600_000
+_BELOW = "has fewer in-sync replicas than min.insync.replicas"
+_BELOW_ALL = "have fewer in-sync replicas than min.insync.replicas"
+
+
+class Cause(Struct, frozen=True):
+    """One thing that is wrong. Each detail names a node or a partition, mostly with the remedy."""
+
+    severity: str
+    what: str
+    details: list[str] = []
+
+
+def causes(
+    readings: Readings, found: Health, survey: Survey | None, replicas: Sequence[ReplicaRow]
+) -> list[Cause]:
+    """What this node knows to be wrong; empty if nothing is."""
+    all_of_them = [
+        *_of_this_node(readings, found),
+        *_of_nodes(readings),
+        *_of_voters(replicas),
+        *_of_brokers(readings, survey),
+    ]
+    return sorted(all_of_them, key=lambda one: one.severity != CRITICAL)
+
+
+def _of_this_node(readings: Readings, found: Health) -> Iterator[Cause]:
+    node_id = found.node_id
+    if found.state == states.STOPPING:
+        yield Cause(WARNING, f"Node {node_id} is stopping.")
+    elif found.state == states.DISK_FULL:
+        text = f"The disk of node {node_id} is full: it decides and writes nothing until there is room."
+        yield Cause(CRITICAL, text, ["nothing is lost; make room, and it goes on by itself"])
+    elif found.state == states.LOADING:
+        done, total = found.bytes.loaded, found.bytes.total
+        yield Cause(WARNING, f"Node {node_id} reads its log: {done:,} of {total or done:,} bytes.")
+    if not readings.node.core.leader_answers:
+        yield _no_leader(readings, found)
+    last = readings.last_truncation
+    if last is not None and readings.now_ms - last["at_ms"] < TRUNCATION_SHOWN_MS:
+        what = f"Node {node_id} dropped {last['records']:,} records that the leader's log lacks."
+        offsets = (
+            f"offsets {last['from_offset']} to {last['to_offset'] - 1}, for the log of node {last['leader']}"
+        )
+        normal = "a few are normal after a failover, and else metadata may be lost"
+        yield Cause(WARNING, what, [f"{offsets}; a copy is in {last['kept_in']}; {normal}"])
+
+
+def _no_leader(readings: Readings, found: Health) -> Cause:
+    voters = len(readings.node.core.voters)
+    needed = voters // 2 + 1
+    helpless = len(found.troubles)
+    what = "No controller leads: nothing can be created, and nothing fails over."
+    if not found.troubles:
+        return Cause(CRITICAL, what, ["an election is under way"])
+    votes = found.node_id in readings.node.core.voters.ids
+    if votes and voters - helpless < needed:
+        what += (
+            f" {needed} of {voters} voters are needed, and node {found.node_id} reaches {voters - helpless}."
+        )
+    return Cause(CRITICAL, what, list(found.troubles))
+
+
+def _of_nodes(readings: Readings) -> Iterator[Cause]:
+    for lines, severity, what in (
+        (readings.twins, CRITICAL, "Several nodes run under one id."),
+        (readings.ahead, CRITICAL, "Replicas have applied metadata that this quorum has lost."),
+        (readings.went_back, CRITICAL, "Replicas returned with less than they had acknowledged."),
+        (readings.refused, WARNING, "Nodes are refused."),
+        (readings.addresses, WARNING, "Advertised addresses do not lead to their nodes."),
+    ):
+        if lines:
+            yield Cause(severity, what, list(lines))
+    sight = readings.sight
+    if sight is not None and sight.failure:
+        what = f"Node {sight.leader_id}, the leader, does not describe the quorum: {sight.failure}."
+        yield Cause(WARNING, what)
+    known = {*readings.twins, *readings.ahead, *readings.went_back, *readings.refused, *readings.addresses}
+    told = [line for line in sight.lines if line not in known] if sight is not None else []
+    if sight is not None and told:
+        yield Cause(WARNING, f"Node {sight.leader_id}, the leader, names nodes with trouble.", told)
+
+
+def _of_voters(replicas: Sequence[ReplicaRow]) -> Iterator[Cause]:
+    behind = [one for one in replicas if one.is_voter and one.is_behind]
+    if not behind:
+        return
+    voters = sum(one.is_voter for one in replicas)
+    spare = (voters - 1) // 2 - len(behind)
+    what = f"{_count(len(behind), 'voter is', 'voters are')} down or behind: "
+    if spare > 0:
+        what += f"the quorum survives the loss of {spare} more."
+    else:
+        what += "the loss of one more stops the quorum."
+    yield Cause(WARNING if spare > 0 or voters > 1 else CRITICAL, what, [_behind(one) for one in behind])
+
+
+def _behind(one: ReplicaRow) -> str:
+    if one.behind_ms is None or one.fetched_ms_ago is None:
+        return f"voter {one.id} has not fetched since the election"
+    lag = "" if one.lag is None else f", and lacks {one.lag:,} records"
+    return f"voter {one.id} has not been caught up for {one.behind_ms // 1000} s{lag}"
+
+
+def _of_brokers(readings: Readings, survey: Survey | None) -> Iterator[Cause]:
+    if survey is not None:
+        for group, one, several in (
+            (survey.offline, "partition has no leader", "partitions have no leader"),
+            (survey.under_min_isr, f"partition {_BELOW}", f"partitions {_BELOW_ALL}"),
+        ):
+            if group.count:
+                yield Cause(CRITICAL, f"{_count(group.count, one, several)}.", _partitions(group))
+    fenced = sorted(one.id for one in readings.node.image.brokers.values() if one.fenced)
+    if fenced:
+        what = _count(len(fenced), "broker is fenced", "brokers are fenced")
+        ids = ", ".join(map(str, fenced[:MAX_DETAILS])) + (", …" if len(fenced) > MAX_DETAILS else "")
+        yield Cause(WARNING, f"{what}: they send no heartbeats.", [f"broker {ids}"])
+
+
+def _partitions(group: Group) -> list[str]:
+    named = [f"{one.topic}-{one.partition}" for one in group.examples[:MAX_DETAILS]]
+    return [", ".join(named) + (", …" if group.count > len(named) else "")]
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"

@@ -1,0 +1,28 @@
+"""Leaders that a node finds and loses are events of its audit stream."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.runtime.peer_watch import PeerWatch
+
+
+def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
+    told: list[Any] = []
+    core: Any = SimpleNamespace(leader_id=None, leader_answers=False, epoch=4, voters=SimpleNamespace(ids=[]))
+    core.new_voter = None
+    clock: Any = SimpleNamespace(now_ms=lambda: 0)
+    loop: Any = SimpleNamespace(call_later=lambda *_: None)
+    watch = PeerWatch(PeerTroubles(1, "c"), core, clock, None, loop, told.append, told.append)
+    for leader_id, answers, epoch in (
+        *((2, True, 5), (2, True, 5), (2, False, 5), (1, True, 6), (1, False, 6), (3, True, 7)),
+    ):
+        core.leader_id, core.leader_answers, core.epoch = leader_id, answers, epoch
+        watch._report()
+    assert [(one.event, one.fields) for one in told] == [
+        ("leader found", {"leader": 2, "epoch": 5}),
+        ("leader lost", {"leader": 2, "epoch": 5}),
+        ("leader found", {"leader": 3, "epoch": 7}),
+    ]
