@@ -43,7 +43,7 @@ class CoreAnswers:
         self._outbox = outbox
         self._empty_fetches = FrameMemo()
         self._unchanged_answer: Any = None  # the last answer without news, which many fetches share
-        self._ahead = ReplicasAhead(outbox)
+        self._ahead = ReplicasAhead(outbox, lambda node_id: node_id in driver.core.voters.ids)
         self._fetching = FetchingReplicas(outbox)
         self._went_back = WentBack(outbox, self._fetching.is_late)
         driver.takers[raft_effects.Respond] = self._on_respond

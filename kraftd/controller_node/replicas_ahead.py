@@ -11,6 +11,7 @@ stays down until it is repaired. /readyz and DescribeQuorum report them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kraftd.requests.call import Call
@@ -26,13 +27,21 @@ REMEDY = (
     "it has applied metadata that this quorum has lost, and Apache Kafka's broker ends there with a fatal "
     "error: delete its __cluster_metadata-0 directory, which holds no topic's records, and start it again"
 )
+VOTER_REMEDY = (
+    "it is a voter and holds committed records that this quorum has lost: keep its directory. Either stop "
+    "the other voters and recover the quorum from it (kraftd quorum recover), or drop its records for good "
+    "(kraftd quorum discard)"
+)
 
 
 class ReplicasAhead:
-    """Notes replicas whose high watermark is above the offset at which the logs diverge."""
+    """Notes replicas whose high watermark is above the offset at which the logs diverge. `is_voter` tells the
+    ids of voters.
+    """
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, is_voter: Callable[[int], bool]) -> None:
         self._outbox = outbox
+        self._is_voter = is_voter
         self._repeats = Repeats()
         self._ahead: dict[int | None, str] = {}
 
@@ -70,10 +79,11 @@ class ReplicasAhead:
 
     def _warn(self, call: Call, parted_at: int, applied_end: int, log_end: int | None) -> None:
         node_id = node_id_of(call)
+        remedy = VOTER_REMEDY if node_id is not None and self._is_voter(node_id) else REMEDY
         self._name(
             node_id,
             f"node {node_id} at {call.host} is ahead of this quorum: their logs part at offset {parted_at}, "
-            f"and it has applied the records before {applied_end}; {REMEDY}",
+            f"and it has applied the records before {applied_end}; {remedy}",
         )
         count = self._repeats.due((node_id, call.host), call.arrived_ns)
         if not count:
@@ -86,7 +96,7 @@ class ReplicasAhead:
             "same_before": parted_at,
             "its_high_watermark": applied_end,
             "its_log_end": log_end,
-            "remedy": REMEDY,
+            "remedy": remedy,
             "seen": count,
         }
         self._outbox.log("warning", "a replica is ahead of this quorum", **fields)

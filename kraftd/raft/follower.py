@@ -35,7 +35,7 @@ def fetch_request(replica: Replica) -> FetchRequest:
         last_fetched_epoch=log.last_epoch,
         partition_max_bytes=0,
         replica_directory_id=config.directory_id,
-        high_watermark=replica.high_watermark,
+        high_watermark=replica.reported_high_watermark,
     )
     return FetchRequest(
         cluster_id=config.cluster_id,

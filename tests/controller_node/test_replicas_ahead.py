@@ -8,13 +8,14 @@ import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
 from kraftd.controller_node import core_answers, replicas_ahead
-from kraftd.controller_node.replicas_ahead import PARTS, REMEDY, UNKNOWN
+from kraftd.controller_node.replicas_ahead import PARTS, REMEDY, UNKNOWN, VOTER_REMEDY
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.metrics.health import health
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
+from kraftd.raft.quorum.voters import VoterSet
 from kraftd.requests.effects import LogLine
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, uuid_text
 from kraftd.wire.api import ApiKey
@@ -86,6 +87,22 @@ def test_a_replica_that_has_applied_lost_records_is_reported(
         (warned,) = judge_refused(reported(harness), "node 100")
         assert warned.text.startswith("node 7 at ") and str(end + beyond) in warned.text
         assert "delete its __cluster_metadata-0" in warned.remedy
+
+
+def test_a_voter_that_is_ahead_gets_another_remedy_than_a_broker(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = harness.node.core.log_end_offset
+    voters = VoterSet.from_static("CONTROLLER", {7: ("n7", 9093), 100: ("n100", 9093)})
+    monkeypatch.setattr(type(harness.node.core), "voters", voters)
+    fetch(harness, end + 7, end + 5)
+    fetch(harness, end + 7, end + 5, node_id=8, connection=2)
+    found = {one.fields["from_node"]: one.fields for one in harness.audited if one.event == "replica ahead"}
+    assert (found[7]["remedy"], found[8]["remedy"]) == (VOTER_REMEDY, REMEDY)
+    assert [line.rpartition("; ")[2] for line in harness.node.core_answers.replicas_ahead()] == [
+        VOTER_REMEDY,
+        REMEDY,
+    ]
 
 
 @pytest.mark.parametrize(("high_watermark", "version"), [(-1, 18), (0, 18), (UNKNOWN, 17)])

@@ -157,6 +157,17 @@ def test_what_was_committed_before_a_restart_is_not_truncated() -> None:
     assert TruncateLog(8, 2, EPOCH) in lone.effects
 
 
+@pytest.mark.parametrize(("committed", "reported"), [(0, -1), (9, 8)])
+def test_a_fetch_carries_what_was_committed_before_a_restart__kip1166(committed: int, reported: int) -> None:
+    lone = Lone(committed=committed)
+    lone.ask(begin(2, EPOCH))
+    (send,) = lone.sent("Fetch")
+    assert send.message.topics[0].partitions[0].high_watermark == reported
+    lone.answer(send, fetch_answer(EPOCH, high_watermark=9))
+    (send,) = lone.sent("Fetch")
+    assert send.message.topics[0].partitions[0].high_watermark == 9
+
+
 def test_a_snapshot_below_what_was_committed_before_a_restart_is_refused() -> None:
     lone = Lone(committed=9).follow()
     with pytest.raises(CommittedIsLost) as refused:
