@@ -18,6 +18,7 @@ from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.discarding import discard_by_hand
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.process import Process
@@ -270,18 +271,25 @@ class Cluster:
         self.kill(host)
 
     def mend_by_hand(self, host: Host) -> None:
-        """Format the directory anew, as the daemon's log advises."""
+        """Format the directory anew, or discard what the daemon's log names."""
         delay_us = host.dice.between(100 * MS, 5_000 * MS)
         self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
 
     def _format_anew(self, host: Host, directory_id: bytes) -> None:
         beyond_use = host.was_damaged or self.is_ahead(host)
         if host.directory_id == directory_id and beyond_use and not self.world.ending:
-            which = "damaged directory" if host.was_damaged else "directory ahead"
-            self.world.note(f"{which} formatted anew", host.id)
             self.mended += 1
             if host.process is not None:
                 self.kill(host)
+            if not host.was_damaged and host.dice.chance(0.5):
+                is_ahead = discard_by_hand(host, self.world.committed)
+                if is_ahead is not None:
+                    self.world.note("records ahead discarded", host.id)
+                    if not is_ahead:
+                        self.ahead.discard((host.id, directory_id))
+                    return
+            which = "damaged directory" if host.was_damaged else "directory ahead"
+            self.world.note(f"{which} formatted anew", host.id)
             self.wipe(host)
 
     def stopped(self, host: Host) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from kraftd.host.disk_job import DiskJob
+from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft.effects import Destination
 from kraftd.raft.events import Event
@@ -85,6 +86,7 @@ class Host(Protocol):
     starts: int
     static_voters: VoterSet
     mirror: LogMirror
+    disk: MemoryDisk
     persisted: tuple[int, int]
     sync_factor: int
     has_voted: bool

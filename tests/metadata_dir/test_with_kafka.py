@@ -21,6 +21,7 @@ from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointReader, Check
 from kraftd.metadata_dir.directory import open_directory
 from kraftd.metadata_dir.dump import dump, find_dumpable, verify
 from kraftd.metadata_dir.format import FormatPlan, format_directories
+from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark
 from kraftd.metadata_dir.meta_properties import read_meta_properties
 from kraftd.metadata_dir.metadata_log import LogSettings
 from kraftd.metadata_dir.quorum_state import QuorumStateFile, encode_quorum_state
@@ -186,6 +187,11 @@ def test_kafkas_controller_runs_on_kraftds_directory_and_kraftd_reopens_it(
         # Kafka's controller continues after the records appended here.
         no_op = encode_record(VersionedRecord(NoOpRecord(), 0))
         log.append(build_batch([no_op], log.log_end, log.last_epoch, 1795233650000))
+        # It ignores the high watermark and the copies of truncated records beside the log.
+        log.append(build_batch([no_op], log.log_end, log.last_epoch, 1795233650000))
+        log.truncate_to(log.log_end - 1)
+        mark = Mark(log.log_end, log.last_epoch)
+        HighWatermarkFile(DISK, directory.partition_path, Mark()).write(mark)
         log.close()
         directory.close()
         shutil.rmtree(node.data)
@@ -193,6 +199,8 @@ def test_kafkas_controller_runs_on_kraftds_directory_and_kraftd_reopens_it(
     node.start()
     node.wait_ready()
     node.stop()
+    opened = open_log(DISK, f"{node.data}/__cluster_metadata-0")
+    assert (opened.mark, len(opened.log.kept.names())) == (mark, 2)
 
 
 def test_kafkas_controller_refuses_a_directory_locked_by_kraftd(tmp_path: Path) -> None:
@@ -224,10 +232,21 @@ def test_kafkas_dump_log_and_index_check_read_kraftds_segments(tmp_path: Path) -
     log.close()
     segments = sorted(Path(partition).glob("*.log"))
     assert len(segments) > 2
-    files = ",".join(map(str, segments))
+    # A copy of truncated records is read as a segment is.
+    log = open_log(DISK, partition, LogSettings(segment_bytes=60_000)).log
+    end = log.log_end
+    log.append(build_batch(topics, end, 1, 1000))
+    log.truncate_to(end)
+    log.sync()
+    assert log.last_truncation is not None
+    log.close()
+    files = ",".join(map(str, [*segments, log.last_truncation.path]))
     out = tools().run("dump-log", "--cluster-metadata-decoder", "--files", files).check().out
     records = [json.loads(line.partition("payload: ")[2]) for line in out.splitlines() if "payload: " in line]
-    assert [record["data"]["name"] for record in records] == [f"topic-{at}" for at in range(1, log.log_end)]
+    assert [record["data"]["name"] for record in records] == [
+        *(f"topic-{at}" for at in range(1, end)),
+        *names,
+    ]
     assert "LeaderChange" in out
     assert "isvalid: false" not in out
     indexes = ",".join(map(str, sorted(Path(partition).glob("*index"))))

@@ -19,6 +19,7 @@ HAPPENS = (
     "comes back ahead of the quorum",
     "ended ahead of the quorum",
     "directory ahead formatted anew",
+    "records ahead discarded",
     "voter added",
     "snapshot loaded",
 )
