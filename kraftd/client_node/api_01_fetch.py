@@ -4,9 +4,10 @@ Authorization: READ on the topic. Sent by: consumers. Answered at once with reco
 parked until the high watermark brings MinBytes, at most for MaxWaitMs. Errors, of the session:
 FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR; per partition:
 OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, TOPIC_AUTHORIZATION_FAILED,
-UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER for the partitions of brokers. Differs
-from Apache Kafka: its controllers refuse consumers; a follower whose log ends before the offset lets the
-consumer wait.
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER for the partitions of brokers. Replicas
+need CLUSTER_ACTION, and get NOT_LEADER_OR_FOLLOWER. Differs from Apache Kafka: its controllers refuse
+consumers; a follower whose log ends before the offset asks the leader, and lets the consumer wait if the
+leader has it.
 """
 
 from __future__ import annotations

@@ -160,7 +160,10 @@ class DescribedTopics:
             return self._metadata_topic(is_internal=False)
         topic = image.topic(image.topic_names().get(name, ZERO_UUID))
         if topic is None:
-            return MetadataResponseTopic(name_error(name), name)
+            missing = MetadataResponseTopic(name_error(name), name)
+            if self._with_operations:
+                self._add_operations(missing)
+            return missing
         return (yield from self._topic(topic))
 
     def _topic(self, topic: TopicState) -> Generator[None, None, MetadataResponseTopic]:
@@ -183,7 +186,7 @@ class DescribedTopics:
         return described
 
     def _add_operations(self, topic: MetadataResponseTopic) -> None:
-        """Add what the client may do with a topic that exists (KIP-430)."""
+        """Add what the client may do with a topic of that name, whether it exists or not (KIP-430)."""
         node, call, type, name = self._node, self._call, AclResourceType.TOPIC, topic.name or ""
         topic.topic_authorized_operations = allowed_operations(node, call, type, name)
 

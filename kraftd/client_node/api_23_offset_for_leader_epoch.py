@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 
+NO_EPOCH = -1
 NOT_ENDED = (1 << 63) - 1  # the end offset of the current epoch: after every position
 
 
@@ -41,7 +42,7 @@ def end_of(view: ClusterView, is_named_leader: bool, partition: int, epoch: int)
     It returns an end only once it has committed later records. Readers have only committed records of the
     current epoch, none of which can be truncated: that epoch has no end yet.
     """
-    end = view.end_offset_for_epoch(epoch)
+    end = view.end_offset_for_epoch(epoch) if epoch != NO_EPOCH else OffsetAndEpoch(-1, -1)
     if view.leader_id == view.node_id:
         ended = end if epoch <= view.epoch else OffsetAndEpoch(-1, -1)
         return EpochEndOffset(0, partition, ended.epoch, ended.offset)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kraftd.acl import AclOperation, AclResourceType
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.client_node.view import ClusterView
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Availability, Reader, Standing
+from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.requests.boundary import Boundary
 from kraftd.security.principals import Principal
@@ -52,6 +53,7 @@ class LogSource:
         """`boundary` authorizes an `Identity`."""
         self._view = view
         self._boundary = boundary
+        self.leaders_log_end: int | None = None  # while a fetch is handled for which the leader was asked
         self._noted: dict[int, LogRead] = {}  # by the identity of the partition's answer
 
     def topic_name(self, topic_id: Uuid) -> str | None:
@@ -60,6 +62,21 @@ class LogSource:
         topic = self._view.image.topic(topic_id)
         return None if topic is None else topic.name
 
+    def is_past_end(self, request: FetchRequest) -> bool:
+        """Return whether a fetch is of an offset that this replica's log does not have, and perhaps the
+        leader's has.
+        """
+        view = self._view
+        if view.leader_id == view.node_id:
+            return False
+        end_offset = view.log_end_offset
+        return any(
+            one.fetch_offset > end_offset
+            for topic in request.topics
+            if topic.topic == METADATA_TOPIC or topic.topic_id == METADATA_TOPIC_ID
+            for one in topic.partitions
+        )
+
     def availability(self, slot: Slot, reader: Reader) -> Availability:
         if not self._may_read(self._boundary.allows_quietly, slot, reader):
             return Availability(Standing.NOT_SERVED)
@@ -67,7 +84,7 @@ class LogSource:
             exists = self._exists(slot)
             return Availability(Standing.FAILED if exists else Standing.NOT_SERVED)
         view = self._view
-        if self._error(slot) or self._diverging(slot) is not None:
+        if self._error(slot, reader) or self._diverging(slot) is not None:
             return Availability(Standing.FAILED, 0, view.high_watermark)
         end_offset = view.high_watermark
         if slot.fetch_offset >= end_offset:
@@ -90,7 +107,7 @@ class LogSource:
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 data.aborted_transactions = None  # as from a broker that has looked for the replica
             return data, 0
-        error = self._error(slot)
+        error = self._error(slot, reader)
         if error:
             data.error_code = error
             data.aborted_transactions = None
@@ -122,6 +139,8 @@ class LogSource:
         if not self._boundary.has_authorizer:
             return True
         assert isinstance(reader.identity, Identity)
+        if reader.is_follower:
+            return allows(reader.identity, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
         return allows(reader.identity, AclOperation.READ, AclResourceType.TOPIC, slot.topic or "")
 
     def _exists(self, slot: Slot) -> bool:
@@ -132,15 +151,24 @@ class LogSource:
             topic_id = image.topic_names().get(slot.topic or "", ZERO_UUID)
         return image.partition(topic_id, slot.index) is not None
 
-    def _error(self, slot: Slot) -> int:
+    def _error(self, slot: Slot, reader: Reader) -> int:
         view = self._view
         if 0 <= slot.current_leader_epoch < view.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if slot.current_leader_epoch > view.epoch:
             return ErrorCode.UNKNOWN_LEADER_EPOCH
+        if reader.is_follower:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # replicas follow at the controller listener
         # A follower may be behind the leader that the client has read from: there, the client waits.
         leads = view.leader_id == view.node_id
-        if slot.fetch_offset < view.log_start_offset or (leads and slot.fetch_offset > view.log_end_offset):
+        end_offset = view.log_end_offset if leads else self.leaders_log_end
+        if slot.fetch_offset < view.log_start_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        if end_offset is not None and slot.fetch_offset > end_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        # As at a broker, the end of an epoch that has not begun cannot be determined.
+        is_known = leads or slot.fetch_offset <= view.high_watermark
+        if is_known and slot.last_fetched_epoch > max(0, view.last_epoch):
             return ErrorCode.OFFSET_OUT_OF_RANGE
         return 0
 

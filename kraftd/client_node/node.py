@@ -27,6 +27,7 @@ from kraftd.client_node.large_fetches import (
     in_slices,
     is_large,
 )
+from kraftd.client_node.leader_log import LeaderLog, leaders_log_end
 from kraftd.client_node.log_readers import LogReaders
 from kraftd.client_node.log_source import METADATA_KEY, Identity, LogSource
 from kraftd.client_node.passing_on import PassingOn
@@ -38,6 +39,7 @@ from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.sessions import FetchSessions
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Reader
+from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.effects import Effect
 from kraftd.raft.events import DeadlineReached, Event
@@ -52,6 +54,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
 PARTITIONS_PER_CALLBACK = 500  # of fetches that are answered in one event loop callback
+LEADER_PATIENCE_MS = 1_000  # with the leader's answer how far its log is, while a fetch waits for it
 FETCH_COST = 10  # what a fetch costs beside its partitions, in partitions
 COMMITTED = "committed"
 # Their answers are made of the request, the image, its leader and constants alone.
@@ -85,6 +88,7 @@ class ClientNode:
         limits = settings.session_limits._replace(session_partitions=MAX_PARTITIONS)
         self.fetches = ParkedFetches(FetchSessions(self.source, limits, new_session_id))
         self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
+        self.leader_log = LeaderLog(view, self.outbox, self.passing_on)
         self.held = HeldAnswers()
         self.log_readers = LogReaders()
         self.last_broker_id = -1  # the last to answer a request that was passed on
@@ -162,7 +166,23 @@ class ClientNode:
     # -- fetches
 
     def fetch(self, call: Call) -> None:
-        """Answer a fetch, or park it."""
+        """Answer a fetch, or park it. The leader is asked about an offset past the end of a replica's log:
+        only past the leader's end it is out of range.
+        """
+        if not self.source.is_past_end(call.message):
+            self._fetch(call)
+            return
+
+        def then(partition: PartitionData | None) -> None:
+            call.settled = False
+            if partition is not None and partition.leader_epoch == self.view.epoch:
+                self.source.leaders_log_end = leaders_log_end(partition)
+            self._guarded(call, lambda: self._fetch(call))
+            self.source.leaders_log_end = None
+
+        self.leader_log.ask(call, self.now_ms, then, LEADER_PATIENCE_MS)
+
+    def _fetch(self, call: Call) -> None:
         reader = Identity(call.key, call.principal, call.host, call.client_id)
         if is_large(call.message):
             self._fetch_in_slices(call, reader)

@@ -72,13 +72,15 @@ class PassingOn:
         on_answer: Callable[[Answered], bool],
         patience_ms: int | None = None,
         give_up: Callable[[], None] | None = None,
+        timeout_ms: int | None = None,
     ) -> None:
         """Begin to have a call answered by the node that `send` finds.
 
         COORDINATOR_NOT_AVAILABLE if every node was asked and none has answered.
         """
         call.settled = True
-        passed = PassedOn(call, now_ms + self._timeout_ms, send, on_answer, patience_ms, give_up)
+        until_ms = now_ms + (self._timeout_ms if timeout_ms is None else timeout_ms)
+        passed = PassedOn(call, until_ms, send, on_answer, patience_ms, give_up)
         self._waiting[passed] = None
         self._send(passed, now_ms)
 

@@ -53,6 +53,10 @@ class ClusterView(Protocol):
     def log_end_offset(self) -> int: ...
 
     @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record in the log."""
+
+    @property
     def epoch(self) -> int: ...
 
     @property

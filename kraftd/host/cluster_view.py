@@ -69,6 +69,10 @@ class NodeView:
         return self._log.log_end
 
     @property
+    def last_epoch(self) -> int:
+        return self._log.last_epoch
+
+    @property
     def epoch(self) -> int:
         """The epoch on disk: a crash may lose a later one, which then no node might ever reach."""
         return min(self._node.core.epoch, self._storage.durable_epoch)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.client_node.effects import Answered, SendToNode
 from kraftd.client_node.node import ClientNode
 from kraftd.client_node.settings import ClientSettings
 from kraftd.controller_node.finalized import FinalizedFeatures
@@ -18,6 +19,12 @@ from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.ports import Effects
+from kraftd.messages.describe_quorum_response import (
+    DescribeQuorumResponse,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
 from kraftd.metadata.image import Image
 from kraftd.raft.events import Event
 from kraftd.requests.call import Call
@@ -26,6 +33,7 @@ from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.process import Process, code_of
+from kraftd.types import METADATA_TOPIC
 
 EVICTION_MS = 500  # of the caches of sessions here; two minutes are longer than most worlds
 MAX_SESSION_ID = 2**31 - 9
@@ -79,7 +87,7 @@ class ClientSide(ClientExecutor):
         self._connections = ReaderWire(self)
         super().__init__(client_node, view, process.files.log, process.ports, self._connections)
         self._event: Event | None = None  # of this step
-        self._own = super().performers()
+        self._own = super().performers() | {SendToNode: self._send_to_node}
 
     def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
         """Handle a reader's request; one that arrives after the close of its connection is lost."""
@@ -123,6 +131,27 @@ class ClientSide(ClientExecutor):
         )
         for effect in effects:
             self._perform(effect)
+
+    def _send_to_node(self, effect: SendToNode) -> None:
+        """Carry a question about the leader's log to that node; one that does not lead gives no answer."""
+        world, readers = self.process.world, self.process.world.readers
+
+        def answer() -> None:
+            leader = world.cluster.hosts[effect.destination.node_id].process
+            message = None
+            if leader is not None and leader.core.is_leader:
+                world.trace.kinds["reader past the end of a log"] += 1
+                core, node_id = leader.core, leader.id
+                ends = [ReplicaState(node_id, log_end_offset=core.log_end_offset)]
+                partition = PartitionData(0, 0, None, node_id, core.epoch, core.high_watermark or 0, ends)
+                message = DescribeQuorumResponse(topics=[TopicData(METADATA_TOPIC, [partition])])
+            world.schedule.after(readers.delay_us(), self._answered, Answered(effect.request_id, message))
+
+        world.schedule.after(readers.delay_us(), answer)
+
+    def _answered(self, event: Answered) -> None:
+        if not self.process.ended:
+            self._deliver(event)
 
     def _perform(self, effect: Any) -> None:
         readers = self.process.world.readers

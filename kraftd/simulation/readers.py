@@ -283,7 +283,7 @@ class Readers:
 
     # --- the network ---
 
-    def _delay_us(self) -> int:
+    def delay_us(self) -> int:
         return self.dice.between(*self.world.network.delay_us)
 
     def _is_lost(self) -> bool:
@@ -296,11 +296,11 @@ class Readers:
         if self._is_lost():
             return
         self._calls[call.number] = call
-        delay_us = self._delay_us()
+        delay_us = self.delay_us()
         self.world.schedule.after(delay_us, self._arrive, call, call.number, frame)
         if not self.world.healed and self.dice.chance(self.world.options.duplication):
             self.world.schedule.after(
-                delay_us + self._delay_us() * 4, self._arrive, call, self.next_number(), frame
+                delay_us + self.delay_us() * 4, self._arrive, call, self.next_number(), frame
             )
 
     def _arrive(self, call: FetchCall, slot: int, frame: bytes) -> None:
@@ -324,19 +324,19 @@ class Readers:
             requested = list(call.requested.values())
             call.full = self.checks.full_fetch(side, requested, call.version, call.max_bytes)
         if not self._is_lost():
-            self.world.schedule.after(self._delay_us(), call.reader.take_in, call, message)
+            self.world.schedule.after(self.delay_us(), call.reader.take_in, call, message)
 
     def hung_up(self, connection_id: int) -> None:
         """Handle that a node closes a connection."""
         for reader in self.readers:
             if reader.connection_id == connection_id:
-                self.world.schedule.after(self._delay_us(), self._lost, reader, connection_id)
+                self.world.schedule.after(self.delay_us(), self._lost, reader, connection_id)
 
     def process_ended(self, process: Process, *, silent: bool) -> None:
         """Notify readers of the end of a process, unless its host has lost power."""
         for reader in self.readers:
             if not silent and reader.side is not None and reader.side.process is process:
-                self.world.schedule.after(self._delay_us(), self._lost, reader, reader.connection_id)
+                self.world.schedule.after(self.delay_us(), self._lost, reader, reader.connection_id)
 
     def _lost(self, reader: SessionReader, connection_id: int) -> None:
         if reader.connection_id == connection_id and reader.call is not None:

@@ -12,6 +12,7 @@ from kraftd.client_node.operations import DECISION_US
 from kraftd.controller.slices import MAX_SLICE_WORK_US
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.fetch_request import ReplicaState
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
@@ -75,6 +76,18 @@ def test_reading_the_metadata_log_requires_read_on_its_topic(
     assert fetch_errors(harness) == [DENIED]
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.READ))
     assert fetch_errors(harness) == [0]
+
+
+def test_a_replica_needs_cluster_action_to_be_refused_as_one(
+    harness: ClientHarness, authorizer: StandardAuthorizer
+) -> None:
+    fetch = consuming(0)
+    fetch.replica_state = ReplicaState(7, -1)
+    acl = allow(CLUSTER, "kafka-cluster", AclOperation.CLUSTER_ACTION)
+    for acls, error in (((), DENIED), ((acl,), ErrorCode.NOT_LEADER_OR_FOLLOWER)):
+        grant(authorizer, *acls)
+        (topic,) = harness.client_ask(ApiKey.FETCH, 17, fetch).responses
+        assert topic.partitions[0].error_code == error
 
 
 def test_session_repeats_a_denial_until_the_acl_changes__kip227(

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftd.types import METADATA_TOPIC
@@ -171,6 +171,15 @@ def test_an_observer_serves_the_log_of_kafkas_controllers(observed: tuple[Quorum
     seen = read_log_through(addresses.log, described.high_watermark - 2)
     assert seen == records_on_disk(quorum.controllers[200], seen[-1][0] + 1)
     assert quorum.voter_ids() == {200}
+
+
+def test_a_position_past_the_end_is_out_of_range_at_an_observer(observed: tuple[Quorum, Addresses]) -> None:
+    consumer = Consumer({"bootstrap.servers": observed[1].log, **SETTINGS})
+    consumer.assign([TopicPartition(METADATA_TOPIC, 0, 1_000_000)])
+    message = consumer.poll(30)
+    error = None if message is None else message.error()
+    consumer.close()
+    assert error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET
 
 
 def test_librdkafka_reads_on_after_restarts_of_the_node_that_it_reads_from(

@@ -49,6 +49,17 @@ def take_a_lag_for_a_truncation(patch: Any) -> None:
     patch.setattr(LogSource, "_diverging", diverging)
 
 
+def take_a_lag_for_the_end(patch: Any) -> None:
+    """S20: a lagging node tells a reader that is ahead of it that its offset is out of range."""
+    error = LogSource._error
+
+    def hasty(self: LogSource, slot: Slot, reader: Any) -> int:
+        self.leaders_log_end = self._view.log_end_offset
+        return error(self, slot, reader)
+
+    patch.setattr(LogSource, "_error", hasty)
+
+
 def never_wake(patch: Any) -> None:
     """S20: a session always counts as caught up with the log."""
     look = LogSource.availability
@@ -78,6 +89,7 @@ ALL: dict[Any, Planted] = {
     keep_the_session_epoch: Planted("S20", **READING),
     show_the_log_end: Planted("S20", **READING),
     take_a_lag_for_a_truncation: Planted("S20", **READING),
+    take_a_lag_for_the_end: Planted("S20", **READING),
     never_wake: Planted("S20", **READING),
     mix_sessions_up: Planted("S20", **READING),
 }
