@@ -169,6 +169,12 @@ class MetadataLogKeys:
         "metadata.max.retention.bytes", "how many bytes of log and snapshots are kept"
     )
     metadata_max_retention_ms = integer("metadata.max.retention.ms", "how long log and snapshots are kept")
+    metadata_snapshot_min_changed_ratio = fraction(
+        "metadata.snapshot.min.changed_records.ratio",
+        "the share of the last snapshot's records that must change before bytes cause another snapshot "
+        "(KIP-630, which proposes 0.5; Kafka 4.3 has no such key, and 0 is its behaviour)",
+        **own("metadata.snapshot.min.changed_records.ratio", "double", "0.0", ("range", 0, 1)),
+    )
     metadata_start_offset_lag_max_ms = integer(
         "metadata.start.offset.lag.time.max.ms",
         "how long the log start waits for live replicas that have not yet fetched that far (KIP-630; "
@@ -303,12 +309,6 @@ class OwnKeys:
         "kraftd.log.level",
         "debug, info, warning or error",
         **own("kraftd.log.level", "string", "info", ("in", ("debug", "info", "warning", "error"))),
-    )
-    metadata_snapshot_min_changed_ratio = fraction(
-        "kraftd.metadata.snapshot.min.changed.records.ratio",
-        "the share of the last snapshot's records that must change before bytes cause another snapshot; "
-        "0 is none, as in Kafka 4.3, which lacks the key; KIP-630 proposed 0.5",
-        **own("kraftd.metadata.snapshot.min.changed.records.ratio", "double", "0.0", ("range", 0, 1)),
     )
     metadata_snapshot_timeout_ms = integer(
         "kraftd.metadata.snapshot.timeout.ms",

@@ -332,6 +332,13 @@ def test_an_override_without_key_and_value_is_refused(load_lines: Load, override
     assert "must be key=value" in problems(load_lines, overrides=(override,))[0]
 
 
+def test_the_share_of_changes_has_the_name_of_its_kip__kip630(load_lines: Load) -> None:
+    assert load_lines().metadata_snapshot_min_changed_ratio == 0
+    config = load_lines("metadata.snapshot.min.changed_records.ratio=0.5")
+    assert config.metadata_snapshot_min_changed_ratio == 0.5
+    assert "must be at most 1" in problems(load_lines, "metadata.snapshot.min.changed_records.ratio=1.5")[0]
+
+
 def test_every_row_has_a_key_of_kafka_or_a_definition_of_its_own() -> None:
     assert {key for key, row in ROWS.items() if row.definition is None} <= set(broker_def())
     assert not set(OWN) & set(broker_def())
