@@ -67,6 +67,17 @@ def wait_until(
     raise TimeoutError(f"not within {timeout_s:.0f} s: {what}" + (f" (last: {last!r})" if last else ""))
 
 
+def let_children_heed_signals() -> None:
+    """Give every child process its default handlers of SIGINT and SIGTERM from now on.
+
+    A shell starts background jobs with SIGINT ignored, and children inherit that: a test would interrupt them
+    in vain. A handler, unlike an ignored signal, is not inherited; this one does nothing, as before.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 class Process:
     """A child process with its log in a file. It dies with its parent if the system supports that."""
 

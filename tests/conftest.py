@@ -19,6 +19,7 @@ import pytest
 
 from testkit.fetch import FetchError, kafka_libs
 from testkit.java import JavaMissing, find_java
+from testkit.process import let_children_heed_signals
 from tests.wire import sanitized
 
 GC_ALLOCATIONS = 100_000
@@ -35,6 +36,9 @@ _LONGEST = (
     "tests/kafka/secured/",
     "tests/container/",
 )
+
+
+let_children_heed_signals()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

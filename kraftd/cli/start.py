@@ -51,10 +51,15 @@ def start(file: str, overrides: tuple[str, ...]) -> int:
 
 
 def signal_stops() -> None:
-    """End at once with 0 on SIGTERM and SIGINT, and not on SIGHUP, until the daemon listens to them."""
+    """End at once with 0 on SIGTERM and SIGINT, and not on SIGHUP, until the daemon listens to them.
+
+    A SIGINT that is ignored at the start stays so, as in a JVM: a shell starts a background job that way, so
+    that an interrupt of the job in the foreground does not end it.
+    """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that is gone ends nothing
     for number in STOPS:
-        signal.signal(number, leave)
+        if number != signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, leave)
 
 
 def run_node(config: DaemonConfig, *, rejoins: bool = False) -> int:

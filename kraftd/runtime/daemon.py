@@ -255,7 +255,8 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             # Not with the loop's handlers, which it removes at its end: a second signal in the last moments
             # must not change how the process ends.
-            signal.signal(number, self._signalled)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._signalled)
         signal.signal(signal.SIGHUP, self._hung_up)
         self.runner.step(Started())
         self.snapshots = build_keeper(self.runner, self.config)

@@ -15,6 +15,9 @@ from kraftd.cli.recover import own_voter
 from kraftd.cli.start import announcement
 from kraftd.config import load
 from tests.cli.run import (
+    announcement as announced,
+)
+from tests.cli.run import (
     command,
     fill,
     free_port,
@@ -52,6 +55,20 @@ def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
     with started(formatted(tmp_path, free_port())) as (process, _):
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_a_background_job_of_a_shell_survives_an_interrupt(tmp_path: Path) -> None:
+    config = formatted(tmp_path, free_port())
+    ignoring = ("sh", "-c", 'trap "" INT; exec "$@"', "sh", *command("start", config))
+    process = subprocess.Popen(ignoring, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        announced(process)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and "SIGTERM" in err and "SIGINT" not in err, err
 
 
 def test_describe_shows_the_running_quorum(tmp_path: Path) -> None:
