@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.failures import USAGE, CommandFailure
+from kraftd.cli.failures import FAILED, USAGE, CommandFailure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +83,8 @@ def format_command(
 
     If the file does not set controller.quorum.voters, give one of --standalone, --initial-controllers and
     --no-initial-controllers. The command overwrites nothing.
+
+    With --standalone it asks the bootstrap servers, and refuses if they have a leader of the same cluster id.
     """
     from kraftd.config import load
 
@@ -94,6 +96,8 @@ def format_command(
         raise click.BadParameter("it is empty; kraftd random-uuid makes a new one", param_hint="--cluster-id")
     config = load(file)
     voters = initial_voters(config, standalone, initial_controllers, no_initial_controllers)
+    if standalone:
+        check_no_quorum(config, cluster_id)
     format_node(
         config,
         cluster_id,
@@ -103,6 +107,26 @@ def format_command(
         scram=scram,
         ignore_formatted=ignore_formatted,
     )
+
+
+def check_no_quorum(config: DaemonConfig, cluster_id: str) -> None:
+    """Raise CommandFailure if a bootstrap server is of a quorum with this cluster id: there would be two."""
+    from kraftd.cli.cluster_options import run
+    from kraftd.cli.doctor.examine import log_in_as
+    from kraftd.cli.former_voters import FormerVoters, ask_former
+
+    own = {(one.host, one.port) for one in (*config.listeners, *config.advertised_listeners)}
+    servers = tuple(one for one in config.quorum_bootstrap_servers if one not in own)
+    if not servers:
+        return
+    log_in_as(config, [])
+    for one in run(ask_former(FormerVoters({}, {}, servers), cluster_id)):
+        raise CommandFailure(
+            f"{one.name} answers: a quorum of cluster {cluster_id} has a leader, and --standalone would make "
+            "a second one. Join it (--no-initial-controllers), or give a new --cluster-id. Nothing was "
+            "written.",
+            FAILED,
+        )
 
 
 def format_node(

@@ -282,9 +282,10 @@ def print_survey(config: DaemonConfig, cluster_id: str, mine: Survey, copies: di
         if mine.committed
         else "Neither a checkpoint nor the high-watermark file says how much of it is committed."
     )
+    beyond = f"all of it is after offset {end.offset - 1}" if end.offset else "that is everything"
     click.echo(
         f"  {known} All of the log counts as committed from now on. What a majority had committed without "
-        f"this controller is lost: all of it is after offset {end.offset - 1}."
+        f"this controller is lost: {beyond}."
     )
     if mine.voter_ids and config.node_id not in mine.voter_ids:
         click.echo(f"  Controller {config.node_id} was no voter: it may be further behind than a voter.")

@@ -299,6 +299,12 @@ def test_recover_refuses_while_the_others_are_a_majority(tmp_path: Path) -> None
         assert refused.code == 1
         for number in (leader, other):
             assert f"{number} at 127.0.0.1:{ports[number]}" in refused.err
+        new = write_config(
+            tmp_path, free_port(), controller__quorum__bootstrap__servers=f"127.0.0.1:{ports[other]}"
+        )
+        second = run("format", "-c", new, "-t", CLUSTER_ID, "--standalone")
+        assert (second.code, (tmp_path / "data").exists()) == (1, False)
+        assert f"a quorum of cluster {CLUSTER_ID} has a leader" in second.err
         processes[other].kill()
         processes[other].wait(30)
         warned = run(*recover, "another")
