@@ -155,10 +155,10 @@ def rehearsed(disk: Any, directories: list[str]) -> Iterator[Row]:
     """The faults that would refuse a start of each data directory. Repairs that a start would make go to
     stderr.
     """
-    from kraftd.metadata_dir.rehearsal import rehearse
+    from kraftd.host.rehearsed_start import rehearse_start
 
     for directory in directories:
-        refusals, notes = rehearse(disk, directory.rstrip("/") or "/")
+        refusals, notes = rehearse_start(disk, directory.rstrip("/") or "/")
         for note in notes:
             click.echo(f"A start would report: {note}", err=True)
         for refusal in refusals:

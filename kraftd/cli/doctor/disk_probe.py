@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.cli.doctor.judge_disk import DiskState, judge_disk
+from kraftd.host.rehearsed_start import rehearse_start
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import DirectoryProblem, StorageError
 from kraftd.metadata_dir.meta_properties import MetaProperties, check_meta_properties, read_meta_properties
-from kraftd.metadata_dir.rehearsal import Refusal, rehearse
+from kraftd.metadata_dir.rehearsal import Refusal
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -70,9 +71,9 @@ def _files(path: str) -> Iterator[Finding]:
     counts.
     """
     disk = RealDisk()
-    refusals, notes = rehearse(disk, path)
+    refusals, notes = rehearse_start(disk, path)
     if refusals:
-        again: Sequence[Refusal] = rehearse(disk, path).refusals
+        again: Sequence[Refusal] = rehearse_start(disk, path).refusals
         refusals = [one for one in refusals if one in again]
     for one in refusals:
         yield problem("files", one.path, f"a start is refused: {one.reason}", DAMAGE_REMEDY)
