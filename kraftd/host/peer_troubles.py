@@ -38,13 +38,17 @@ _REASONS = (
     (r"speaks HTTP", "an HTTP server answers there, no controller", "address"),
     (r"no answer in time|timed out", "it does not answer in time", "network"),
     (r"unreachable|no route", "there is no route to it", "network"),
-    (r"closed by the other side|reset", CLOSED, "protocol"),
+    (r"closed by the other side|reset", CLOSED, "closed"),
     (r"cannot be read|does not speak Kafka|speaks \w+", "it does not speak Kafka's protocol", "address"),
 )
 _REMEDIES = {
     "names": "correct the name, or the resolver of this machine",
     "start": "start the controller there, or correct the address",
     "protocol": "use the security protocol of that listener (listener.security.protocol.map)",
+    "closed": (
+        "read the log of the node there: it may be stopping, or be held up by a full disk; if it runs well, "
+        "use the security protocol of that listener (listener.security.protocol.map)"
+    ),
     "login": "check sasl.jaas.config of this node, and the users of that one",
     "token": "check the token endpoint, and this node's client id and secret (sasl.oauthbearer.…)",
     "trust": "correct ssl.truststore of this node, or that certificate and its names",

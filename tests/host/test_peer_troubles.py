@@ -73,6 +73,7 @@ def test_an_answer_has_the_time_without_a_leader() -> None:
         ("No route to host", "no route", "the network to it"),
         ("Network is unreachable", "no route", "the network to it"),
         ("Connection reset by peer", "closes the connection", "security protocol"),
+        ("closed by the other side", "closes the connection", "full disk"),
         ("an unknown reason", "an unknown reason", "the network to it"),
     ],
 )

@@ -45,7 +45,9 @@ def judge_voters(partition: PartitionData) -> Iterator[Finding]:
     left = len(voters) - len(silent)
     for one in silent:
         contact = (
-            "never fetched" if one.last_fetch_timestamp < 0 else f"silent for {_silence_text(partition, one)}"
+            "has not fetched from this leader since it leads"
+            if one.last_fetch_timestamp < 0
+            else f"silent for {_silence_text(partition, one)}"
         )
         yield problem("voters", f"node {one.replica_id}", f"a voter, {contact}", _gone_remedy(partition))
     if silent and left <= majority:

@@ -79,7 +79,9 @@ def test_a_silent_voter_and_a_majority_without_a_spare_are_problems() -> None:
     assert (node.subject, node.level, "60 s" in node.text) == ("node 3", Level.PROBLEM, True)
     assert majority.text == "2 of 3 voters fetch: one more loss stops the quorum"
     five = list(judge_voters(quorum(replica(2), replica(3), replica(4), replica(5, silent_ms=-1))))
-    assert [(one.subject, one.text) for one in five] == [("node 5", "a voter, never fetched")]
+    assert [(one.subject, one.text) for one in five] == [
+        ("node 5", "a voter, has not fetched from this leader since it leads")
+    ]
 
 
 def test_an_even_number_of_voters_and_a_single_voter_are_reported() -> None:
