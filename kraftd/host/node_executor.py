@@ -19,6 +19,8 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.wire.primitives import Buffer
 
+TRUNCATED = "log truncated"  # in the audit stream
+
 
 class NodeExecutor(EffectExecutor):
     """Drives one node. `on_loaded` is called when its image has caught up, and when it becomes active."""
@@ -37,6 +39,7 @@ class NodeExecutor(EffectExecutor):
         super().__init__(step, node.deadline_ms, storage, download, wire, ports, max_waiting_bytes)
         self.node = node
         self.on_loaded: Callable[[], None] | None = None
+        self.truncations.on_truncated = lambda fields: self.audited(AuditLine(TRUNCATED, -1, fields))
         self._wire = wire
         self._lines: list[effects.LogLine] = []
         self._perform |= {

@@ -35,12 +35,15 @@ class LastTruncation(NamedTuple):
 
 
 class Truncations:
-    """The truncations since the start: how many, of how many records, and the last one."""
+    """The truncations since the start: how many, of how many records, and the last one. on_truncated gets the
+    fields of each.
+    """
 
     def __init__(self, log: PartitionLog, lines: Log, wall_ms: Callable[[], int]) -> None:
         self.count = 0
         self.records = 0
         self.last: LastTruncation | None = None
+        self.on_truncated: Callable[[dict[str, Any]], object] | None = None
         self._log = log
         self._lines = lines
         self._wall_ms = wall_ms
@@ -74,3 +77,5 @@ class Truncations:
         self.records += found.records
         self.last = LastTruncation(found, effect.leader_id, effect.leader_epoch, self._wall_ms())
         self._lines.warning("the log was truncated: the leader's log lacks these records", **self.last.fields)
+        if self.on_truncated is not None:
+            self.on_truncated(self.last.fields)

@@ -177,6 +177,19 @@ def test_a_truncation_is_logged_counted_and_kept_aside(replica: Replica) -> None
     assert (executor.truncations.count, executor.truncations.records) == (1, end - start)
 
 
+def test_a_truncation_is_an_event_of_the_audit_stream(
+    controller: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, events = controller.process, list[Any]()
+    monkeypatch.setattr(process.executor, "audited", events.append)
+    start = list(process.files.batches(process.files.log.log_start))[-1].header.base_offset
+    process.executor._truncate(TruncateLog(start, 2, 9))
+    (line,) = events
+    assert (line.event, line.offset) == ("log truncated", -1)
+    assert line.fields["from_offset"] == start
+    assert line.fields == process.executor.truncations.last.fields  # type: ignore[union-attr]
+
+
 def test_the_high_watermark_reaches_the_disk_apart_from_the_commits(replica: Replica) -> None:
     process = replica.process
     replica.run(3 * SECOND)
