@@ -174,17 +174,14 @@ def test_every_alert_has_a_test_in_which_it_fires() -> None:
 
 
 @pytest.mark.promtool
-@pytest.mark.parametrize("incident", [name for name, expected in EXPECTED.items() if expected])
-def test_an_incident_shows_each_of_its_alerts_that_is_broken(incident: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", sorted({name for expected in EXPECTED.values() for name in expected}))
+def test_an_incident_shows_that_a_rule_is_broken(name: str, tmp_path: Path) -> None:
+    incident, expected = next((one, found) for one, found in EXPECTED.items() if name in found)
+    found = [
+        {**rule, "expr": f"({rule['expr']}) > 1e18"} if rule["alert"] == name else rule for rule in rules()
+    ]
     series = recorded(incident)
-    expected = EXPECTED[incident]
-    at_s = length_s(series)
-    for name in expected:
-        found = [
-            {**rule, "expr": f"({rule['expr']}) > 1e18"} if rule["alert"] == name else rule
-            for rule in rules()
-        ]
-        assert name in promtool(tmp_path, found, series, [firing(at_s, expected)])
+    assert name in promtool(tmp_path, found, series, [firing(length_s(series), expected)])
 
 
 @pytest.mark.promtool
