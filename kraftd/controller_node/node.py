@@ -71,9 +71,7 @@ class Node:
         self.outbox = outbox = Outbox()
         registry = controller_registry(self, lambda: self.core_answers.pass_to_core)
         self.boundary = boundary = Boundary(registry, outbox, authorizer=authorizer, fatal=FATAL)
-        boundary.refusals.own_id, boundary.refusals.leads = identity.node_id, lambda: core.is_leader
-        boundary.refusals.own_directory = core.key.directory_id or b""
-        boundary.refusals.own_cluster_id = identity.cluster_id
+        boundary.refusals.identify(core.key, identity.cluster_id, lambda: core.is_leader)
         self.standing = standing = Standing(core)
         driver = CoreDriver(core, context, outbox)
         self.wall_clock = WallClock(context, outbox)

@@ -14,6 +14,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.repeats import Repeats
+from kraftd.types import ReplicaKey
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
@@ -51,6 +52,11 @@ class RefusalLog:
         self.leads: Callable[[], bool] = bool
         self._outbox = outbox
         self._repeats = Repeats()
+
+    def identify(self, own: ReplicaKey, cluster_id: str, leads: Callable[[], bool]) -> None:
+        """Set this node's ids; `leads` returns whether it leads."""
+        self.leads = leads
+        self.own_id, self.own_directory, self.own_cluster_id = own.id, own.directory_id or b"", cluster_id
 
     def note(self, call: Call, errors: Iterable[int], why: str | None = None) -> None:
         """Note that a call was answered with these errors; `why` is the message beside the code."""
