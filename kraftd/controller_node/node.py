@@ -65,16 +65,13 @@ class Node:
         snapshot: Snapshot | None = None,
         authorizer: Authorizer | None = None,
     ) -> None:
-        self.identity = identity
-        self.core = core
-        self.context = context
+        self.identity, self.core, self.context = identity, core, context
         self.outbox = outbox = Outbox()
         registry = controller_registry(self, lambda: self.core_answers.pass_to_core)
         self.boundary = boundary = Boundary(registry, outbox, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.identify(core.key, identity.cluster_id, lambda: core.is_leader)
         self.standing = standing = Standing(core)
-        driver = CoreDriver(core, context, outbox)
-        self.wall_clock = WallClock(context, outbox)
+        driver, self.wall_clock = CoreDriver(core, context, outbox), WallClock(context, outbox)
         self._next_slice = next_slice = NextSlice(outbox)
         self._pending_events = pending = PendingEvents(outbox)
         self.following = following = Following(
