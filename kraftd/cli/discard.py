@@ -60,7 +60,7 @@ def discard(file: str, typed: str | None) -> None:
 def lines(planned: Plan) -> list[str]:
     """What is discarded, in sentences."""
     refused, first, last = planned.refused, *planned.epochs
-    at = "with a snapshot" if refused.snapshot_offset >= 0 else f"from offset {refused.offset} on"
+    at = "with a snapshot" if refused.snapshot_offset >= 0 else f"from offset {refused.offset}"
     epochs = f"epoch {first}" if first == last else f"epochs {first} to {last}"
     counts = ", ".join(f"{count} {name}" for name, count in planned.types.most_common())
     found = [
