@@ -45,7 +45,14 @@ from kraftd.wire.record_frame import VersionedRecord
 ANSWERS = (raft.Respond, raft.RespondRecords, raft.RespondSnapshot)
 SASL_PLAINTEXT = 2  # as in Endpoint.security_protocol
 KEPT_BY_THE_NODE = frozenset(  # the node makes effects of its own from them, or none
-    {*ANSWERS, raft.HighWatermarkMoved, raft.AppendAccepted, raft.AppendCommitted, raft.AppendAborted}
+    {
+        *ANSWERS,
+        raft.HighWatermarkMoved,
+        raft.ReplicaWentBack,
+        raft.AppendAccepted,
+        raft.AppendCommitted,
+        raft.AppendAborted,
+    }
 )
 
 

@@ -16,6 +16,7 @@ from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
 from kraftd.simulation.checkers.snapshots import SnapshotChecker
 from kraftd.simulation.checkers.truncations import TruncationChecker
 from kraftd.simulation.checkers.wall_clock import WallClockChecker
+from kraftd.simulation.checkers.went_back import WentBackChecker
 from kraftd.simulation.process import Process
 from kraftd.simulation.surroundings import World
 from kraftd.types import OffsetAndEpoch
@@ -35,6 +36,7 @@ class Checks:
         self.rounds = DivergenceChecker(world)
         self.snapshots = SnapshotChecker(world)
         self.wall_clock = WallClockChecker(world)
+        self.went_back = WentBackChecker(world)
         self.truncations = TruncationChecker(world)
         self.of_votes = frozenset(self.elections.effects().values())
         self.on_effect: dict[type, list[OnEffect]] = {}
@@ -49,6 +51,7 @@ class Checks:
             self.appends,
             self.rounds,
             self.wall_clock,
+            self.went_back,
             self.commits,
         ):
             for kind, check in checker.effects().items():
@@ -73,9 +76,11 @@ class Checks:
         self.parked.before_step(process, event)
         self.elections.before_step(process, event)
         self.rounds.before_step(process, event)
+        self.went_back.before_step(process, event)
 
     def after_step(self, process: Process) -> None:
         self.elections.after_step(process)
+        self.went_back.after_step(process)
         self.commits.after_step(process)
         self.parked.after_step(process)
         self.appends.after_step(process)

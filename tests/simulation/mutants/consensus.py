@@ -22,6 +22,7 @@ from kraftd.raft.effects import ShutdownCompleted
 from kraftd.raft.events import AppendRequested
 from kraftd.raft.log_view import LogView
 from kraftd.raft.quorum.majority import Votes
+from kraftd.raft.quorum.progress import ReplicaProgress
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Candidate, Resigned
 from kraftd.simulation.schedule import SECOND
@@ -48,6 +49,17 @@ from tests.simulation.mutants.planted import FAST, Planted
 def vote_before_it_is_durable(patch: Any) -> None:
     """S3: a vote is sent, but not written."""
     patch.setattr(Replica, "persist_election", lambda self: None)
+
+
+def forget_what_was_acknowledged(patch: Any) -> None:
+    """K2: a replica that fetches from below what it had acknowledged counts as one that never had more."""
+    fetched = ReplicaProgress.fetched
+
+    def forgetful(self: ReplicaProgress, offset: int, leader_end_offset: int, now_ms: int) -> bool:
+        self.acknowledged = 0
+        return fetched(self, offset, leader_end_offset, now_ms)
+
+    patch.setattr(ReplicaProgress, "fetched", forgetful)
 
 
 def hold_on_without_a_quorum(patch: Any) -> None:
@@ -255,6 +267,7 @@ ALL: dict[Any, Planted] = {
     change_voters_at_will: Planted("S13", dynamic=True, voter_count=3),
     welcome_every_election: Planted("S15", voter_count=3, old_versions=False, faults=()),
     hold_on_without_a_quorum: Planted("S16"),
+    forget_what_was_acknowledged: Planted("K2"),
     heed_other_clusters: Planted("S17"),
     point_at_the_fetch_position: Planted("S18", voter_count=3, faults=("isolate leader", "kill")),
     answer_twice: Planted("S19"),

@@ -1,0 +1,73 @@
+"""K2: a leader names each voter that fetches from below what it has acknowledged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.messages.fetch_request import FetchRequest
+from kraftd.raft import effects as raft
+from kraftd.raft.events import Event, RequestReceived
+from kraftd.raft.log_view import Fit
+from kraftd.raft.quorum.voters import replica_key
+from kraftd.simulation.checkers.checker import Checker, OnEffect
+from kraftd.simulation.files import CLUSTER_ID
+from kraftd.simulation.process import Process
+from kraftd.simulation.surroundings import World
+from kraftd.types import ReplicaKey
+
+
+class WentBackChecker(Checker):
+    """What each voter has acknowledged, by leader and epoch. A fetch that arrives late counts like any other:
+    the core cannot tell it from a replica that went back, and its node can.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._epochs: dict[Process, int] = {}
+        self._acknowledged: dict[Process, dict[ReplicaKey, int]] = {}
+        self._short: dict[Process, set[ReplicaKey]] = {}
+        self._expected: ReplicaKey | None = None
+
+    def effects(self) -> dict[type, OnEffect]:
+        return {raft.ReplicaWentBack: self.named}
+
+    def before_step(self, process: Process, event: Event) -> None:
+        self._expected = None
+        if type(event) is not RequestReceived or type(event.message) is not FetchRequest:
+            return
+        core, message = process.core, event.message
+        if not core.is_leader or message.cluster_id != CLUSTER_ID:
+            return
+        partition = message.topics[0].partitions[0]
+        if partition.current_leader_epoch != core.epoch or message.replica_state.replica_id < 0:
+            return
+        offset = partition.fetch_offset
+        if core.log.locate(offset, partition.last_fetched_epoch).fit is not Fit.VALID:
+            return
+        if self._epochs.get(process) != core.epoch:
+            self._epochs[process] = core.epoch
+            self._acknowledged[process], self._short[process] = {}, set()
+        key = replica_key(message.replica_state.replica_id, partition.replica_directory_id)
+        acknowledged, short = self._acknowledged[process], self._short[process]
+        if not core.voters.has_voter(key):
+            acknowledged.pop(key, None)  # the leader forgets observers that are silent for long
+            short.discard(key)
+            return
+        if offset >= acknowledged.get(key, 0):
+            acknowledged[key] = offset
+            short.discard(key)
+        elif key not in short:
+            short.add(key)
+            self._expected = key
+
+    def named(self, process: Process, effect: raft.ReplicaWentBack) -> None:
+        self.world.trace.kinds["replica went back"] += 1
+        self._short.setdefault(process, set()).add(effect.key)
+        if self._expected == effect.key:
+            self._expected = None
+
+    def after_step(self, process: Process) -> None:
+        key, self._expected = self._expected, None
+        if key is not None:
+            at: Any = self._acknowledged[process][key]
+            self.fail("K2", f"{process!r} does not name {key}, which had acknowledged {at}")
