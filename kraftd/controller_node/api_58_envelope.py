@@ -16,6 +16,7 @@ from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.requests.call import Call
 from kraftd.requests.intake import read_carried
 from kraftd.requests.registry import FORWARDABLE
+from kraftd.security.hosts import java_text
 from kraftd.security.principals import Principal
 from kraftd.wire.codec import decode_prefix
 from kraftd.wire.error_code import ErrorCode
@@ -34,8 +35,9 @@ def handle(node: Node, call: Call) -> None:
     except (ProtocolError, UnsupportedVersionError):
         node.boundary.refuse(call, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
         return
-    host = address_text(envelope.client_host_address)
-    if host is None:
+    try:
+        host = java_text(bytes(envelope.client_host_address))
+    except ValueError:
         node.boundary.refuse(call, ErrorCode.INVALID_REQUEST)
         return
     try:
@@ -61,12 +63,3 @@ def read_principal(data: bytes | memoryview) -> Principal:
     (version,) = _VERSION.unpack_from(data)
     principal, _ = decode_prefix(DefaultPrincipalData, version, data, 2)
     return Principal(principal.type, principal.name, principal.token_authenticated)
-
-
-def address_text(address: bytes | memoryview) -> str | None:
-    """The text of 4 or 16 raw bytes; None for any other number."""
-    if len(address) == 4:
-        return ".".join(map(str, bytes(address)))
-    if len(address) == 16:
-        return ":".join(f"{high << 8 | low:x}" for high, low in zip(address[::2], address[1::2], strict=True))
-    return None

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from kraftd.net.limits import BufferBudget, Limits
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
+from kraftd.security.hosts import canonical_host
 from kraftd.wire.primitives import Buffer
 
 JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper than writing several
@@ -57,6 +58,7 @@ class Connection:
         "_transport",
         "_writable",
         "close_reason",
+        "host",
         "id",
         "last_read_ms",
         "listener",
@@ -80,6 +82,7 @@ class Connection:
         self.id = id
         self.listener = listener
         self.peer: tuple[str, int] = ("?", 0)
+        self.host = "?"  # the peer's address, as authorization compares it
         self.close_reason: str | None = None
         # For the handler: the peer's authentication, and the login under way.
         self.principal: Any = None
@@ -113,6 +116,8 @@ class Connection:
         if peer:
             # A dual-stack socket shows IPv4 addresses as IPv6; limits and logs use the IPv4 form.
             self.peer = (peer[0].removeprefix(IPV4_MAPPED), peer[1])
+            zone = f"%{peer[3]}" if len(peer) == 4 and peer[3] and "%" not in peer[0] else ""
+            self.host = canonical_host(peer[0] + zone)
         refusal = self._admit(self)
         if refusal is not None:
             self.close(refusal)

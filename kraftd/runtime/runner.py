@@ -231,7 +231,7 @@ class Runner(NodeExecutor):
         self.wire.by_id[connection.id] = connection
         now_ns = monotonic_ns()
         event = FramesReceived(
-            connection.id, first_slot, frames, connection.listener, connection.peer[0], now_ns, principal
+            connection.id, first_slot, frames, connection.listener, connection.host, now_ns, principal
         )
         if self.clients is not None and connection.listener in self.clients.listeners:
             self.clients.frames_received(event)

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from kraftd.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPatternType, AclPermission
 from kraftd.metadata.state import AclState
+from kraftd.security.hosts import canonical_host
+from kraftd.security.names_by_rule import NamesByRule
 from kraftd.security.sorted_names import SortedNames
 
 _DENY_SHIFT = 32
 _ALL = 1 << AclOperation.ALL
+_ALLOW, _LITERAL = int(AclPermission.ALLOW), int(AclPatternType.LITERAL)  # an int is compared faster
 
 # The ACLs of one resource pattern, by (principal, host): the bits of allowed operations and, shifted by
 # _DENY_SHIFT, those of denied ones.
@@ -58,12 +63,14 @@ class AclIndex:
         self._prefixed: dict[tuple[int, str], Rules] = {}
         self._prefixes: dict[int, SortedNames] = {}  # by resource type
         self._repeated: dict[AclState, int] = {}  # further copies of an ACL
+        self._names = NamesByRule()
         for acl in acls:
             self.add(acl)
 
     def add(self, acl: AclState) -> None:
         """Add an ACL."""
         self.count += 1
+        acl = _with_canonical_host(acl)
         pattern, rule_key, bit = (acl.resource_type, acl.resource_name), (acl.principal, acl.host), _bit(acl)
         is_literal = _is_literal(acl)
         patterns = self._literal if is_literal else self._prefixed
@@ -75,25 +82,28 @@ class AclIndex:
                 if names is None:
                     names = self._prefixes[acl.resource_type] = SortedNames()
                 names.add(acl.resource_name)
-            return
-        mask = rules.get(rule_key, 0)
-        if mask & bit:
-            self._repeated[acl] = self._repeated.get(acl, 0) + 1
         else:
+            mask = rules.get(rule_key, 0)
+            if mask & bit:
+                self._repeated[acl] = self._repeated.get(acl, 0) + 1
+                return
             rules[rule_key] = mask | bit
+        self._names.add((acl.resource_type, is_literal, bit), rule_key, acl.resource_name)
 
     def remove(self, acl: AclState) -> None:
         """Remove an existing ACL."""
         self.count -= 1
+        acl = _with_canonical_host(acl)
         repeated = self._repeated.pop(acl, 0)
         if repeated:
             if repeated > 1:
                 self._repeated[acl] = repeated - 1
             return
-        pattern = (acl.resource_type, acl.resource_name)
-        patterns = self._literal if _is_literal(acl) else self._prefixed
+        pattern, bit, is_literal = (acl.resource_type, acl.resource_name), _bit(acl), _is_literal(acl)
+        patterns = self._literal if is_literal else self._prefixed
         rules, rule_key = patterns[pattern], (acl.principal, acl.host)
-        left = rules[rule_key] & ~_bit(acl)
+        self._names.remove((acl.resource_type, is_literal, bit), rule_key, acl.resource_name)
+        left = rules[rule_key] & ~bit
         if left:
             rules[rule_key] = left
             return
@@ -104,7 +114,10 @@ class AclIndex:
                 self._prefixes[acl.resource_type].remove(acl.resource_name)
 
     def match(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Match:
-        """The ACLs' verdict on an operation of this principal, from this host, on a resource."""
+        """The ACLs' verdict on an operation of this principal, from this host, on a resource.
+
+        A host is an address as ``canonical_host`` writes it, here and below.
+        """
         found = False
         mask = 0
         for rules in self._about(resource_type, name):
@@ -129,32 +142,9 @@ class AclIndex:
 
         As in the default authorizeByResourceType of Kafka's Authorizer, implied operations do not count.
         """
-        allow, deny = 1 << operation | _ALL, _DENIES[operation]
-        literal = self._masks(self._literal, principal, host, resource_type)
-        prefixed = self._masks(self._prefixed, principal, host, resource_type)
-        everything = literal.pop(WILDCARD, 0)
-        if everything & deny:
-            return False
-        if everything & allow:
-            return True
-        denied_prefixes = {name for name, mask in prefixed.items() if mask & deny}
-
-        def is_dominated(name: str) -> bool:
-            return any(name[:end] in denied_prefixes for end in range(1, len(name) + 1))
-
-        return any(
-            mask & allow and not mask & deny and not is_dominated(name) for name, mask in literal.items()
-        ) or any(mask & allow and not is_dominated(name) for name, mask in prefixed.items())
-
-    def _masks(
-        self, patterns: dict[tuple[int, str], Rules], principal: str, host: str, resource_type: int
-    ) -> dict[str, int]:
-        """By name, the masks of the rules of one type and kind of pattern for a principal and a host."""
-        return {
-            name: _mask(rules, principal, host)
-            for (type, name), rules in patterns.items()
-            if type == resource_type
-        }
+        allows = 1 << operation, _ALL
+        denies = 1 << operation + _DENY_SHIFT, _ALL << _DENY_SHIFT
+        return self._names.any_is_allowed(resource_type, allows, denies, _rule_keys(principal, host))
 
     def _about(self, resource_type: int, name: str) -> Iterator[Rules]:
         """The rules of every pattern that matches a resource."""
@@ -191,13 +181,20 @@ class AclIndex:
         return f"<AclIndex {self.count} ACLs of {len(self._literal)} names, {len(self._prefixed)} prefixes>"
 
 
+def _with_canonical_host(acl: AclState) -> AclState:
+    host = acl.host
+    if host == WILDCARD or (canonical := canonical_host(host)) == host:
+        return acl
+    return msgspec.structs.replace(acl, host=canonical)
+
+
 def _is_literal(acl: AclState) -> bool:
-    return acl.pattern_type == AclPatternType.LITERAL
+    return acl.pattern_type == _LITERAL
 
 
 def _bit(acl: AclState) -> int:
     # Kafka treats every permission but ALLOW as a denial.
-    return 1 << (acl.operation if acl.permission_type == AclPermission.ALLOW else acl.operation + _DENY_SHIFT)
+    return 1 << (acl.operation if acl.permission_type == _ALLOW else acl.operation + _DENY_SHIFT)
 
 
 def _rule_keys(principal: str, host: str) -> tuple[tuple[str, str], ...]:

@@ -49,6 +49,21 @@ class Peer:
             function()
 
 
+@pytest.mark.parametrize(
+    ("peername", "host"),
+    [
+        (("10.0.0.9", 5), "10.0.0.9"),
+        (("::ffff:10.0.0.9", 5, 0, 0), "10.0.0.9"),
+        (("2001:db8::7", 5, 0, 0), "2001:db8:0:0:0:0:0:7"),
+        (("fe80::1", 5, 0, 2), "fe80:0:0:0:0:0:0:1%2"),
+    ],
+)
+def test_the_host_of_a_peer_is_written_as_java_writes_it(peername: tuple[str, int], host: str) -> None:
+    connection = Peer().connections.factory("CONTROLLER")()
+    connection.connection_made(MemoryTransport(peername))
+    assert connection.host == host
+
+
 def test_answers_are_sent_in_the_order_of_requests() -> None:
     peer = Peer()
     connection, transport = peer.connect()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pytest
@@ -12,6 +15,7 @@ from kraftd.metadata.state import AclState
 from kraftd.security.acl_index import AclIndex
 from kraftd.security.authorizer import AuthorizerNotReady, StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings, parse_super_users
+from kraftd.security.hosts import canonical_host
 from kraftd.security.principals import Principal, parse_principal
 from kraftd.security.sorted_names import SortedNames
 from tests.security.random_acls import Case
@@ -87,10 +91,88 @@ def test_without_any_acl_of_a_resource_the_default_applies() -> None:
     assert not allows(authorizer(), AclOperation.WRITE, "free")
 
 
-def test_hosts_are_compared_as_text() -> None:
+def test_only_the_host_of_an_acl_is_allowed() -> None:
     rules = authorizer(acl("a", AclOperation.READ, host="10.0.0.1"))
     assert rules.allows(ALICE, "10.0.0.1", AclOperation.READ, TOPIC, "a")
     assert not rules.allows(ALICE, "10.0.0.2", AclOperation.READ, TOPIC, "a")
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("2001:db8::7", "2001:db8:0:0:0:0:0:7"),
+        ("2001:DB8:0:0:0:0:0:0007", "2001:db8:0:0:0:0:0:7"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("fe80::1%2", "fe80:0:0:0:0:0:0:1%2"),
+        ("::1.2.3.4", "0:0:0:0:0:0:102:304"),
+        ("*", "*"),
+        ("broker:a", "broker:a"),
+    ],
+)
+def test_a_denial_holds_for_every_way_to_write_its_host(written: str, canonical: str) -> None:
+    assert canonical_host(written) == canonical_host(canonical) == canonical
+    rules = authorizer(acl("a", AclOperation.READ), acl("a", AclOperation.READ, host=written, deny=True))
+    assert not rules.allows(ALICE, canonical, AclOperation.READ, TOPIC, "a")
+
+
+def test_acls_that_write_one_host_in_two_ways_hold_until_both_are_removed() -> None:
+    one, two = (acl("a", AclOperation.READ, host=host) for host in ("::7", "0:0:0:0:0:0:0:7"))
+    for first, second in ((one, two), (two, one)):
+        rules = authorizer(one, two)
+        rules.change([first], [])
+        assert rules.allows(ALICE, "0:0:0:0:0:0:0:7", AclOperation.READ, TOPIC, "a")
+        rules.change([second], [])
+        assert not rules.allows(ALICE, "0:0:0:0:0:0:0:7", AclOperation.READ, TOPIC, "a")
+
+
+def lines_run(action: Callable[[], object]) -> int:
+    """How many lines of Python an action runs."""
+    count = 0
+
+    def trace(_frame: object, event: str, _: object) -> object:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    sys.settrace(trace)  # type: ignore[arg-type]
+    try:
+        action()
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_a_question_about_any_resource_costs_the_same_with_many_acls() -> None:
+    costs = []
+    for count in (10, 2000):
+        index = AclIndex(
+            acl(f"t{number}", operation, principal)
+            for number in range(count)
+            for operation, principal in (
+                (AclOperation.READ, f"User:u{number}"),
+                (AclOperation.READ, "User:alice"),
+                (AclOperation.WRITE, "User:bob"),
+            )
+        )
+        for principal in ("User:alice", "User:bob", "User:stranger"):
+            ask = partial(index.may_on_any, principal, HOST, AclOperation.WRITE, TOPIC)
+            costs.append(lines_run(ask))
+    assert costs[:3] == costs[3:]
+
+
+def test_an_answer_about_any_resource_is_found_again_until_acls_change() -> None:
+    denied = [acl(f"t{number}", AclOperation.READ, deny=True) for number in range(500)]
+    index = AclIndex([acl(f"t{number}", AclOperation.READ) for number in range(500)] + denied)
+    ask = partial(index.may_on_any, "User:alice", HOST, AclOperation.READ, TOPIC)
+    first, again = lines_run(ask), lines_run(ask)
+    assert first > 500 > 100 > again
+    assert not ask()
+    index.remove(denied[7])
+    assert ask()
+    index.add(denied[7])
+    assert not ask()
 
 
 def test_an_acl_that_was_added_twice_holds_until_both_are_removed() -> None:
