@@ -8,15 +8,21 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
+
+import msgspec
 
 from kraftd.controller.context import Context
 from kraftd.controller_node.following import Following
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.state import ScramState
+from kraftd.security.decoys import decoy_credential
 from kraftd.security.delegation_tokens import TokenCredentials
 from kraftd.security.scram import TokenCredential
 from kraftd.security.scram_messages import CODES
 from kraftd.wire.record_frame import VersionedRecord
+
+MAX_MODELS = 100  # credentials that a decoy's search for one of its mechanism looks at
 
 
 class NodeCredentials:
@@ -27,11 +33,14 @@ class NodeCredentials:
         context: Context,
         following: Following,
         bootstrap: Sequence[VersionedRecord],
+        cluster_id: str,
         token_secret_key: str,
         salt: bytes,
     ) -> None:
         self._context = context
         self._following = following
+        self._token_salt = salt
+        self._decoy_secret = f"{cluster_id}\0{token_secret_key}".encode()
         self._tokens = TokenCredentials(token_secret_key.encode(), salt) if token_secret_key else None
         self._bootstrap = {
             (record.message.mechanism, record.message.name): ScramState(
@@ -58,6 +67,16 @@ class NodeCredentials:
         if self._tokens is None or token is None or token.expiration_timestamp_ms <= now_ms:
             return None
         return self._tokens.find(mechanism, token_id, token)
+
+    def decoy(self, mechanism: str, name: str, *, by_token: bool) -> ScramState:
+        """The credential of an unknown user or token: it looks like those that exist."""
+        model = None
+        for (code, _), credential in islice(self._context.image.scram.items(), MAX_MODELS):
+            if code == CODES[mechanism]:
+                model = credential
+                break
+        decoy = decoy_credential(self._decoy_secret, mechanism, name, None if by_token else model)
+        return msgspec.structs.replace(decoy, salt=self._token_salt) if by_token else decoy
 
     def __repr__(self) -> str:
         return f"<NodeCredentials, {len(self._bootstrap)} of the bootstrap>"

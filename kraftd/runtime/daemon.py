@@ -190,6 +190,7 @@ class Daemon:
             node.context,
             node.following,
             self.storage.bootstrap or (),
+            self.storage.directory.cluster_id,
             self.config.delegation_token_secret_key,
             secrets.token_bytes(16),
         )

@@ -49,6 +49,7 @@ class Logins:
         self._timeout_ms = timeout_ms
         self._failure_delay_ms = failure_delay_ms
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._failing: set[int] = set()  # connections whose failure is answered after its delay
 
     def admitted(self, connection: Connection) -> None:
         """Begin a connection: TLS alone authenticates its peer; with SASL it must log in within a
@@ -67,6 +68,10 @@ class Logins:
 
     def lost(self, connection: Connection) -> None:
         """Forget a lost connection."""
+        self._failing.discard(connection.id)
+        self._cancel_timer(connection)
+
+    def _cancel_timer(self, connection: Connection) -> None:
         timer = self._timers.pop(connection.id, None)
         if timer is not None:
             timer.cancel()
@@ -77,6 +82,8 @@ class Logins:
         if login is None:
             self._serve(connection, first_slot, frames, connection.principal)
             return
+        if connection.id in self._failing:
+            return  # a further frame must not shorten the delay
         now_ms = self._clock.now_ms()
         if not login.needs_login(frames, now_ms):
             assert login.session.principal is not None
@@ -135,12 +142,15 @@ class Logins:
         self.succeeded[connection.listener] += 1
 
     def _authenticated(self, connection: Connection) -> None:
-        self.lost(connection)
+        self._cancel_timer(connection)
         self.succeeded[connection.listener] += 1
         connection.limit_frames(1 << 62)
 
     def _fail(self, connection: Connection, slot: int, parts: list[Buffer], reason: str) -> None:
-        """Send the failure of a login after a delay, so that guessing is slow; nothing is read meanwhile."""
+        """Send the failure of a login after a delay, so that guessing is slow; nothing is read meanwhile, and
+        frames that have arrived are ignored.
+        """
+        self._failing.add(connection.id)
         self.failed[connection.listener] += 1
         self._warn(connection, "login failed", reason)
         connection.stop_reading()
@@ -151,7 +161,7 @@ class Logins:
                 connection.answer(slot, parts)
             connection.close("")
 
-        self.lost(connection)
+        self._cancel_timer(connection)
         self._timers[connection.id] = self._loop.call_later(self._failure_delay_ms / 1000, answer_and_close)
 
     def _out_of_time(self, connection: Connection) -> None:

@@ -49,6 +49,9 @@ class Credentials(Protocol):
     def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
         """The credential of a delegation token, if it exists and has not expired."""
 
+    def decoy(self, mechanism: str, name: str, *, by_token: bool) -> ScramState:
+        """The credential of an unknown user or token, whose login fails like one by a wrong password."""
+
 
 def credential_of(mechanism: str, password: str, salt: bytes, iterations: int) -> ScramState:
     """The server's credential of a password. Slow on purpose: several milliseconds."""
@@ -85,17 +88,8 @@ class ScramServer:
             raise SaslFailed("malformed first SCRAM message")
         name = user_name(match["name"])
         extensions = dict(part.split("=", 1) for part in match["more"].split(",") if part)
-        if extensions.get(TOKEN_AUTH, "").lower() == "true":
-            token = self._credentials.token(self._mechanism, name, now_ms)
-            if token is None:
-                raise SaslFailed(f"no delegation token {name!r} that is valid")
-            credential = token.credential
-            login = Login(token.owner, token_authenticated=True, expires_ms=token.expires_ms)
-        else:
-            found = self._credentials.user(self._mechanism, name)
-            if found is None:
-                raise SaslFailed(f"user {name!r} has no credential of {self._mechanism}")
-            credential, login = found, Login(name)
+        by_token = extensions.get(TOKEN_AUTH, "").lower() == "true"
+        credential, login = self._find(name, by_token, now_ms)
         if match["authzid"] not in (None, name):
             to_client = (
                 "Authentication failed: Client requested an authorization id that is different from username"
@@ -106,8 +100,21 @@ class ScramServer:
         nonce = match["nonce"] + self._nonce
         salt = base64.b64encode(credential.salt).decode()
         answer = f"r={nonce},s={salt},i={credential.iterations}"
-        self._pending = _Pending(match["header"], match["bare"], nonce, answer, credential, login)
+        self._pending = _Pending(match["header"], match["bare"], nonce, answer, name, credential, login)
         return answer.encode()
+
+    def _find(self, name: str, by_token: bool, now_ms: int) -> tuple[ScramState, Login | None]:
+        """The credential of a user or token, and the login by it: a decoy and None for an unknown one."""
+        if by_token:
+            token = self._credentials.token(self._mechanism, name, now_ms)
+            if token is not None:
+                login = Login(token.owner, token_authenticated=True, expires_ms=token.expires_ms)
+                return token.credential, login
+        else:
+            credential = self._credentials.user(self._mechanism, name)
+            if credential is not None:
+                return credential, Login(name)
+        return self._credentials.decoy(self._mechanism, name, by_token=by_token), None
 
     def _final(self, text: str, pending: _Pending) -> bytes:
         self._over = True  # a replayed message, or another guess, needs a new exchange
@@ -125,7 +132,12 @@ class ScramServer:
             raise SaslFailed("a proof of another size")
         client_key = xor(proof, signature)
         stored_key = hashlib.new(self._algorithm, client_key).digest()
-        if not hmac.compare_digest(stored_key, credential.stored_key):
+        is_equal = hmac.compare_digest(stored_key, credential.stored_key)
+        if pending.login is None:
+            raise SaslFailed(
+                f"no user or valid token {pending.name!r} with a credential of {self._mechanism}"
+            )
+        if not is_equal:
             raise SaslFailed(f"wrong password of {pending.login.name!r}")
         self.login = pending.login
         verifier = hmac.digest(credential.server_key, message, self._algorithm)
@@ -135,14 +147,22 @@ class ScramServer:
 class _Pending:
     """A login between its two steps."""
 
-    __slots__ = ("answer", "bare", "credential", "header", "login", "nonce")
+    __slots__ = ("answer", "bare", "credential", "header", "login", "name", "nonce")
 
     def __init__(
-        self, header: str, bare: str, nonce: str, answer: str, credential: ScramState, login: Login
+        self,
+        header: str,
+        bare: str,
+        nonce: str,
+        answer: str,
+        name: str,
+        credential: ScramState,
+        login: Login | None,
     ) -> None:
         self.header = header
         self.bare = bare
         self.nonce = nonce
         self.answer = answer
+        self.name = name
         self.credential = credential
         self.login = login

@@ -33,7 +33,7 @@ def credentials(
     image = SimpleNamespace(scram=scram or {}, delegation_tokens=tokens or {})
     context: Any = SimpleNamespace(image=image)
     following: Any = SimpleNamespace(finalized=SimpleNamespace(epoch=epoch))
-    return NodeCredentials(context, following, BOOTSTRAP, secret_key, b"salt")
+    return NodeCredentials(context, following, BOOTSTRAP, "cluster", secret_key, b"salt")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,20 @@ def test_users_of_the_bootstrap_can_log_in_until_the_image_is_loaded(
     mechanism: str, name: str, epoch: int, scram: Any, found: ScramState | None
 ) -> None:
     assert credentials(epoch, scram=scram).user(mechanism, name) == found
+
+
+def test_decoys_look_like_the_credentials_of_their_mechanism() -> None:
+    scram = {
+        (2, "bob"): ScramState(b"0123456789abcdefghijklmnop", bytes(64), bytes(64), 9_000),
+        (1, "alice"): ScramState(b"0123456789abcdefghijklmnop", bytes(32), bytes(32), 10_000),
+    }
+    one, other = credentials(5, scram=scram), credentials(5, scram=dict(reversed(scram.items())))
+    for mechanism, iterations in ((SHA_256, 10_000), (SHA_512, 9_000)):
+        decoy = one.decoy(mechanism, "mallory", by_token=False)
+        assert decoy.iterations == iterations
+        assert decoy == other.decoy(mechanism, "mallory", by_token=False)
+    assert one.decoy(SHA_256, "unknown", by_token=True).salt == b"salt"  # all tokens have this salt
+    assert credentials(5).decoy(SHA_256, "mallory", by_token=False).iterations == 4_096
 
 
 @pytest.mark.parametrize(("now_ms", "valid"), [(0, True), (4_999, True), (5_000, False), (9_000, False)])

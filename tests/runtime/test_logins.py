@@ -48,7 +48,7 @@ class Lines:
 class Door:
     """Connections of one SASL listener, without sockets."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, failure_delay_ms: int = 0) -> None:
         self.log = Lines()
         security = Security(SecurityConfig(), {})
         guard = security.listeners[LISTENER] = ListenerGuard(ListenerSecurity(listener=LISTENER), None)
@@ -60,7 +60,7 @@ class Door:
             Clock(),
             self.log,
             timeout_ms=60_000,
-            failure_delay_ms=0,
+            failure_delay_ms=failure_delay_ms,
         )
         self.connections = Connections(self, Limits(), loop.call_soon)
 
@@ -108,6 +108,34 @@ def test_a_fault_in_a_login_is_answered_and_logged_with_its_traceback(
     assert text == "a login failed because of an internal error" and "secret" not in repr(fields)
     assert isinstance(fields["exc_info"], ZeroDivisionError) and fields["exc_info"].__traceback__ is not None
     assert door.logins.failed[LISTENER] == 1
+
+
+def test_a_frame_after_a_failed_login_does_not_shorten_its_delay() -> None:
+    async def guess() -> None:
+        loop = asyncio.get_running_loop()
+        door = Door(loop, failure_delay_ms=200)
+        connection = door.connections.factory(LISTENER)()
+        transport = MemoryTransport(("127.0.0.1", 5))
+        connection.connection_made(transport)
+        handshake = encode_request(ApiKey.SASL_HANDSHAKE, 1, 1, "c", SaslHandshakeRequest("PLAIN"))
+        wrong = encode_request(
+            ApiKey.SASL_AUTHENTICATE, 1, 2, "c", SaslAuthenticateRequest(b"\0alice\0wrong")
+        )
+        began_s = loop.time()
+        connection.data_received(b"".join([*handshake, *wrong]))
+        transport.take()
+        for _ in range(3):
+            connection.data_received(b"".join(wrong))
+            await asyncio.sleep(0.01)
+        assert not connection.closing and not transport.take()
+        while not connection.closing:
+            await asyncio.sleep(0.01)
+        assert loop.time() - began_s >= 0.2
+        answer = transport.take()
+        assert parse_response(ApiKey.SASL_AUTHENTICATE, 1, memoryview(answer)[4:])[0].correlation_id == 2
+        assert door.logins.failed[LISTENER] == 1
+
+    asyncio.run(guess())
 
 
 def test_a_fault_outside_of_any_request_is_logged_and_the_loop_goes_on(

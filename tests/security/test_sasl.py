@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftd.metadata.state import DelegationTokenState, ScramState
+from kraftd.security.decoys import decoy_credential
 from kraftd.security.delegation_tokens import TokenCredentials, token_hmac
 from kraftd.security.principals import Principal
 from kraftd.security.sasl import ClientExchange, SaslFailed, ServerExchange
@@ -43,6 +44,9 @@ class Users:
     def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
         return self.tokens.find(mechanism, token_id, self.state) if token_id == "token" else None
 
+    def decoy(self, mechanism: str, name: str, *, by_token: bool) -> ScramState:
+        return decoy_credential(b"cluster", mechanism, name, self.credential)
+
 
 def scram_server(nonce: str = "server") -> ScramServer:
     return ScramServer(SCRAM, Users(), nonce)
@@ -72,6 +76,49 @@ def test_scram_with_a_wrong_password_fails_at_its_second_step() -> None:
         server.respond(proof, NOW_MS)
     assert failed.value.to_client is None
     assert server.login is None
+
+
+@pytest.mark.parametrize("name", ["alice", "mallory"])
+def test_a_login_of_an_unknown_user_proceeds_like_one_by_a_wrong_password(name: str) -> None:
+    challenges = []
+    for nonce in ("one", "two"):
+        server, client = scram_server(nonce), ScramClient(SCRAM, name, "wrong", "client")
+        challenge = server.respond(client.first(NOW_MS), NOW_MS)
+        proof = client.respond(challenge, NOW_MS)
+        assert proof is not None
+        with pytest.raises(SaslFailed) as failed:
+            server.respond(proof, NOW_MS)
+        assert failed.value.to_client is None
+        challenges.append(challenge.decode().split(",", 1)[1])
+    assert challenges[0] == challenges[1] and challenges[0].endswith(",i=4096")
+
+
+def test_no_proof_logs_in_an_unknown_user() -> None:
+    password = "guessed"
+    users = Users()
+    users.decoy = lambda *_, **__: credential_of(SCRAM, password, b"salt", 4096)  # type: ignore[method-assign]
+    server, client = ScramServer(SCRAM, users, "server"), ScramClient(SCRAM, "mallory", password, "client")
+    proof = client.respond(server.respond(client.first(NOW_MS), NOW_MS), NOW_MS)
+    assert proof is not None
+    with pytest.raises(SaslFailed, match="'mallory'"):
+        server.respond(proof, NOW_MS)
+    assert server.login is None
+
+
+@pytest.mark.parametrize("salt", [b"1k9vd1n6rqeg4s0kjvpvm4t3xa", bytes(range(16))])
+def test_a_decoy_has_the_form_of_the_credentials_that_exist(salt: bytes) -> None:
+    model = credential_of(SCRAM, "secret", salt, 8192)
+    decoy = decoy_credential(b"secret", SCRAM, "mallory", model)
+    assert decoy.iterations == 8192 and len(decoy.salt) in range(len(salt) - 3, len(salt) + 1)
+    assert decoy.salt.isalnum() == salt.isalnum()
+    assert (len(decoy.stored_key), len(decoy.server_key)) == (len(model.stored_key), len(model.server_key))
+    assert decoy == decoy_credential(b"secret", SCRAM, "mallory", model)
+    others = [
+        decoy_credential(b"other", SCRAM, "mallory", model),
+        decoy_credential(b"secret", SCRAM, "eve", model),
+        decoy_credential(b"secret", "SCRAM-SHA-256", "mallory", model),
+    ]
+    assert len({one.salt for one in (decoy, *others)}) == 4
 
 
 def test_a_scram_client_refuses_a_server_that_does_not_know_the_password() -> None:
@@ -135,8 +182,11 @@ def test_a_delegation_token_logs_its_owner_in() -> None:
     assert server.login is not None
     assert (server.login.name, server.login.token_authenticated) == ("alice", True)
     assert server.login.expires_ms == NOW_MS + 500
-    with pytest.raises(SaslFailed, match="delegation token"):
-        scram_server().respond(b"n,,n=alice,r=client,tokenauth=true", NOW_MS)
+    unknown, client = scram_server(), ScramClient(SCRAM, "alice", "secret", "client", {"tokenauth": "true"})
+    proof = client.respond(unknown.respond(client.first(NOW_MS), NOW_MS), NOW_MS)
+    assert proof is not None
+    with pytest.raises(SaslFailed, match="valid token 'alice'"):
+        unknown.respond(proof, NOW_MS)
 
 
 # -- sessions
