@@ -333,6 +333,12 @@ class OwnKeys:
         "the password of that user",
         **own("kraftd.metrics.password", "password", ""),
     )
+    metrics_hosts = strings(
+        "kraftd.metrics.hosts",
+        "further host names under which browsers and Prometheus ask for the metrics listener's pages; known "
+        "without it: addresses, `localhost`, the host's own name, and the hosts of this node's listeners",
+        **own("kraftd.metrics.hosts", "list", ""),
+    )
     metrics_names = strings(
         "kraftd.metrics.names",
         "a second set of names in /metrics, for dashboards of Apache Kafka: `strimzi`, `jmx-exporter`, or "

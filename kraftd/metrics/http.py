@@ -2,7 +2,8 @@
 loop.
 
 A head has at most HEAD_BYTES and arrives within HEAD_S. Requests have no bodies. A peer must read its answer
-within SEND_S. At most MAX_CONNECTIONS are open. A bad request is answered and its connection closed.
+within SEND_S. At most MAX_CONNECTIONS are open: one more takes the place of the one that was idle longest, so
+that a probe is always answered. A bad request is answered and its connection closed.
 """
 
 from __future__ import annotations
@@ -106,22 +107,33 @@ class HttpConnections:
         self.loop = loop
         self.handle = handle
         self.failed = failed
-        self.open: set[HttpConnection] = set()
-        self._shaking = 0  # TLS handshakes, whose connections are not made yet
+        self.open: dict[HttpConnection, None] = {}  # the one whose last request is oldest first
+        self.displaced = 0
 
     def factory(self) -> HttpConnection:
         return HttpConnection(self)
 
     def begin_handshake(self, _host: str) -> bool:
-        """Count a connection that begins its handshake; return whether the limit allows it."""
-        if len(self.open) + self._shaking >= MAX_CONNECTIONS:
-            return False
-        self._shaking += 1
+        """Allow each TLS handshake: its listener limits them."""
         return True
 
     def end_handshake(self, _host: str) -> None:
         """Note the end of a handshake."""
-        self._shaking -= 1
+
+    def admit(self, connection: HttpConnection) -> None:
+        """Add a connection. At the limit, abort the one that was idle longest; the oldest if none is."""
+        if len(self.open) >= MAX_CONNECTIONS:
+            displaced = next((one for one in self.open if one.is_idle), next(iter(self.open)))
+            self.displaced += 1
+            del self.open[displaced]
+            displaced.abort()
+        self.open[connection] = None
+
+    def used(self, connection: HttpConnection) -> None:
+        """Note that a connection has answered a request."""
+        if connection in self.open:
+            del self.open[connection]
+            self.open[connection] = None
 
     def close(self) -> None:
         for connection in list(self.open):
@@ -146,10 +158,7 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if len(self._owner.open) >= MAX_CONNECTIONS:
-            self._refuse(BadRequest(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections"))
-            return
-        self._owner.open.add(self)
+        self._owner.admit(self)
         self._wait(HEAD_S)
 
     def data_received(self, data: bytes) -> None:
@@ -173,13 +182,23 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._owner.open.discard(self)
+        self._owner.open.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         if self._answering is not None:
             self._answering.cancel()
 
     # -- requests
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no request of the connection is being answered."""
+        return self._answering is None
+
+    def abort(self) -> None:
+        """Close without sending what is left."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def close(self) -> None:
         if self._transport is not None:
@@ -220,6 +239,7 @@ class HttpConnection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         transport.write(encode(response, body=request.method == "GET", keep_alive=request.keep_alive))
+        self._owner.used(self)
         if not request.keep_alive:
             transport.close()
             return
@@ -262,8 +282,7 @@ class HttpConnection(asyncio.Protocol):
         self._timer = self._owner.loop.call_later(seconds, self._out_of_time)
 
     def _out_of_time(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        self.abort()
 
     def __repr__(self) -> str:
         state = "answering" if self._answering is not None else "waiting"

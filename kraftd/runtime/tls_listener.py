@@ -28,7 +28,10 @@ class Handshakes(Protocol):
 
 
 class TlsListener:
-    """Accepts on a bound socket until it is closed. `failed` gets the failed handshakes."""
+    """Accepts on a bound socket until it is closed. `failed` gets the failed handshakes.
+
+    With `max_handshakes`, one more takes the place of the oldest.
+    """
 
     def __init__(
         self,
@@ -39,6 +42,7 @@ class TlsListener:
         tls: TlsSource,
         timeout_ms: int,
         failed: Callable[[tuple[str, int], str], None],
+        max_handshakes: int | None = None,
     ) -> None:
         self._loop = loop
         self._sock = sock
@@ -47,7 +51,8 @@ class TlsListener:
         self._tls = tls
         self._timeout_ms = timeout_ms
         self._failed = failed
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._max_handshakes = max_handshakes
+        self._tasks: dict[asyncio.Task[None], None] = {}  # the oldest first
         self._pause: asyncio.TimerHandle | None = None
         self._closed = False
         sock.setblocking(False)
@@ -82,9 +87,13 @@ class TlsListener:
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._max_handshakes is not None and len(self._tasks) >= self._max_handshakes:
+                oldest = next(iter(self._tasks))
+                del self._tasks[oldest]
+                oldest.cancel()
             task = self._loop.create_task(self._shake_hands(sock, (address[0], address[1])))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     def _resume(self) -> None:
         self._pause = None

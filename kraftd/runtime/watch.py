@@ -19,6 +19,7 @@ from kraftd.config.listeners import METRICS_LISTENER
 from kraftd.histogram import Histogram
 from kraftd.host.snapshot_keeper import SnapshotKeeper
 from kraftd.metrics.http import MAX_CONNECTIONS, Handler, HttpConnections
+from kraftd.metrics.known_hosts import with_known_hosts
 from kraftd.metrics.links import status_urls
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.password import with_password
@@ -55,6 +56,7 @@ class Watch:
             handle = with_password(
                 handle, config.metrics_user, config.metrics_password, delay_s, self._refused
             )
+        handle = with_known_hosts(handle, known_names(config))
         self._connections = HttpConnections(runner.loop, handle, self._failed)
         self._server: asyncio.AbstractServer | TlsListener | None = None
 
@@ -68,7 +70,7 @@ class Watch:
         failed = partial(self._runner.logins.handshake_failed, METRICS_LISTENER)
         timeout_ms = self._config.ssl_handshake_timeout_ms
         self._server = TlsListener(
-            loop, sock, connections.factory, connections, guard.tls, timeout_ms, failed
+            loop, sock, connections.factory, connections, guard.tls, timeout_ms, failed, MAX_CONNECTIONS
         )
 
     def close(self) -> None:
@@ -150,6 +152,14 @@ class Watch:
 
     def __repr__(self) -> str:
         return f"<Watch {self._connections!r}>"
+
+
+def known_names(config: DaemonConfig) -> set[str]:
+    """The host names under which the pages of this node are served."""
+    listener = config.metrics_listener
+    advertised = {endpoint.host for endpoint in (*config.advertised_listeners, *config.listeners)}
+    names = {socket.gethostname(), *config.metrics_hosts, *advertised}
+    return names if listener is None else {*names, listener.host}
 
 
 def steps(holds: LoopHolds) -> Histogram:

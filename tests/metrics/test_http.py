@@ -10,6 +10,7 @@ import pytest
 
 from kraftd.metrics import http
 from kraftd.metrics.http import TEXT, BadRequest, HttpConnections, Request, Response, parse_head
+from kraftd.metrics.known_hosts import with_known_hosts
 
 
 async def echo(request: Request) -> Response:
@@ -116,21 +117,51 @@ async def ends(reader: asyncio.StreamReader) -> None:
         pass
 
 
-async def test_connections_beyond_the_limit_are_closed(
+async def test_a_connection_beyond_the_limit_displaces_the_one_idle_longest(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
-    writers = []
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
+    silent, *kept = await served.open()
+    readers = []
     for _ in range(2):
         reader, writer = await served.open()
         writer.write(head())
         assert (await reader.readuntil(b"GET /x\n")).startswith(b"HTTP/1.1 200")
-        writers.append(writer)
-    assert (await served.ask(head())).startswith(b"HTTP/1.1 503")
-    writers.pop().close()
-    while len(served.connections.open) > 1:
-        await asyncio.sleep(0)
+        readers.append((reader, writer))
     assert (await served.ask(head("/y", "GET", "Connection: close"))).startswith(b"HTTP/1.1 200")
+    await ends(silent)
+    kept += await served.open()
+    (used, writer), (unused, _) = readers
+    writer.write(head())
+    await used.readuntil(b"GET /x\n")
+    kept += await served.open()
+    await ends(unused)
+    assert served.connections.displaced == 2
+    writer.write(head("/x", "GET", "Connection: close"))
+    assert (await used.read()).endswith(b"GET /x\n")
+
+
+async def test_a_connection_whose_request_is_answered_is_displaced_last(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 2)
+    answered = asyncio.Event()
+
+    async def slow(request: Request) -> Response:
+        await answered.wait()
+        return await echo(request)
+
+    served.connections.handle = slow
+    reader, writer = await served.open()
+    writer.write(head("/slow", "GET", "Connection: close"))
+    while not served.connections.open or next(iter(served.connections.open)).is_idle:
+        await asyncio.sleep(0)
+    kept = [await served.open() for _ in range(5)]
+    while served.connections.displaced < 4:
+        await asyncio.sleep(0)
+    answered.set()
+    assert (await reader.read()).endswith(b"GET /slow\n")
+    assert len(kept) == 5
 
 
 async def test_a_page_that_fails_is_reported_and_answered_with_500(served: Served) -> None:
@@ -143,6 +174,28 @@ async def test_a_client_of_kafkas_protocol_gets_an_http_answer_at_once(served: S
     async with asyncio.timeout(http.HEAD_S / 2):
         answer = await served.ask(b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff")
     assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "served"),
+    [
+        ("127.0.0.1:9100", "/", True),
+        ("[::1]:9100", "/metrics", True),
+        ("localhost:9100", "/", True),
+        ("Kraftd-1.example.:9100", "/status.json", True),
+        ("evil.example", "/status.json", False),
+        ("127.0.0.1.evil.example:9100", "/", False),
+        ("evil.example", "/healthz", True),
+        ("evil.example", "/readyz", True),
+        ("", "/metrics", True),
+    ],
+)
+async def test_pages_are_served_by_known_names_only(host: str, path: str, served: bool) -> None:
+    handle = with_known_hosts(echo, ["kraftd-1.example"])  # type: ignore[arg-type]
+    answer = await handle(Request("GET", path, {"host": host} if host else {}, True))
+    assert isinstance(answer, Response)
+    assert answer.status == (HTTPStatus.OK if served else HTTPStatus.MISDIRECTED_REQUEST)
+    assert served or b"kraftd.metrics.hosts" in answer.body
 
 
 def test_keep_alive_follows_the_version_and_the_header() -> None:

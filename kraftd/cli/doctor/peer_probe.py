@@ -125,7 +125,7 @@ async def fenced_brokers(address: Address, timeout_s: float) -> int | None:
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(*address)
-            writer.write(b"GET /metrics HTTP/1.0\r\nHost: doctor\r\nConnection: close\r\n\r\n")
+            writer.write(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             page = (await reader.read(-1)).decode("utf-8", "replace")
             writer.close()
     except (OSError, TimeoutError, ValueError):
