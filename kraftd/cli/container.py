@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, USAGE, CommandFailure
+from kraftd.runtime.file_modes import UMASK_VARIABLE
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
 
 DEFAULT_FILE = "/etc/kraftd/controller.properties"
 # Of the image itself; the rest of KRAFTD_* are keys.
-OWN = ("KRAFTD_CONFIG", "KRAFTD_FORMAT", "KRAFTD_INITIAL_CONTROLLERS", "KRAFTD_BOOTSTRAP", "KRAFTD_CODEC")
+OWN = (
+    "KRAFTD_CONFIG",
+    "KRAFTD_FORMAT",
+    "KRAFTD_INITIAL_CONTROLLERS",
+    "KRAFTD_BOOTSTRAP",
+    "KRAFTD_CODEC",
+    UMASK_VARIABLE,
+)
 # Of Apache Kafka's image, for its JVM and its scripts.
 JVM = ("KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_GC_LOG_OPTS", "KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_DEBUG")
 JVM_PREFIXES = ("KAFKA_LOG4J_", "KAFKA_JMX_", "KAFKA_DEBUG_")

@@ -7,6 +7,7 @@ quick.
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 import click
@@ -56,6 +57,9 @@ def kraftd() -> None:
     A first controller, from nothing:
       kraftd format --config controller.properties --cluster-id "$(kraftd random-uuid)" --standalone
       kraftd start controller.properties
+
+    \b
+    New files are readable by this user alone. KRAFTD_UMASK (octal) changes that, for example 027.
     """
 
 
@@ -73,12 +77,24 @@ for command in (
     quorum.add_command(command)
 
 
+def limit_permissions() -> None:
+    """Keep the files that this process makes from other users. Raises UsageError."""
+    from kraftd.runtime.file_modes import UMASK_VARIABLE, set_umask
+
+    text = os.environ.get(UMASK_VARIABLE)
+    try:
+        set_umask(text)
+    except ValueError:
+        raise click.UsageError(f"{UMASK_VARIABLE}={text}: must be an octal umask, such as 027.") from None
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and end the process with its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show
     try:
+        limit_permissions()
         code = kraftd.main(arguments, prog_name="kraftd", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())

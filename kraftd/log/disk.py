@@ -188,7 +188,7 @@ class RealDisk:
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            return RealFile(path, os.open(path, flags, 0o644))
+            return RealFile(path, os.open(path, flags, 0o666))
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -286,7 +286,7 @@ class RealDisk:
         path = os.path.realpath(path)
         if path not in RealLock._held:
             try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             except OSError as error:
                 raise _storage_error(error, path, "open") from error
             try:

@@ -38,6 +38,7 @@ from kraftd.runtime.assembly import (
 from kraftd.runtime.binding import listening_socket, remedy
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.dice import SystemDice
+from kraftd.runtime.file_modes import wider_modes
 from kraftd.runtime.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import PolicyError, load_policies
 from kraftd.runtime.runner import Runner
@@ -170,6 +171,10 @@ class Daemon:
         """Connect the node, its storage and its listeners. Raises StartupError."""
         for note in self.storage.notes:
             self.log.warning("recovered", note=note)
+        for wide in wider_modes([*self.config.data_dirs, self.config.audit_log]):
+            self.log.warning(
+                "other users have rights to this", path=wide.path, mode=f"{wide.mode:o}", remedy=wide.remedy
+            )
         try:
             policies = load_policies(self.config, self.log)
         except PolicyError as error:

@@ -15,6 +15,7 @@ from kraftd.log.disk import RealDisk
 from kraftd.log.errors import DirectoryProblem, StorageError
 from kraftd.metadata_dir.meta_properties import MetaProperties, check_meta_properties, read_meta_properties
 from kraftd.metadata_dir.rehearsal import Refusal
+from kraftd.runtime.file_modes import wider_modes
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -32,6 +33,8 @@ def probe_directories(config: DaemonConfig) -> Iterator[Finding]:
     path = config.metadata_log_dir
     if os.path.isdir(path):
         yield from _files(path)
+    for wide in wider_modes([*config.data_dirs, config.audit_log]):
+        yield note("files", wide.path, f"other users have rights to it (mode {wide.mode:o})", wide.remedy)
     for directory in config.data_dirs:
         if os.path.isdir(directory):
             yield from _disk(directory, config.quorum_fetch_timeout_ms)
