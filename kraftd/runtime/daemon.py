@@ -158,6 +158,8 @@ class Daemon:
         self._shutdown_requested = False
         self._end: asyncio.Future[None] = loop.create_future()
         self.security = make_security(config, self.clock)
+        for note in self.security.notes:
+            log.warning("OAUTHBEARER has no keys yet", why=note)
         self.tokens = TokenRefresh(self.security.token_sources, log)
         self.tokens.start()
         self.storage = self._open_storage()

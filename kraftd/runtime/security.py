@@ -97,9 +97,10 @@ class Security:
     ) -> None:
         """`clock` is the node's."""
         self._clock = clock or Clock()
+        self.notes: list[str] = []  # what is not ready yet
         self.listeners: dict[str, ListenerGuard] = {}
         for name, listener in config.listeners.items():
-            jwks = _read_keys(listener.tokens) if listener.tokens is not None else None
+            jwks = self._read_keys(listener.tokens) if listener.tokens is not None else None
             self.listeners[name] = ListenerGuard(listener, jwks)
         self.token_sources: list[TokenSource] = []
         self.client_tls, self.login = self._own_login(config.client)
@@ -128,6 +129,17 @@ class Security:
         self.token_sources.append(made)
         return made
 
+    def _read_keys(self, tokens: TokenSettings) -> Jwks:
+        """The key set of a listener, read unless its endpoint is slow. Raises SecurityProblem."""
+        try:
+            jwks = Jwks(tokens)
+            note = jwks.read_first()
+        except ValueError as error:
+            raise SecurityProblem(str(error)) from None
+        if note is not None:
+            self.notes.append(note)
+        return jwks
+
     @property
     def tls_sources(self) -> list[TlsUse]:
         """Every source of TLS contexts."""
@@ -151,16 +163,6 @@ class Security:
 
     def __repr__(self) -> str:
         return f"<Security of {', '.join(self.listeners) or 'no listener'}, {self.authorizer!r}>"
-
-
-def _read_keys(tokens: TokenSettings) -> Jwks:
-    """The key set of a listener, read. Raises SecurityProblem."""
-    try:
-        jwks = Jwks(tokens)
-        jwks.read()
-    except ValueError as error:
-        raise SecurityProblem(str(error)) from None
-    return jwks
 
 
 def make_authorizer(config: SecurityConfig, settings: Mapping[str, str]) -> Authorizer | None:

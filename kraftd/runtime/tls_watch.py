@@ -1,4 +1,4 @@
-"""Watches certificates and token keys for changes, every few seconds, in a thread."""
+"""Watches certificates and token keys for changes, every few seconds, in threads."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class TlsWatch:
             if renewal is not None:
                 found.append((name, renewal))
         for jwks in self._jwks:
+            problem = jwks.poll()
+            if problem is not None:
+                found.append(("OAUTHBEARER", problem))
             if jwks.is_due:
-                try:
-                    jwks.read()
-                except ValueError as error:
-                    found.append(("OAUTHBEARER", str(error)))
+                jwks.begin_reading()
         return found
 
     def _configured(self, listener: str, source: TlsSource, changes: dict[str, str]) -> Renewal | None:

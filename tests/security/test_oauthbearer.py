@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -14,6 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from msgspec import structs
 
 from kraftd.config.security import TokenSettings
+from kraftd.net.key_endpoint import get
+from kraftd.runtime import jwks
 from kraftd.runtime.jwks import Jwks
 from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, TokenRules, validate
 from kraftd.security.oauthbearer import OAuthBearerClient, OAuthBearerServer
@@ -160,6 +165,75 @@ def test_malformed_messages_and_foreign_authorization_ids_fail() -> None:
     ):
         with pytest.raises(SaslFailed):
             server().respond(message, NOW_MS)
+
+
+class SlowEndpoint:
+    """Answers a GET with a byte every 50 ms, or never; or redirects it."""
+
+    def __init__(self, head: bytes = b"") -> None:
+        self.head = head
+        self.asked = threading.Event()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/keys"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                sock, _ = self._listening.accept()
+                with sock, suppress(OSError):
+                    sock.recv(4096)
+                    self.asked.set()
+                    if self.head.startswith(b"HTTP/1.1 3"):
+                        sock.sendall(self.head)
+                        continue
+                    for at in range(200):
+                        sock.sendall(self.head[at : at + 1] or b"x")
+                        time.sleep(0.05)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n{"])
+def test_an_endpoint_that_drips_its_answer_is_given_up(head: bytes) -> None:
+    endpoint = SlowEndpoint(head)
+    with pytest.raises(TimeoutError, match=r"within 0\.3 s"):
+        get(endpoint.url, None, 0.3)
+    endpoint.close()
+
+
+def test_a_slow_endpoint_holds_up_neither_start_nor_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jwks, "START_WAIT_S", 0.05)
+    endpoint = SlowEndpoint()
+    keys_of = Jwks(TokenSettings(jwks_url=endpoint.url, refresh_ms=1, rules=TokenRules()))
+    note = keys_of.read_first()
+    assert note is not None and endpoint.url in note and "no answer yet" in note
+    assert endpoint.asked.wait(10)
+    keys_of.begin_reading()  # returns at once
+    assert sum(one.name == "kraftd-jwks" for one in threading.enumerate()) == 1
+    with pytest.raises(InvalidToken, match="no keys"):
+        keys_of.validate("a.b.c", 0)
+    endpoint.close()
+
+
+def test_an_endpoint_that_refuses_is_reported_at_the_start() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/keys"
+    with pytest.raises(ValueError, match=r"cannot be read: .*refused"):
+        Jwks(TokenSettings(jwks_url=url, refresh_ms=1, rules=TokenRules())).read_first()
+
+
+@pytest.mark.parametrize(
+    "target", ["http://localhost:{port}/other", "https://127.0.0.1:{port}/keys", "http://127.0.0.1:1/"]
+)
+def test_keys_are_fetched_from_the_configured_origin_only(target: str) -> None:
+    endpoint = SlowEndpoint()
+    location = target.format(port=endpoint.url.split(":")[2].split("/")[0])
+    endpoint.head = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode()
+    with pytest.raises(OSError, match="which is not followed"):
+        get(endpoint.url, None, 5)
+    endpoint.close()
 
 
 def test_keys_are_fetched_over_tls_from_a_trusted_endpoint() -> None:
