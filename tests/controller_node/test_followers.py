@@ -42,7 +42,13 @@ class Voter(Harness):
         self.sent: list[Any] = []
         tmp_path.mkdir()
         port = 8993 + node_id
-        super().__init__(tmp_path, disk, node__id=node_id, listeners=f"CONTROLLER://127.0.0.1:{port}")
+        super().__init__(
+            tmp_path,
+            disk,
+            node__id=node_id,
+            listeners=f"CONTROLLER://127.0.0.1:{port}",
+            kraftd__first__election__without=102,  # it never runs
+        )
 
     def _format(self) -> None:
         levels = format_levels({}, None, dynamic_quorum=True)
