@@ -68,6 +68,21 @@ class NodeCredentials:
             return None
         return self._tokens.find(mechanism, token_id, token)
 
+    def user_is_gone(self, mechanism: str, name: str) -> bool:
+        """Return whether a user that has logged in has no such credential any more; not while that is not
+        known.
+        """
+        return self._knows_image and self.user(mechanism, name) is None
+
+    def token_is_gone(self, token_id: str, now_ms: int) -> bool:
+        """Return whether a delegation token is removed or has expired; not while that is not known."""
+        token = self._context.image.delegation_tokens.get(token_id)
+        return self._knows_image and (token is None or token.expiration_timestamp_ms <= now_ms)
+
+    @property
+    def _knows_image(self) -> bool:
+        return self._following.finalized.epoch >= 0 and not self._following.replay.loads_snapshot
+
     def decoy(self, mechanism: str, name: str, *, by_token: bool) -> ScramState:
         """The credential of an unknown user or token: it looks like those that exist."""
         model = None

@@ -49,9 +49,12 @@ class AuditStream:
             if before is not None:
                 before.close()
 
-    def write(self, effect: AuditLine, now_ms: int) -> None:
-        """Write an event. It has happened, so a fault here is logged, and costs its line alone."""
-        self._recent.append((effect, now_ms))
+    def write(self, effect: AuditLine, now_ms: int, *, shown: bool = True) -> None:
+        """Write an event. It has happened, so a fault here is logged, and costs its line alone. The status
+        page shows it if it is `shown`.
+        """
+        if shown:
+            self._recent.append((effect, now_ms))
         if self._target == OFF:
             return
         try:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.net.connection import Connection
+from kraftd.requests.effects import AuditLine
 from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, PassOn, Reply
+from kraftd.runtime.authentication_audit import TLS, AuthenticationAudit
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.complaints import Complaints
 from kraftd.runtime.security import ListenerGuard, Security
+from kraftd.security.hosts import canonical_host
 from kraftd.security.principal_mapping import NoMatchingRule
 from kraftd.security.principals import ANONYMOUS, USER, Principal
 from kraftd.wire.primitives import Buffer
@@ -36,12 +39,14 @@ class Logins:
         *,
         timeout_ms: int,
         failure_delay_ms: int,
+        audit: Callable[[AuditLine], None] = lambda _: None,
     ) -> None:
         self.security = security
         self.succeeded: Counter[str] = Counter()  # by listener
         self.failed: Counter[str] = Counter()
         self.expired: Counter[str] = Counter()
         self.complaints = Complaints(log)
+        self.audit = AuthenticationAudit(audit)
         self._log = log
         self._serve = serve
         self._loop = loop
@@ -49,6 +54,7 @@ class Logins:
         self._timeout_ms = timeout_ms
         self._failure_delay_ms = failure_delay_ms
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._certificate_ends_ms: dict[int, int] = {}  # by connection whose certificate authenticates it
         self._failing: set[int] = set()  # connections whose failure is answered after its delay
 
     def admitted(self, connection: Connection) -> None:
@@ -69,6 +75,7 @@ class Logins:
     def lost(self, connection: Connection) -> None:
         """Forget a lost connection."""
         self._failing.discard(connection.id)
+        self._certificate_ends_ms.pop(connection.id, None)
         self._cancel_timer(connection)
 
     def _cancel_timer(self, connection: Connection) -> None:
@@ -116,6 +123,21 @@ class Logins:
                 connection.close("")
                 return
 
+    def end_revoked(self, connections: Iterable[Connection]) -> None:
+        """Close connections whose user, token, session or certificate is no longer valid; to be called every
+        few seconds.
+        """
+        now_ms, wall_ms = self._clock.now_ms(), self._clock.wall_ms()
+        for connection in list(connections):
+            login: ConnectionLogin | None = connection.login
+            why = None if login is None else login.session.why_over(now_ms, wall_ms)
+            if login is None and wall_ms >= self._certificate_ends_ms.get(connection.id, wall_ms + 1):
+                why = "its certificate has expired"
+            if why is not None and not connection.closing:
+                self.expired[connection.listener] += 1
+                self._warn(connection, "connection closed", why)
+                connection.close("")
+
     def counts(self) -> dict[str, tuple[int, int, int]]:
         """By listener, how many logins succeeded, failed, and expired."""
         return {
@@ -124,26 +146,32 @@ class Logins:
         }
 
     def _know_by_certificate(self, connection: Connection, guard: ListenerGuard) -> None:
-        from kraftd.security.distinguished_names import subject_name  # needs cryptography: only with TLS
+        from kraftd.security.distinguished_names import subject_and_end  # needs cryptography: only with TLS
 
         certificate = connection.peer_certificate()
         if certificate is None:
             connection.principal = ANONYMOUS
             return
         try:
-            name = guard.mapper.name(subject_name(certificate))
+            subject, ends_ms = subject_and_end(certificate)
+            name = guard.mapper.name(subject)
         except (NoMatchingRule, ValueError) as error:
             self.failed[connection.listener] += 1
+            self.audit.failed(connection, TLS, "", str(error))
             self._warn(connection, "connection closed", str(error))
             connection.principal = ANONYMOUS
             connection.close("")
             return
         connection.principal = Principal(USER, name)
+        self._certificate_ends_ms[connection.id] = ends_ms
         self.succeeded[connection.listener] += 1
+        self.audit.succeeded(connection, TLS, str(connection.principal))
 
     def _authenticated(self, connection: Connection) -> None:
         self._cancel_timer(connection)
         self.succeeded[connection.listener] += 1
+        session = connection.login.session
+        self.audit.succeeded(connection, session.mechanism, str(session.principal))
         connection.limit_frames(1 << 62)
 
     def _fail(self, connection: Connection, slot: int, parts: list[Buffer], reason: str) -> None:
@@ -152,6 +180,9 @@ class Logins:
         """
         self._failing.add(connection.id)
         self.failed[connection.listener] += 1
+        session = connection.login.session
+        claimed = f"{USER}:{session.claimed}" if session.claimed else ""
+        self.audit.failed(connection, session.mechanism, claimed, reason)
         self._warn(connection, "login failed", reason)
         connection.stop_reading()
 
@@ -173,6 +204,7 @@ class Logins:
     def handshake_failed(self, listener: str, peer: tuple[str, int], reason: str) -> None:
         """Handle a failed TLS handshake."""
         self.failed[listener] += 1
+        self.audit.handshake_failed(listener, canonical_host(peer[0]), reason)
         self.complaints.warn(
             "TLS handshake failed", peer=f"{peer[0]}:{peer[1]}", listener=listener, reason=reason
         )

@@ -101,6 +101,7 @@ class Runner(NodeExecutor):
             log,
             timeout_ms=login_timeout_ms,
             failure_delay_ms=failed_login_delay_ms,
+            audit=lambda event: self.audit.write(event, clock.wall_ms(), shown=False),
         )
         self._handshake_timeout_ms = handshake_timeout_ms
         self.wiring = LoopWiring(loop, clock, self.security.client_tls, handshake_timeout_ms)
@@ -209,9 +210,13 @@ class Runner(NodeExecutor):
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
         self.connections.sweep(self.clock.now_ms())
         self.logins.complaints.end_period()
+        self.logins.end_revoked(self.connections)
         left_out = self.node.boundary.authorizations.end_period()
         if self.clients is not None:
             left_out += self.clients.node.boundary.authorizations.end_period()
+        omitted = self.logins.audit.end_period()
+        if omitted:
+            self.log.warning("more authentications were not audited", events=omitted)
         if left_out:
             self.log.warning("more authorizations were not logged", decisions=left_out)
         self.idle.sample()

@@ -31,9 +31,13 @@ def rfc2253(name: x509.Name) -> str:
     )
 
 
-def subject_name(certificate: bytes) -> str:
-    """The subject of a certificate in DER. Raises ValueError."""
-    return rfc2253(x509.load_der_x509_certificate(certificate).subject)
+def subject_and_end(certificate: bytes) -> tuple[str, int]:
+    """The subject of a certificate in DER, and when it expires, in ms since 1970. Raises ValueError."""
+    try:
+        loaded = x509.load_der_x509_certificate(certificate)
+        return rfc2253(loaded.subject), int(loaded.not_valid_after_utc.timestamp() * 1000)
+    except Exception as error:  # a peer makes the bytes; the library has errors of many classes
+        raise ValueError(f"the subject of its certificate cannot be read: {error}") from None
 
 
 def _attribute(attribute: x509.NameAttribute[str | bytes]) -> str:

@@ -25,6 +25,7 @@ class OAuthBearerServer:
 
     def __init__(self, validate: Validate) -> None:
         self.login: Login | None = None
+        self.claimed = ""
         self._validate = validate
         self._refusal: str | None = None
 
@@ -42,11 +43,13 @@ class OAuthBearerServer:
         auth = _AUTH.fullmatch(pairs.get("auth", ""))
         if auth is None or auth["scheme"].lower() != "bearer":
             raise SaslFailed("an OAUTHBEARER message without a bearer token")
+        self.claimed = match["authzid"] or ""
         try:
             login = self._validate(auth["token"], now_ms)
         except InvalidToken as error:
             self._refusal = f"the token is not valid: {error}"
             return _REFUSED.encode()
+        self.claimed = login.name
         if match["authzid"] not in (None, login.name):
             to_client = (
                 f"Authentication failed: Client requested an authorization id ({match['authzid']}) that is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 PLAIN = "PLAIN"
@@ -23,16 +24,25 @@ class SaslFailed(Exception):
 
 
 class Login:
-    """The result of a login: the authorized name, whether by delegation token, and its expiry."""
+    """The result of a login: the authorized name, whether by delegation token, and its expiry.
 
-    __slots__ = ("expires_ms", "name", "token_authenticated")
+    `is_revoked` returns whether the credential is gone, at a time in ms; None if that cannot happen.
+    """
+
+    __slots__ = ("expires_ms", "is_revoked", "name", "token_authenticated")
 
     def __init__(
-        self, name: str, *, token_authenticated: bool = False, expires_ms: int | None = None
+        self,
+        name: str,
+        *,
+        token_authenticated: bool = False,
+        expires_ms: int | None = None,
+        is_revoked: Callable[[int], bool] | None = None,
     ) -> None:
         self.name = name
         self.token_authenticated = token_authenticated
         self.expires_ms = expires_ms
+        self.is_revoked = is_revoked
 
     def __repr__(self) -> str:
         return f"<Login of {self.name}{' by token' if self.token_authenticated else ''}>"
@@ -42,6 +52,7 @@ class ServerExchange(Protocol):
     """The server's side of one login."""
 
     login: Login | None  # set by the step that completes it
+    claimed: str  # the name that the client says it has, empty until then
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
         """The answer to the client's next message. Raises SaslFailed."""

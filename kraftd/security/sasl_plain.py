@@ -23,6 +23,7 @@ class PlainServer:
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self.login: Login | None = None
+        self.claimed = ""
         self._users = users
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
@@ -31,6 +32,7 @@ class PlainServer:
             text = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
             raise SaslFailed("malformed PLAIN message", text)
         authorization, name, password = parts
+        self.claimed = name
         for value, what in ((name, "username"), (password, "password")):
             if not value:
                 raise SaslFailed(f"no {what}", f"Authentication failed: {what} not specified")

@@ -59,16 +59,31 @@ class SaslRules:
 class SaslSession:
     """One connection, from its first request on."""
 
-    __slots__ = ("_exchange", "_rules", "expires_ms", "mechanism", "principal", "raw_tokens", "state")
+    __slots__ = (
+        *("_exchange", "_is_revoked", "_rules"),
+        *("claimed", "expires_ms", "mechanism", "principal", "raw_tokens", "state"),
+    )
 
     def __init__(self, rules: SaslRules) -> None:
         self.state = SaslState.INITIAL
         self.principal: Principal | None = None
         self.mechanism = ""
+        self.claimed = ""  # the name that the peer says it has
         self.expires_ms: int | None = None  # when the session ends unless the peer authenticates again
         self.raw_tokens = False  # after SaslHandshake v0 frames are tokens
         self._rules = rules
         self._exchange: ServerExchange | None = None
+        self._is_revoked: Callable[[int], bool] | None = None
+
+    def why_over(self, now_ms: int, wall_ms: int) -> str | None:
+        """Why an authenticated session must end; None if it may go on."""
+        if not self.authenticated:
+            return None
+        if self.expires_ms is not None and now_ms >= self.expires_ms:
+            return "its session has expired"
+        if self._is_revoked is not None and self._is_revoked(wall_ms):
+            return "its credential was removed or has expired"
+        return None
 
     @property
     def authenticated(self) -> bool:
@@ -112,7 +127,10 @@ class SaslSession:
         if self.state is not SaslState.AUTHENTICATE or exchange is None:
             raise IllegalSaslStep("SaslAuthenticate without a handshake")
         try:
-            answer = exchange.respond(token, wall_ms)
+            try:
+                answer = exchange.respond(token, wall_ms)
+            finally:
+                self.claimed = exchange.claimed
             if exchange.login is None:
                 return answer, 0
             login = exchange.login
@@ -131,6 +149,7 @@ class SaslSession:
             self._exchange = None
             raise
         self.principal = principal
+        self._is_revoked = login.is_revoked
         self._exchange = None
         self.state = SaslState.COMPLETE
         lifetime_ms = self._lifetime_ms(login.expires_ms, wall_ms)

@@ -49,6 +49,12 @@ class Credentials(Protocol):
     def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
         """The credential of a delegation token, if it exists and has not expired."""
 
+    def user_is_gone(self, mechanism: str, name: str) -> bool:
+        """Return whether a user that has logged in has no such credential any more."""
+
+    def token_is_gone(self, token_id: str, now_ms: int) -> bool:
+        """Return whether a delegation token by which a client has logged in is removed or has expired."""
+
     def decoy(self, mechanism: str, name: str, *, by_token: bool) -> ScramState:
         """The credential of an unknown user or token, whose login fails like one by a wrong password."""
 
@@ -67,6 +73,7 @@ class ScramServer:
 
     def __init__(self, mechanism: str, credentials: Credentials, nonce: str) -> None:
         self.login: Login | None = None
+        self.claimed = ""
         self._mechanism = mechanism
         self._algorithm = ALGORITHMS[mechanism]
         self._credentials = credentials
@@ -86,7 +93,7 @@ class ScramServer:
         match = CLIENT_FIRST.fullmatch(text)
         if match is None:
             raise SaslFailed("malformed first SCRAM message")
-        name = user_name(match["name"])
+        self.claimed = name = user_name(match["name"])
         extensions = dict(part.split("=", 1) for part in match["more"].split(",") if part)
         by_token = extensions.get(TOKEN_AUTH, "").lower() == "true"
         credential, login = self._find(name, by_token, now_ms)
@@ -108,12 +115,20 @@ class ScramServer:
         if by_token:
             token = self._credentials.token(self._mechanism, name, now_ms)
             if token is not None:
-                login = Login(token.owner, token_authenticated=True, expires_ms=token.expires_ms)
+                login = Login(
+                    token.owner,
+                    token_authenticated=True,
+                    expires_ms=token.expires_ms,
+                    is_revoked=lambda now_ms: self._credentials.token_is_gone(name, now_ms),
+                )
                 return token.credential, login
         else:
             credential = self._credentials.user(self._mechanism, name)
             if credential is not None:
-                return credential, Login(name)
+                login = Login(
+                    name, is_revoked=lambda _: self._credentials.user_is_gone(self._mechanism, name)
+                )
+                return credential, login
         return self._credentials.decoy(self._mechanism, name, by_token=by_token), None
 
     def _final(self, text: str, pending: _Pending) -> bytes:

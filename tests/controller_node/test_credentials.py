@@ -28,11 +28,16 @@ def token(expires_ms: int) -> DelegationTokenState:
 
 
 def credentials(
-    epoch: int = -1, secret_key: str = "secret", scram: Any = None, tokens: Any = None
+    epoch: int = -1,
+    secret_key: str = "secret",
+    scram: Any = None,
+    tokens: Any = None,
+    loads_snapshot: bool = False,
 ) -> NodeCredentials:
     image = SimpleNamespace(scram=scram or {}, delegation_tokens=tokens or {})
     context: Any = SimpleNamespace(image=image)
-    following: Any = SimpleNamespace(finalized=SimpleNamespace(epoch=epoch))
+    replay = SimpleNamespace(loads_snapshot=loads_snapshot)
+    following: Any = SimpleNamespace(finalized=SimpleNamespace(epoch=epoch), replay=replay)
     return NodeCredentials(context, following, BOOTSTRAP, "cluster", secret_key, b"salt")
 
 
@@ -52,6 +57,16 @@ def test_users_of_the_bootstrap_can_log_in_until_the_image_is_loaded(
     mechanism: str, name: str, epoch: int, scram: Any, found: ScramState | None
 ) -> None:
     assert credentials(epoch, scram=scram).user(mechanism, name) == found
+
+
+def test_a_user_or_token_is_gone_once_a_known_image_lacks_it() -> None:
+    scram, tokens = {(1, "alice"): OF_IMAGE}, {"id": token(5_000)}
+    for epoch, loads_snapshot, known in ((5, False, True), (-1, False, False), (5, True, False)):
+        one = credentials(epoch, scram=scram, tokens=tokens, loads_snapshot=loads_snapshot)
+        assert not one.user_is_gone(SHA_256, "alice")
+        assert one.user_is_gone(SHA_512, "alice") == known
+        assert not one.token_is_gone("id", 4_999)
+        assert one.token_is_gone("id", 5_000) == one.token_is_gone("other", 0) == known
 
 
 def test_decoys_look_like_the_credentials_of_their_mechanism() -> None:

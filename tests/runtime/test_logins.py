@@ -17,9 +17,11 @@ from kraftd.net.connection import Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.transport import MemoryTransport
+from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.logins import Logins
 from kraftd.runtime.security import ListenerGuard, Security
+from kraftd.security.sasl import Login
 from kraftd.security.sasl_plain import PlainServer
 from kraftd.security.sasl_session import SaslRules, SaslSession
 from kraftd.wire.api import ApiKey
@@ -50,9 +52,10 @@ class Door:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, failure_delay_ms: int = 0) -> None:
         self.log = Lines()
+        self.events: list[AuditLine] = []
         security = Security(SecurityConfig(), {})
         guard = security.listeners[LISTENER] = ListenerGuard(ListenerSecurity(listener=LISTENER), None)
-        guard.rules = SaslRules({"PLAIN": lambda: PlainServer({})}, {"PLAIN": 0})
+        guard.rules = SaslRules({"PLAIN": lambda: PlainServer({"alice": "right"})}, {"PLAIN": 0})
         self.logins = Logins(
             security,
             lambda *_: None,
@@ -61,6 +64,7 @@ class Door:
             self.log,
             timeout_ms=60_000,
             failure_delay_ms=failure_delay_ms,
+            audit=self.events.append,
         )
         self.connections = Connections(self, Limits(), loop.call_soon)
 
@@ -108,6 +112,94 @@ def test_a_fault_in_a_login_is_answered_and_logged_with_its_traceback(
     assert text == "a login failed because of an internal error" and "secret" not in repr(fields)
     assert isinstance(fields["exc_info"], ZeroDivisionError) and fields["exc_info"].__traceback__ is not None
     assert door.logins.failed[LISTENER] == 1
+
+
+def requests(*messages: Any) -> bytes:
+    """Frames of a login: a handshake, then tokens."""
+    keys = [ApiKey.SASL_HANDSHAKE, *[ApiKey.SASL_AUTHENTICATE] * (len(messages) - 1)]
+    frames = [
+        encode_request(key, 1, at, "c", one) for at, (key, one) in enumerate(zip(keys, messages, strict=True))
+    ]
+    return b"".join(part for frame in frames for part in frame)
+
+
+def test_authentications_are_audited_with_address_mechanism_and_principal() -> None:
+    async def log_in() -> Door:
+        door = Door(asyncio.get_running_loop())
+        for token in (b"\0alice\0right", b"\0alice\0wrong", b"\0mallory\0right"):
+            connection = door.connections.factory(LISTENER)()
+            connection.connection_made(MemoryTransport(("2001:db8::7", 5)))
+            connection.data_received(requests(SaslHandshakeRequest("PLAIN"), SaslAuthenticateRequest(token)))
+        door.logins.handshake_failed(LISTENER, ("10.0.0.9", 5), "no certificate")
+        for _ in range(500):
+            door.logins.handshake_failed(LISTENER, ("10.0.0.9", 5), "no certificate")
+        assert door.logins.audit.end_period() == 500 + 3 - 200
+        return door
+
+    events = asyncio.run(log_in()).events
+    at = {"mechanism": "PLAIN", "host": "2001:db8:0:0:0:0:0:7", "listener": LISTENER}
+    assert [(one.event, dict(one.fields)) for one in events[:4]] == [
+        ("authentication succeeded", {"principal": "User:alice", **at}),
+        ("authentication failed", {"principal": "User:alice", **at, "reason": "wrong password of 'alice'"}),
+        ("authentication failed", {"principal": "User:mallory", **at, "reason": "no user 'mallory'"}),
+        (
+            "authentication failed",
+            {
+                "principal": "",
+                "mechanism": "TLS",
+                "host": "10.0.0.9",
+                "listener": LISTENER,
+                "reason": "no certificate",
+            },
+        ),
+    ]
+    assert len(events) == 1 + 200
+
+
+def test_sessions_end_whose_user_session_or_certificate_is_no_longer_valid() -> None:
+    async def serve() -> None:
+        door, gone = Door(asyncio.get_running_loop()), set[str]()
+        door.logins.security.listeners[LISTENER].rules = SaslRules(
+            {"SCRAM": lambda: Known(gone)}, {"SCRAM": 0}
+        )
+        connections = []
+        for name in (b"alice", b"bob", b"carol", b"dave"):
+            connection = door.connections.factory(LISTENER)()
+            connection.connection_made(MemoryTransport(("10.0.0.9", 5)))
+            connection.data_received(requests(SaslHandshakeRequest("SCRAM"), SaslAuthenticateRequest(name)))
+            connections.append(connection)
+        alice, bob, carol, dave = connections
+        waiting = door.connections.factory(LISTENER)()  # not authenticated yet: its own time limit holds
+        waiting.connection_made(MemoryTransport(("10.0.0.9", 5)))
+        door.logins.end_revoked(door.connections)
+        assert not any(one.closing for one in (*connections, waiting))
+        gone.add("bob")
+        carol.login.session.expires_ms = 1
+        dave.login, door.logins._certificate_ends_ms[dave.id] = None, 1
+        door.logins.end_revoked(door.connections)
+        assert [one.closing for one in (alice, bob, carol, dave, waiting)] == [False, True, True, True, False]
+        reasons = [fields["reason"] for _, fields in door.log.warnings]
+        assert reasons == [
+            "its credential was removed or has expired",
+            "its session has expired",
+            "its certificate has expired",
+        ]
+
+    asyncio.run(serve())
+
+
+class Known:
+    """A mechanism whose token is the name of a user, which may be gone later."""
+
+    def __init__(self, gone: set[str]) -> None:
+        self.login: Login | None = None
+        self.claimed = ""
+        self._gone = gone
+
+    def respond(self, token: bytes, now_ms: int) -> bytes:
+        name = token.decode()
+        self.login = Login(name, is_revoked=lambda _: name in self._gone)
+        return b""
 
 
 def test_a_frame_after_a_failed_login_does_not_shorten_its_delay() -> None:

@@ -44,6 +44,12 @@ class Users:
     def token(self, mechanism: str, token_id: str, now_ms: int) -> TokenCredential | None:
         return self.tokens.find(mechanism, token_id, self.state) if token_id == "token" else None
 
+    def user_is_gone(self, mechanism: str, name: str) -> bool:
+        return self.user(mechanism, name) is None
+
+    def token_is_gone(self, token_id: str, now_ms: int) -> bool:
+        return now_ms >= self.state.expiration_timestamp_ms
+
     def decoy(self, mechanism: str, name: str, *, by_token: bool) -> ScramState:
         return decoy_credential(b"cluster", mechanism, name, self.credential)
 
