@@ -192,6 +192,8 @@ def test_kafkas_controller_runs_on_kraftds_directory_and_kraftd_reopens_it(
         log.truncate_to(log.log_end - 1)
         mark = Mark(log.log_end, log.last_epoch)
         HighWatermarkFile(DISK, directory.partition_path, Mark()).write(mark)
+        # It ignores the mark of a new voter in quorum-state.
+        QuorumStateFile(DISK, directory.partition_path).write(state, 1, is_new=True)
         log.close()
         directory.close()
         shutil.rmtree(node.data)
@@ -201,6 +203,7 @@ def test_kafkas_controller_runs_on_kraftds_directory_and_kraftd_reopens_it(
     node.stop()
     opened = open_log(DISK, f"{node.data}/__cluster_metadata-0")
     assert (opened.mark, len(opened.log.kept.names())) == (mark, 2)
+    assert not QuorumStateFile(DISK, f"{node.data}/__cluster_metadata-0").marks_new_voter()
 
 
 def test_kafkas_controller_refuses_a_directory_locked_by_kraftd(tmp_path: Path) -> None:
