@@ -7,7 +7,7 @@ the leader was lost, then one each REPEAT_MS with its count. `fatal` is a reason
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
@@ -234,11 +234,12 @@ class PeerTroubles:
         self._counts.clear()
         return due
 
-    def fatal(self, now_ms: int, voters: int | None) -> str | None:
-        """Why this node can never join, or None. `voters` is the size of the quorum if this node votes.
+    def fatal(self, now_ms: int, voters: Collection[str] | None, sources: Collection[str]) -> str | None:
+        """Why this node can never join, or None.
 
-        A wrong cluster id is fatal for a voter if too few other voters are left for a majority. It is fatal
-        for an observer if no peer is of its cluster.
+        `voters` has the addresses (host:port) of the other voters if this node votes, `sources` each address
+        where it may learn the leader. A wrong cluster id is fatal for a voter if too few voters are left for
+        a majority. It is fatal for an observer only at all its sources: an absent controller may come back.
         """
         since_ms = self._without_leader_since_ms
         if self.has_led_or_followed or self.was_leader():
@@ -252,9 +253,13 @@ class PeerTroubles:
         strangers = [finding for finding in findings if finding.remedy == _REMEDIES["cluster"]]
         if not strangers or self._well:
             return None
-        if voters is not None and voters - len(strangers) > voters // 2:
-            return None
-        return str(strangers[0])
+        foreign = {one.at for one in strangers}
+        if voters is None:
+            hopeless = foreign.issuperset(sources)
+        else:
+            size = len(voters) + 1
+            hopeless = size - len(foreign.intersection(voters)) <= size // 2
+        return str(strangers[0]) if hopeless else None
 
     def __repr__(self) -> str:
         return f"<PeerTroubles of node {self.node_id}: {len(self._findings)}>"

@@ -226,6 +226,16 @@ class RaftCore:
     def kraft_version_at(self, offset: int) -> int:
         return self._replica.history.kraft_version_at(offset)
 
+    def leader_sources(self) -> list[Destination]:
+        """The nodes that may know the leader, without this one."""
+        return self._replica.bootstrap_destinations()
+
+    def other_voters(self) -> list[Destination]:
+        """Where this replica reaches each voter but itself."""
+        replica = self._replica
+        others = [one for one in replica.voters.ids if one != replica.config.node_id]
+        return [at for one in others if (at := replica.voter_destination(one)) is not None]
+
     def leader_endpoint(self, listener: str) -> Endpoint | None:
         """The leader's endpoint on that listener, if known."""
         return listener_endpoint(self._replica.leader_listeners, listener)

@@ -6,11 +6,12 @@ It logs the reasons, and ends a node that can never join. The audit stream has e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.raft.core import RaftCore
+from kraftd.raft.effects import Destination
 from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 
@@ -66,8 +67,8 @@ class PeerWatch:
                 remedy=finding.remedy,
                 seen=count,
             )
-        votes = troubles.node_id in core.voters.ids
-        why = troubles.fatal(now_ms, len(core.voters) if votes else None)
+        voters = _addresses(core.other_voters()) if troubles.node_id in core.voters.ids else None
+        why = troubles.fatal(now_ms, voters, _addresses(core.leader_sources()))
         if why is not None:
             self._failed(CannotJoin(f"this node cannot join the quorum: {why}"))
 
@@ -100,3 +101,7 @@ class PeerWatch:
 
     def __repr__(self) -> str:
         return f"<PeerWatch {self.troubles!r}>"
+
+
+def _addresses(nodes: Iterable[Destination]) -> list[str]:
+    return [f"{one.host}:{one.port}" for one in nodes]

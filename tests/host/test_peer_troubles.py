@@ -18,6 +18,7 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
 STRANGER = VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+PEERS = ("b:9093", "c:9093")  # of a quorum of three
 CONTROLLER = frozenset({int(ApiKey.VOTE), int(ApiKey.FETCH)})
 
 
@@ -121,20 +122,33 @@ def test_a_peer_that_answers_well_is_forgotten() -> None:
 def test_a_voter_exits_only_if_strangers_leave_no_possible_majority() -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
-    assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None  # the third may be of this cluster
+    assert troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS) is None  # the third may be of this cluster
     troubles.answered(3, "c:9093", STRANGER, CONTROLLER)
-    assert troubles.fatal(FATAL_AFTER_MS - 1, voters=3) is None
-    reason = troubles.fatal(FATAL_AFTER_MS, voters=3)
+    assert troubles.fatal(FATAL_AFTER_MS - 1, PEERS, PEERS) is None
+    reason = troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS)
     assert reason is not None
     assert "node 2 at b:9093" in reason
 
 
-def test_an_observer_exits_unless_a_peer_is_of_its_cluster() -> None:
+def test_an_observer_exits_only_if_each_of_its_sources_is_of_another_cluster() -> None:
     troubles = alone()
     troubles.answered(-2, "b:9093", STRANGER, CONTROLLER)
-    assert troubles.fatal(FATAL_AFTER_MS, voters=None) is not None
+    assert troubles.fatal(FATAL_AFTER_MS, None, PEERS[:1]) is not None
+    assert troubles.fatal(FATAL_AFTER_MS, None, PEERS) is None  # the other has not answered yet
+    troubles.unreachable(-3, "c:9093", "Connection refused")
+    assert troubles.fatal(1_000_000, None, PEERS) is None  # it may come back
+    assert [line.partition(": ")[0] for line in troubles.lines()] == list(PEERS)
+    troubles.answered(-3, "c:9093", STRANGER, CONTROLLER)
+    assert troubles.fatal(1_000_000, None, PEERS) is not None
     troubles.answered(-3, "c:9093", FetchResponse(), CONTROLLER)
-    assert troubles.fatal(FATAL_AFTER_MS, voters=None) is None
+    assert troubles.fatal(1_000_000, None, PEERS) is None
+
+
+def test_a_voter_counts_strangers_at_the_addresses_of_voters_alone() -> None:
+    troubles = alone()
+    for number, at in enumerate(("old-b:9093", "old-c:9093")):
+        troubles.answered(-2 - number, at, STRANGER, CONTROLLER)
+    assert troubles.fatal(1_000_000, PEERS, PEERS) is None
 
 
 def test_a_node_that_once_had_a_leader_never_exits_because_of_strangers() -> None:
@@ -142,7 +156,7 @@ def test_a_node_that_once_had_a_leader_never_exits_because_of_strangers() -> Non
     troubles.poll(1, leader_id=2, leader_answers=True)
     troubles.poll(2, leader_id=None, leader_answers=False)
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
-    assert troubles.fatal(1_000_000, voters=None) is None
+    assert troubles.fatal(1_000_000, None, PEERS[:1]) is None
     assert [finding.at for finding in troubles.findings()] == ["b:9093"]
 
 
@@ -167,7 +181,7 @@ def of_a_vote(leader_id: int) -> VoteResponse:
 def test_a_node_whose_id_already_leads_exits(answer: FetchResponse | VoteResponse) -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", answer, CONTROLLER)
-    assert "has the id of this node" in str(troubles.fatal(FATAL_AFTER_MS, voters=3))
+    assert "has the id of this node" in str(troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS))
 
 
 def test_a_former_leader_that_peers_still_name_is_no_duplicate() -> None:
@@ -175,7 +189,7 @@ def test_a_former_leader_that_peers_still_name_is_no_duplicate() -> None:
     troubles.answered(2, "b:9093", naming(1), CONTROLLER)  # the answer to its own vote, or its own leadership
     troubles.poll(FATAL_AFTER_MS, leader_id=1, leader_answers=False)  # frozen meanwhile, it has resigned
     troubles.answered(3, "c:9093", naming(1), CONTROLLER)
-    assert troubles.fatal(FATAL_AFTER_MS, voters=3) is None
+    assert troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS) is None
     assert troubles.findings() == []
 
 
@@ -183,7 +197,7 @@ def test_a_peer_that_moved_to_another_cluster_counts_as_a_stranger() -> None:
     troubles = alone()
     troubles.answered(2, "b:9093", VoteResponse(), CONTROLLER)
     troubles.answered(2, "b:9093", STRANGER, CONTROLLER)
-    assert "another cluster" in (troubles.fatal(FATAL_AFTER_MS, None) or "")
+    assert "another cluster" in (troubles.fatal(FATAL_AFTER_MS, None, ["b:9093"]) or "")
 
 
 def test_a_peer_of_another_cluster_is_named_with_both_ids_once_its_id_is_known() -> None:
@@ -214,7 +228,7 @@ def test_a_wrong_node_at_a_voters_address_is_reported_until_the_voter_answers() 
     assert line.startswith("node 2 at b:9093: another node than 2 answers there, or its directory")
     assert "correct advertised.listeners of that node" in line
     assert [count for _, count in troubles.report(REPORT_AFTER_MS)] == [1]
-    assert troubles.fatal(FATAL_AFTER_MS, 3) is None
+    assert troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS) is None
     troubles.answered(2, "b:9093", voted(ErrorCode.NONE), CONTROLLER)
     assert troubles.lines() == []
 
@@ -225,7 +239,7 @@ def test_a_node_that_led_for_a_moment_is_no_stranger_with_its_own_id() -> None:
         troubles.was_leader = lambda was_leader=was_leader: was_leader
         troubles.answered(2, "b:9093", voted(ErrorCode.NONE, leader_id=1), CONTROLLER)
         assert len(troubles.lines()) == count
-        assert (troubles.fatal(FATAL_AFTER_MS, 3) is None) is was_leader
+        assert (troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS) is None) is was_leader
 
 
 def test_a_node_without_peers_reports_that_until_it_contacts_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +38,10 @@ class Joining(DaemonProcess):
         config = str(self.properties)
         self.kraftd("format", "--config", config, "--cluster-id", cluster_id, "--no-initial-controllers")
         return self
+
+    def describe(self) -> subprocess.CompletedProcess[str]:
+        options = ("--bootstrap", f"127.0.0.1:{self.port}", "--timeout", "0.5")
+        return self.kraftd("quorum", "describe", *options, check=False)
 
     def reasons(self) -> list[str]:
         return [line["why"] for line in self.lines() if line["event"] == NO_LEADER]
@@ -83,6 +88,19 @@ def test_a_controller_of_another_cluster_exits_with_a_remedy(
     assert f"it names cluster '{ANOTHER_CLUSTER}', and this node is of {CLUSTER_ID}" in refused[-1]["why"]
 
 
+def test_an_observer_waits_for_its_quorum_beside_an_address_of_another(
+    leader: DaemonProcess, joining: list[Joining], tmp_path: Path
+) -> None:
+    servers = f"127.0.0.1:{leader.port},127.0.0.1:{free_port()}"
+    one = Joining(tmp_path / "one", servers).format_to_join(ANOTHER_CLUSTER)
+    joining.append(one)
+    one.begin()
+    one.wait_for_reason("nothing listens there")
+    one.wait_for_reason(f"it is of cluster {CLUSTER_ID}")
+    wait_until(lambda: "no leader for 5 s" in one.describe().stderr, "it waits on", 20)
+    assert len(ready(one.metrics_port)[1]["troubles"]) == 2
+
+
 def test_a_controller_with_the_leaders_id_exits_with_the_reason(
     leader: DaemonProcess, joining: list[Joining], tmp_path: Path
 ) -> None:
@@ -126,8 +144,7 @@ def test_peers_that_do_not_answer_are_reported_with_the_reason(
     status, readiness = ready(one.metrics_port)
     assert status == 503
     assert any(f"127.0.0.1:{dead}: the connection is refused" in line for line in readiness["troubles"])
-    options = ("--bootstrap", f"127.0.0.1:{one.port}", "--timeout", "0.5")
-    described = one.kraftd("quorum", "describe", *options, check=False)
+    described = one.describe()
     assert described.returncode == 1
     assert all(line in described.stderr for line in readiness["troubles"])
     assert len(one.reasons()) == 2  # once a minute

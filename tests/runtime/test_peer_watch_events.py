@@ -13,6 +13,7 @@ def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
     told: list[Any] = []
     core: Any = SimpleNamespace(leader_id=None, leader_answers=False, epoch=4, voters=SimpleNamespace(ids=[]))
     core.new_voter = None
+    core.leader_sources = list
     clock: Any = SimpleNamespace(now_ms=lambda: 0)
     loop: Any = SimpleNamespace(call_later=lambda *_: None)
     watch = PeerWatch(PeerTroubles(1, "c"), core, clock, None, loop, told.append, told.append)
