@@ -33,6 +33,7 @@ from kraftd.cli.simulate import sim
 from kraftd.cli.snapshot import snapshot
 from kraftd.cli.start import start
 from kraftd.cli.topics import topics
+from kraftd.cli.visible import show_control_characters
 from kraftd.cli.voters import add_controller, remove_controller
 from kraftd.cli.watch import watch
 
@@ -93,6 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show
+    show_control_characters()
     try:
         limit_permissions()
         code = kraftd.main(arguments, prog_name="kraftd", standalone_mode=False)

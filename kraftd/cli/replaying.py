@@ -13,6 +13,7 @@ import click
 
 from kraftd.cli.failures import DIRECTORY, CommandFailure
 from kraftd.cli.sources.source import Beginning, Limit, Source
+from kraftd.cli.visible import raw
 from kraftd.history.tree import Provenance
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
@@ -57,7 +58,7 @@ class Bar:
         from rich.console import Console
         from rich.progress import Progress
 
-        progress = Progress(console=Console(stderr=True), transient=True)
+        progress = Progress(console=Console(file=raw(sys.stderr)), transient=True)
         self._task = progress.add_task("Reading the log", total=self._size_bytes or None)
         progress.start()
         self._shown = progress

@@ -9,6 +9,8 @@ from itertools import chain, islice
 
 import click
 
+from kraftd.cli.visible import raw, visible, visible_cell
+
 WIDE = 1000
 LINES_PER_WRITE = 1000
 
@@ -34,14 +36,20 @@ def print_table(
     if wrap:
         _print_wrapped(headings, rows, styles)
     else:
-        print_lines(_aligned(tuple(headings), rows if isinstance(rows, list) else list(rows), styles or ()))
+        cells = [tuple(map(visible_cell, row)) for row in rows]
+        _print_styled(_aligned(tuple(headings), cells, styles or ()))
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print very many lines, some at a time: to flush each one takes longer than to make it."""
-    remaining = iter(lines)
+    _print_styled(map(visible_cell, lines))
+
+
+def _print_styled(lines: Iterable[str]) -> None:
+    """Print lines whose foreign texts are visible already."""
+    remaining, file = iter(lines), raw(sys.stdout)
     while some := list(islice(remaining, LINES_PER_WRITE)):
-        click.echo("\n".join(some))
+        click.echo("\n".join(some), file=file)
 
 
 def _aligned(headings: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str]) -> Iterator[str]:
@@ -76,6 +84,6 @@ def _print_wrapped(
     for heading in headings:
         table.add_column(heading)
     for at, row in enumerate(rows):
-        table.add_row(*map(Text, row), style=styles[at] if styles else None)
-    console = Console() if sys.stdout.isatty() else Console(width=WIDE)
+        table.add_row(*(Text(visible(cell)) for cell in row), style=styles[at] if styles else None)
+    console = Console(file=raw(sys.stdout), width=None if sys.stdout.isatty() else WIDE)
     console.print(table)

@@ -1,0 +1,58 @@
+"""Control characters in names and texts are shown, not sent to the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from kraftd.cli.tables import print_lines, print_table
+from kraftd.cli.visible import VisibleStream, show_control_characters, visible, visible_cell
+
+EVIL = "a\x1b]31mb\x9b2Jc\rd\x07\u202ee"
+SHOWN = r"a\u001b]31mb\u009b2Jc\u000dd\u0007\u202ee"
+
+
+@contextlib.contextmanager
+def shown() -> Iterator[io.StringIO]:
+    """Both outputs as a command has them."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        show_control_characters()
+        yield out
+
+
+def test_a_message_shows_control_characters_and_keeps_its_lines() -> None:
+    with shown() as out:
+        show_control_characters()
+        assert isinstance(sys.stdout, VisibleStream) and not isinstance(sys.stdout.raw, VisibleStream)
+        click.echo(f"{EVIL}\n\tsecond — ü")
+        click.echo(EVIL, err=True)
+    assert out.getvalue() == f"{SHOWN}\n\tsecond — ü\n{SHOWN}\n"
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_a_table_shows_control_characters_of_its_cells(wrap: bool) -> None:
+    with shown() as out:
+        print_table(("NAME", "TEXT"), [(EVIL, "x"), ("y\nz", "w")], wrap=wrap)
+    text = out.getvalue()
+    assert SHOWN in text and not set(text) & set("\x1b\x9b\r\x07\u202e")
+    assert len(text.splitlines()) == 3 or wrap
+
+
+def test_lines_of_json_stay_json() -> None:
+    with shown() as out:
+        print_lines([json.dumps({"name": EVIL}, ensure_ascii=False)])
+    assert json.loads(out.getvalue()) == {"name": EVIL}
+    assert not set(out.getvalue()) & set("\x9b\u202e")
+
+
+def test_ordinary_text_is_not_changed() -> None:
+    for text in ("", "plain", "Grüße, 日本 🙂", "tab\tand\nline"):
+        assert visible(text) == text
+    assert visible_cell("tab\tand\nline") == r"tab\u0009and\u000aline"
