@@ -268,7 +268,7 @@ def test_a_node_whose_directory_holds_lost_records_exits(tmp_path: Path) -> None
         (partition / "00000000000000999999-0000000001.checkpoint").write_bytes(checkpoint.read_bytes())
         ended = run_apart("start", ahead)
     assert ended.code == 3
-    assert "Format its directory anew" in ended.err
+    assert "run kraftd quorum discard on this node" in ended.err
     assert "Traceback" not in ended.err
 
 
