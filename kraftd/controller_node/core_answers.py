@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from kraftd.controller.context import Context
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
-from kraftd.controller_node.replicas_ahead import ReplicasAhead
+from kraftd.controller_node.replicas_ahead import ReplicasAhead, role_of
 from kraftd.controller_node.twins import FetchingReplicas, twins
 from kraftd.controller_node.went_back import WentBack
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
@@ -33,7 +34,9 @@ class CoreAnswers:
     addresses that do not lead to their nodes. DescribeQuorum passes both on.
     """
 
-    def __init__(self, driver: CoreDriver, appends: Appends, boundary: Boundary, outbox: Outbox) -> None:
+    def __init__(
+        self, driver: CoreDriver, context: Context, appends: Appends, boundary: Boundary, outbox: Outbox
+    ) -> None:
         self.waiting: dict[int, set[Call]] = {}
         self.troubles: Callable[[], Sequence[str]] = tuple
         self.addresses: Callable[[], Sequence[str]] = tuple
@@ -43,7 +46,9 @@ class CoreAnswers:
         self._outbox = outbox
         self._empty_fetches = FrameMemo()
         self._unchanged_answer: Any = None  # the last answer without news, which many fetches share
-        self._ahead = ReplicasAhead(outbox, lambda node_id: node_id in driver.core.voters.ids)
+        self._ahead = ReplicasAhead(
+            outbox, lambda node_id: role_of(node_id, driver.core.voters.ids, context.image)
+        )
         self._fetching = FetchingReplicas(outbox)
         self._went_back = WentBack(outbox, self._fetching.is_late)
         driver.takers[raft_effects.Respond] = self._on_respond

@@ -79,7 +79,7 @@ class Node:
         )
         parked = ParkedAnswers(driver, standing, boundary)
         self._appends = appends = Appends(driver, context, standing, following, parked, pending, outbox)
-        self.core_answers = CoreAnswers(driver, appends, boundary, outbox)
+        self.core_answers = CoreAnswers(driver, context, appends, boundary, outbox)
         long = LongDecisions(
             boundary, context, standing, following, appends, parked, driver, pending, next_slice
         )

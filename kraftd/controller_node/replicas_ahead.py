@@ -11,9 +11,11 @@ stays down until it is repaired. /readyz and DescribeQuorum report them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from enum import Enum
 from typing import Any
 
+from kraftd.metadata.image import Image
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
@@ -23,25 +25,48 @@ from kraftd.requests.repeats import MAX_PEERS, Repeats
 FIRST_FETCH_VERSION_WITH_HIGH_WATERMARK = 18
 PARTS = "a replica's log parts from this one: it must drop records"
 UNKNOWN = (1 << 63) - 1  # the high watermark in a fetch that does not carry one
-REMEDY = (
+BROKER_REMEDY = (
     "it has applied metadata that this quorum has lost, and Apache Kafka's broker ends there with a fatal "
     "error: delete its __cluster_metadata-0 directory, which holds no topic's records, and start it again"
 )
-VOTER_REMEDY = (
-    "it is a voter and holds committed records that this quorum has lost: keep its directory. Either stop "
-    "the other voters and recover the quorum from it (kraftd quorum recover), or drop its records for good "
-    "(kraftd quorum discard)"
+CONTROLLER_REMEDY = (
+    "it is a controller and holds committed records that this quorum has lost: keep its directory. Either "
+    "stop the other controllers and recover the quorum from it (kraftd quorum recover), or drop its records "
+    "for good (kraftd quorum discard)"
+)
+UNKNOWN_REMEDY = (
+    "it holds committed records that this quorum has lost, and is not registered: keep its directory. If it "
+    "is a controller, either stop the others and recover the quorum from it (kraftd quorum recover), or drop "
+    "its records for good (kraftd quorum discard). If it is a broker, delete its __cluster_metadata-0 "
+    "directory, which holds no topic's records, and start it again"
 )
 
 
+class Role(Enum):
+    """What the node of an id is, as far as the leader knows. Its log counts if it is a controller as well."""
+
+    CONTROLLER = CONTROLLER_REMEDY
+    BROKER = BROKER_REMEDY
+    UNKNOWN = UNKNOWN_REMEDY
+
+
+def role_of(node_id: int | None, voters: Container[int], image: Image) -> Role:
+    """The role of a node. A voter that a recovery removed is a controller by its registration."""
+    if node_id is None:
+        return Role.UNKNOWN
+    if node_id in voters or node_id in image.controllers:
+        return Role.CONTROLLER
+    return Role.BROKER if node_id in image.brokers else Role.UNKNOWN
+
+
 class ReplicasAhead:
-    """Notes replicas whose high watermark is above the offset at which the logs diverge. `is_voter` tells the
-    ids of voters.
+    """Notes replicas whose high watermark is above the offset at which the logs diverge. `role_of` gives the
+    role of a node's id.
     """
 
-    def __init__(self, outbox: Outbox, is_voter: Callable[[int], bool]) -> None:
+    def __init__(self, outbox: Outbox, role_of: Callable[[int | None], Role]) -> None:
         self._outbox = outbox
-        self._is_voter = is_voter
+        self._role_of = role_of
         self._repeats = Repeats()
         self._ahead: dict[int | None, str] = {}
 
@@ -75,11 +100,15 @@ class ReplicasAhead:
 
     def note_heartbeat(self, call: Call, log_end: int) -> None:
         """Note a BrokerHeartbeat of a broker that has applied records behind the leader's log end."""
-        self._warn(call, log_end, call.message.current_metadata_offset + 1, None)
+        role = self._role_of(node_id_of(call))
+        known = Role.BROKER if role is Role.UNKNOWN else role  # only brokers send heartbeats
+        self._warn(call, log_end, call.message.current_metadata_offset + 1, None, known)
 
-    def _warn(self, call: Call, parted_at: int, applied_end: int, log_end: int | None) -> None:
+    def _warn(
+        self, call: Call, parted_at: int, applied_end: int, log_end: int | None, role: Role | None = None
+    ) -> None:
         node_id = node_id_of(call)
-        remedy = VOTER_REMEDY if node_id is not None and self._is_voter(node_id) else REMEDY
+        remedy = (role or self._role_of(node_id)).value
         self._name(
             node_id,
             f"node {node_id} at {call.host} is ahead of this quorum: their logs part at offset {parted_at}, "

@@ -19,6 +19,7 @@ from kraftd.messages.fetch_response import PartitionData as Fetched
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.messages.vote_response import VoteResponse
+from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.requests.boundary import Boundary
@@ -54,7 +55,9 @@ class Harness:
         self.outbox = Outbox()
         self.boundary = Boundary(Registry(ListenerKind.CONTROLLER, []), self.outbox)
         self.takers: dict[type, Any] = driver.takers
-        self.answers = CoreAnswers(driver, appends, self.boundary, self.outbox)
+        self.core.voters = SimpleNamespace(ids=())
+        context: Any = SimpleNamespace(image=Image())
+        self.answers = CoreAnswers(driver, context, appends, self.boundary, self.outbox)
 
     def _step(self, event: Any) -> list[Any]:
         self.events.append(event)

@@ -8,7 +8,13 @@ import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
 from kraftd.controller_node import core_answers, replicas_ahead
-from kraftd.controller_node.replicas_ahead import PARTS, REMEDY, UNKNOWN, VOTER_REMEDY
+from kraftd.controller_node.replicas_ahead import (
+    BROKER_REMEDY,
+    CONTROLLER_REMEDY,
+    PARTS,
+    UNKNOWN,
+    UNKNOWN_REMEDY,
+)
 from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -89,20 +95,22 @@ def test_a_replica_that_has_applied_lost_records_is_reported(
         assert "delete its __cluster_metadata-0" in warned.remedy
 
 
-def test_a_voter_that_is_ahead_gets_another_remedy_than_a_broker(
+def test_only_the_directory_of_a_broker_that_is_ahead_may_be_deleted(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = harness.node.core.log_end_offset
     voters = VoterSet.from_static("CONTROLLER", {7: ("n7", 9093), 100: ("n100", 9093)})
     monkeypatch.setattr(type(harness.node.core), "voters", voters)
-    fetch(harness, end + 7, end + 5)
-    fetch(harness, end + 7, end + 5, node_id=8, connection=2)
+    image = harness.node.image  # 9 is a former voter: a recovered quorum knows it by its registration alone
+    monkeypatch.setattr(image, "controllers", {**image.controllers, 9: object()})
+    monkeypatch.setattr(image, "brokers", {8: object(), 9: object()})
+    for node_id in (7, 8, 9, 10):
+        fetch(harness, end + 7, end + 5, node_id=node_id, connection=node_id)
+    remedies = [CONTROLLER_REMEDY, BROKER_REMEDY, CONTROLLER_REMEDY, UNKNOWN_REMEDY]
     found = {one.fields["from_node"]: one.fields for one in harness.audited if one.event == "replica ahead"}
-    assert (found[7]["remedy"], found[8]["remedy"]) == (VOTER_REMEDY, REMEDY)
-    assert [line.rpartition("; ")[2] for line in harness.node.core_answers.replicas_ahead()] == [
-        VOTER_REMEDY,
-        REMEDY,
-    ]
+    assert [found[node_id]["remedy"] for node_id in (7, 8, 9, 10)] == remedies
+    lines = harness.node.core_answers.replicas_ahead()
+    assert all(line.endswith(remedy) for line, remedy in zip(lines, remedies, strict=True))
 
 
 @pytest.mark.parametrize(("high_watermark", "version"), [(-1, 18), (0, 18), (UNKNOWN, 17)])
@@ -140,6 +148,7 @@ def test_a_broker_before_4_1_is_reported_by_the_offset_of_its_heartbeats(
     assert len(lines) == harness.logged_texts.count(AHEAD) == count
     if count:
         assert f"their logs part at offset {end}, and it has applied the records before {end + 1}" in lines[0]
+        assert lines[0].endswith(BROKER_REMEDY)
     fetch(harness, end, -1, version=17)
     assert reported(harness) == []
 
@@ -173,7 +182,7 @@ def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(
         "same_before": end,
         "its_high_watermark": end + 5,
         "its_log_end": end + 7,
-        "remedy": REMEDY,
+        "remedy": UNKNOWN_REMEDY,
         "seen": 1,
     }
 
