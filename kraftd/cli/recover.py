@@ -263,7 +263,8 @@ def what_next(config: DaemonConfig, *, is_static: bool) -> str:
         return "Start it, then format new controllers with --no-initial-controllers and add them."
     return (
         f"Start it. Set controller.quorum.voters={own_voter(config)} in the file of every broker, for its "
-        "next start. The voters are static (kraft.version 0): name a new one in the files of all nodes."
+        "next start. Former controllers have the old line: never start one with it, or two of them may "
+        "elect each other. The voters are static (kraft.version 0): name a new one in the files of all nodes."
     )
 
 

@@ -179,7 +179,9 @@ class PeerTroubles:
         ids = ", ".join(map(str, awaited))
         text = f"it waits until controllers {ids} have shown that they have no log (this directory is new)"
         key = f"kraftd.first.election.without={ids.replace(' ', '')}"
-        remedy = f"start them; if they never had one and are gone for good, set {key}"
+        remedy = (
+            f"start them; if they never had one and are gone for good, set {key} on each other controller"
+        )
         if self._findings.get(FIRST_ELECTION, ("", -1, ""))[2] != text:
             self._note(Finding(FIRST_ELECTION, -1, text, remedy))
 

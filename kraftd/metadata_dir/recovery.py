@@ -32,7 +32,7 @@ from kraftd.metadata_dir.checkpoint import (
     verify_checkpoint,
 )
 from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
-from kraftd.metadata_dir.high_watermark import Mark, read_mark
+from kraftd.metadata_dir.high_watermark import Mark, Refusal, read_mark
 from kraftd.metadata_dir.lost_log import check_nothing_is_lost
 from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
 from kraftd.types import METADATA_TOPIC_ID, OffsetAndEpoch, parse_uuid, uuid_text
@@ -70,6 +70,8 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
         report.notes.append(lost)
     _check_partition_metadata(disk, directory)
     mark = read_mark(disk, directory)
+    if mark.refused is not None:
+        report.notes.append(_refused(mark.refused))
     snapshots = _sweep(disk, directory, report)
     KeptRecords(disk, f"{directory}/{TRUNCATED_DIRECTORY}").sweep()
     opened = OpenedSegments(disk, directory, settings, report)
@@ -110,6 +112,15 @@ def open_log(disk: Disk, directory: str, settings: LogSettings | None = None) ->
     if snapshots[-1:] != found[-1:]:
         control_batches = _read_control_batches(log)  # the newest was damaged: an older one counts
     return OpenedLog(log, report, control_batches, mark)
+
+
+def _refused(demand: Refusal) -> str:
+    """A sentence for the operator about a demand that is not settled yet."""
+    return (
+        f"leader {demand.leader_id} of epoch {demand.leader_epoch} asked this node to drop records from "
+        f"offset {demand.offset} on, and it knows some of them as committed. While a leader asks for that, a "
+        "start ends with exit code 3; kraftd quorum discard names what would be dropped"
+    )
 
 
 def _check_mark(directory: str, mark: Mark, epochs: EpochCache, newest: OffsetAndEpoch) -> None:

@@ -173,6 +173,12 @@ class Daemon:
         """Connect the node, its storage and its listeners. Raises StartupError."""
         for note in self.storage.notes:
             self.log.warning("recovered", note=note)
+        if self.config.first_election_without and self.storage.log.log_end:
+            self.log.warning(
+                "kraftd.first.election.without is set, and this node has a log",
+                remedy="remove the key from the files of all controllers: with it, lost volumes may become a "
+                "new cluster",
+            )
         for wide in wider_modes([*self.config.data_dirs, self.config.audit_log]):
             self.log.warning(
                 "other users have rights to this", path=wide.path, mode=f"{wide.mode:o}", remedy=wide.remedy

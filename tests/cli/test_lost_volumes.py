@@ -176,3 +176,7 @@ def test_a_first_election_goes_without_a_controller_that_an_operator_excuses(con
         containers.nodes[node].environment["KRAFTD_FIRST_ELECTION_WITHOUT"] = "3"
     containers.start(1, 2)
     assert containers.wait_for_leader(1, 2) in (1, 2)
+    containers.stop(1)
+    containers.start(1)
+    text = "kraftd.first.election.without is set, and this node has a log"
+    wait_until(lambda: containers.said(1, text), "1 says that the key must go", 30)

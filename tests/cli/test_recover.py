@@ -200,6 +200,7 @@ def test_the_survivor_of_a_static_quorum_leads_once_it_is_the_only_voter_in_its_
     done = run(*recover)
     assert (done.code, done.err) == (0, "")
     assert f"Set controller.quorum.voters={alone} in the file of every broker" in done.out
+    assert "Former controllers have the old line: never start one with it" in done.out
     with started(config):
         quorum = described(port)
         assert (quorum["LeaderId"], quorum["LeaderEpoch"] > 1_000) == (1, True)

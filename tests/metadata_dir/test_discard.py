@@ -77,6 +77,14 @@ def test_discarded_records_are_kept_exactly_and_the_mark_is_lowered() -> None:
     assert again.log.kept.names() == []
 
 
+def test_each_start_reports_a_demand_that_is_not_settled() -> None:
+    disk = refused(Refusal(2, 9, 7, 12))
+    (note,) = open_log(disk, DIRECTORY).report.notes
+    assert note.startswith("leader 2 of epoch 9 asked this node to drop records from offset 7 on")
+    discard(disk, DATA, plan(disk, DATA))
+    assert open_log(disk, DIRECTORY).report.notes == []
+
+
 def test_checkpoints_that_hold_discarded_records_are_kept_as_well() -> None:
     newer, older = OffsetAndEpoch(9, 2), OffsetAndEpoch(3, 2)
     disk = refused(Refusal(2, 9, 7, 12), older, newer)
