@@ -81,7 +81,7 @@ def _of_nodes(readings: Readings) -> Iterator[Cause]:
     for lines, severity, what in (
         (readings.twins, CRITICAL, "Several nodes run under one id."),
         (readings.ahead, CRITICAL, "Replicas have applied metadata that this quorum has lost."),
-        (readings.went_back, CRITICAL, "Replicas returned with less than they had acknowledged."),
+        (readings.went_back, CRITICAL, "Voters returned with less than they had acknowledged."),
         (readings.refused, WARNING, "Nodes are refused."),
         (readings.addresses, WARNING, "Advertised addresses do not lead to their nodes."),
     ):

@@ -32,7 +32,7 @@ class Health(Struct, frozen=True):
     `records` and `bytes` are those of the newest snapshot and of the log behind it. `troubles` say why no
     leader is found, one line per peer. `refused` names the nodes refused within the last minute, `twins` the
     ids under which several nodes run. `ahead` names the replicas that have applied metadata which this quorum
-    has lost, `went_back` those that hold less than they had shown this leader. `addresses` names the
+    has lost, `went_back` voters that hold less than they had shown this leader. `addresses` names the
     advertised addresses that do not lead to their nodes.
     """
 

@@ -52,6 +52,7 @@ LINES = {
     **dict.fromkeys(("no longer the active controller", "a node is refused"), "warning"),
     "the wall clock stepped: record timestamps and token expiry follow it, timeouts do not": "warning",
     **dict.fromkeys(("a replica is ahead of this quorum", "a replica went back"), "warning"),
+    "an observer holds less than it had fetched": "info",
     "a node runs more than once": "warning",
     "a replica's log parts from this one: it must drop records": "info",
     **dict.fromkeys(("another process runs under this node's id", "a periodic task failed"), "error"),

@@ -46,10 +46,17 @@ def test_a_healthy_node_shows_no_cause(harness: Harness) -> None:
 
 
 def test_nodes_with_trouble_are_named_the_worst_first(harness: Harness) -> None:
-    causes = found(harness, refused=[REFUSED], twins=["node 3 runs more than once"], ahead=["broker 4"])
+    causes = found(
+        harness,
+        refused=[REFUSED],
+        twins=["node 3 runs more than once"],
+        ahead=["broker 4"],
+        went_back=["node 2 at n2 went back: find out why"],
+    )
     assert [(severity, details) for severity, _, details in causes] == [
         (CRITICAL, ["node 3 runs more than once"]),
         (CRITICAL, ["broker 4"]),
+        (CRITICAL, ["node 2 at n2 went back: find out why"]),
         (WARNING, [REFUSED]),
     ]
 
