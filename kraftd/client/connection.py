@@ -254,7 +254,7 @@ class Connection:
     def _hint(self) -> str:
         """The probable cause if a node refuses a plaintext connection."""
         is_plain = self._setup.tls(self.host) is None
-        return "; if its listener is secured, give --command-config" if is_plain else ""
+        return "; see its log, or give --command-config if its listener is secured" if is_plain else ""
 
     def _failure(self, why: str) -> Unreachable:
         return Unreachable(f"{self.address}: {why}")

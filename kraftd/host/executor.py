@@ -29,6 +29,7 @@ from kraftd.raft.events import (
 )
 from kraftd.raft.replica import CommittedIsLost
 
+REPEAT_MS = 60_000  # between lines about a disk that stays full
 FOLLOWED_MS = 10  # a smaller step of the wall clock waits until it is as large
 
 
@@ -72,6 +73,7 @@ class EffectExecutor:
         self._wall_ahead_ms = 0
         self._held: list[Any] | None = None  # effects that wait for space on the disk
         self._waits_for_room = False
+        self._next_report_ms = 0  # of a full disk
         self._waiting_events: list[Any] = []  # events that wait behind them
         self._alarm: Handle | None = None
         self._alarm_ms = 0
@@ -214,11 +216,13 @@ class EffectExecutor:
 
     def _hold(self, left: list[Any], error: DiskFull) -> None:
         """Hold all effects, because one that must be durable before the others cannot be written."""
-        if not self._waits_for_room:
+        now_ms = self._timer.now_ms()
+        if not self._waits_for_room or now_ms >= self._next_report_ms:
             self.log.error("the disk is full: this node waits for room", error=str(error))
+            self._next_report_ms = now_ms + REPEAT_MS
         self._waits_for_room = True
         self._held = left
-        self._timer.call_at(self._timer.now_ms() + RETRY_MS, self._go_on)
+        self._timer.call_at(now_ms + RETRY_MS, self._go_on)
 
     def _go_on(self) -> None:
         """Retry the held effects, then handle the events that have arrived since."""

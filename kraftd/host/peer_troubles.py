@@ -38,7 +38,7 @@ _REASONS = (
     (r"speaks HTTP", "an HTTP server answers there, no controller", "address"),
     (r"no answer in time|timed out", "it does not answer in time", "network"),
     (r"unreachable|no route", "there is no route to it", "network"),
-    (r"closed by the other side|reset", CLOSED, "closed"),
+    (r"closed by the other side|closed the connection($| at)|reset", CLOSED, "closed"),
     (r"cannot be read|does not speak Kafka|speaks \w+", "it does not speak Kafka's protocol", "address"),
 )
 _REMEDIES = {

@@ -38,7 +38,7 @@ from kraftd.runtime.peer_watch import PeerWatch
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
 from kraftd.runtime.security import Security
 from kraftd.runtime.threads import LoopThreads, RealDiskThread
-from kraftd.runtime.wire import ConnectionWire
+from kraftd.runtime.wire import DISK_FULL, ConnectionWire
 from kraftd.security.principals import Principal
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class Runner(NodeExecutor):
 
     def connection_lost(self, connection: Connection, reason: str | None) -> None:
         self.logins.lost(connection)
-        if reason is not None and reason != "stopping":
+        if reason not in (None, "stopping", DISK_FULL):  # the host reports a full disk itself
             peer = f"{connection.peer[0]}:{connection.peer[1]}"
             complaints = self.logins.complaints
             complaints.warn("connection closed", peer=peer, listener=connection.listener, reason=reason)

@@ -109,6 +109,8 @@ class TlsListener:
                 ssl=self._tls.server,
                 ssl_handshake_timeout=self._timeout_ms / 1000,
             )
+        except ConnectionResetError:
+            pass  # the peer left, without a refusal: it may only have looked whether TLS is spoken here
         except (OSError, EOFError, ValueError) as error:
             self._failed(peer, _text(error))
         finally:

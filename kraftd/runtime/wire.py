@@ -12,6 +12,8 @@ from kraftd.requests.effects import Answer
 from kraftd.requests.events import FramesReceived
 from kraftd.runtime.peers import ControllerPeer, QuorumPeers
 
+DISK_FULL = "the disk is full"
+
 
 class ConnectionWire:
     """See `kraftd.host.ports.NodeWire`. `answered` are the calls answered since it was last cleared."""
@@ -55,7 +57,7 @@ class ConnectionWire:
     def refuse_request(self, event: Any) -> bool:
         if type(event) is not FramesReceived:
             return False
-        self.close(event.connection_id, "the disk is full")
+        self.close(event.connection_id, DISK_FULL)
         return True
 
     def flush(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -17,6 +19,11 @@ from tests.runtime.test_snapshots import wait_until
 
 def create(client: Client, name: str) -> int:
     return int(client.ask(ApiKey.CREATE_TOPICS, 7, creation(name)).topics[0].error_code)
+
+
+def said(daemon: DaemonProcess, since: int, text: str) -> list[str]:
+    """The events that begin so in the log, from a line on."""
+    return [line["event"] for line in daemon.lines()[since:] if line["event"].startswith(text)]
 
 
 def test_a_full_disk_blocks_writes_until_there_is_space(tmp_path: Path) -> None:
@@ -55,6 +62,22 @@ def test_a_full_disk_blocks_writes_until_there_is_space(tmp_path: Path) -> None:
             wait_until(lambda: create(again, "after") != ErrorCode.NOT_CONTROLLER, "it leads again")
             assert create(again, "before") == ErrorCode.TOPIC_ALREADY_EXISTS
             assert create(again, "after") == ErrorCode.TOPIC_ALREADY_EXISTS
+            assert daemon.stop() == 0
+            filler = fill(small)
+            began = len(daemon.lines())
+            daemon.begin()  # it must write its next epoch
+            wait_until(lambda: said(daemon, began, "the disk is full: this node waits"), "it waits")
+            for _ in range(5):
+                with pytest.raises(OSError):
+                    daemon.client().api_versions()
+            found = daemon.kraftd("doctor", "-c", str(daemon.properties), check=False).stdout
+            assert "it is full: nothing can be written to it" in found
+            assert "this node runs and does not serve" in found
+            assert "make room on its disk, which is full" in found
+            assert said(daemon, began, "connection closed") == []
+            assert len(said(daemon, began, "the disk is full")) == 1
+            filler.unlink()
+            wait_until(lambda: said(daemon, began, "the disk has room again"), "it goes on")
             assert daemon.stop() == 0
         finally:
             daemon.stop(signal.SIGKILL)

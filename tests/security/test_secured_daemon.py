@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -321,6 +322,22 @@ def tls_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProce
     wait_for(daemon, lambda: connect(daemon.port, tls_of(AUTHORITY, AUTHORITY.issue("CN=Admin"))))
     yield daemon
     daemon.stop()
+
+
+def test_doctor_leaves_no_warning_in_the_log_of_a_tls_node(tls_daemon: DaemonProcess) -> None:
+    def warnings() -> list[dict[str, Any]]:
+        return [line for line in tls_daemon.lines() if line["level"] != "info"]
+
+    before = len(warnings())
+    tls_daemon.kraftd("doctor", "--config", str(tls_daemon.properties), check=False)
+    with socket.create_connection(("127.0.0.1", tls_daemon.port)):
+        pass  # as a load balancer does
+    assert warnings()[before:] == []
+    at = f"127.0.0.1:{tls_daemon.port}"
+    done = tls_daemon.kraftd("doctor", "--bootstrap", at, check=False)
+    assert "it speaks TLS" in done.stdout
+    (line,) = warnings()[before:]
+    assert line["reason"] == "WRONG_VERSION_NUMBER"  # the first request, without a word about TLS
 
 
 def test_the_principal_comes_from_the_certificate(tls_daemon: DaemonProcess) -> None:

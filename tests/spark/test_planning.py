@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
+from kraftd.metadata_dir.in_use import lock_holder
 from kraftd.spark import planning
 from kraftd.spark.checkpoints import checkpoint_splits, is_sound
 from kraftd.spark.commands.ingest import ingest_command
 from kraftd.spark.commands.options import find_log
 from kraftd.spark.errors import InputError
 from kraftd.spark.fields import source_schema
-from kraftd.spark.in_use import lock_holder
 from kraftd.spark.layout import find_replica, find_replicas
 from kraftd.spark.options import parse_options
 from kraftd.spark.planning import Split

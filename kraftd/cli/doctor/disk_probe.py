@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import time
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
 
 SYNCS = 12
+DISK_FULL = "it is full: nothing can be written to it"
 PROBE_BYTES = 4096
 DAMAGE_REMEDY = (
     "kraftd dump --verify shows all of it; restore the file, or have the node join anew from an empty one"
@@ -91,6 +93,9 @@ def _disk(directory: str, fetch_timeout_ms: int) -> Iterator[Finding]:
         room = os.statvfs(directory)
         state = DiskState(room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize, sync_times(directory))
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            yield problem("disk", directory, DISK_FULL, "make room, or move the directory to a larger disk")
+            return
         text = f"it cannot be written to: {error.strerror or error}"
         yield problem("disk", directory, text, "give this user the right to it, make room, or check the disk")
         return

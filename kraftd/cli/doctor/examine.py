@@ -113,6 +113,7 @@ class _Examination:
         for one in config.advertised_listeners:
             if one.host:
                 await self._resolves(one.host)  # peers connect to it
+        held_up = self._held_up()
         for one in config.listeners:
             if not one.port:
                 continue  # the system chooses it
@@ -124,10 +125,12 @@ class _Examination:
                 continue
             refused, answer = peer_probe.bind_refusal(one.host, one.port), None
             if refused == "Address already in use":
-                answer = await peer_probe.probe(address, self._timeout_s)
+                answer = await peer_probe.probe(address, self._timeout_s, is_own=bool(held_up))
             controls = one.listener in config.controller_listener_names
             at = address_text(address)
-            finding = judge_port(at, refused, answer, self._cluster_id, for_clients=not controls)
+            finding = judge_port(
+                at, refused, answer, self._cluster_id, for_clients=not controls, held_up=held_up
+            )
             self._found.append(finding)
             if controls and answer is not None and not answer.failure and not finding.is_wrong:
                 self._answering.append(address)
@@ -142,6 +145,19 @@ class _Examination:
             metrics = config.metrics_listener.host or "localhost", config.metrics_listener.port
             fenced = await peer_probe.fenced_brokers(metrics, self._timeout_s)
             self._found.append(judge_metrics(address_text(metrics), fenced))
+
+    def _held_up(self) -> str:
+        """What to do if this node runs and does not answer; "" if it does not run."""
+        from kraftd.cli.doctor.disk_probe import DISK_FULL
+        from kraftd.metadata_dir.in_use import lock_holder
+
+        assert self._config is not None
+        directory = self._config.metadata_log_dir
+        if lock_holder(directory) is None:
+            return ""
+        if any((one.subject, one.text) == (directory, DISK_FULL) for one in self._found):
+            return "make room on its disk, which is full: it waits for that"
+        return "read its log: it may be stopping, or be held up by a full disk"
 
     async def examine_quorum(self, addresses: list[Address]) -> None:
         """Probe the peers at these addresses, the leader that one of them names, and that leader's voters."""

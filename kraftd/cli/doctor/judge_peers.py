@@ -109,17 +109,27 @@ def judge_name(host: str, resolved: str | None) -> Finding:
 
 
 def judge_port(
-    at: str, refused: str | None, answer: Answer | None, cluster_id: str | None, *, for_clients: bool = False
+    at: str,
+    refused: str | None,
+    answer: Answer | None,
+    cluster_id: str | None,
+    *,
+    for_clients: bool = False,
+    held_up: str = "",
 ) -> Finding:
     """Judge a listener of this node: its port is free, so no node runs, or the answer at it is judged.
 
     `refused` is the system's error for binding it, None without one; `answer` is the answer at the port. A
-    listener for ordinary clients answers as a broker does.
+    listener for ordinary clients answers as a broker does. `held_up` has why this node may run and not
+    answer, "" if it does not run.
     """
     if answer is None:
         if refused is None:
             return note("ports", at, "it is free: this node does not run")
         return problem("ports", at, f"it cannot be bound: {refused}", "correct listeners")
+    if answer.failure and not answer.speaks and held_up:
+        text = f"this node runs and does not serve ({answer.failure})"
+        return problem("ports", at, text, held_up)
     if answer.failure and answer.speaks not in ("TLS", "PLAINTEXT"):
         what = f"a process that speaks {answer.speaks}" if answer.speaks else "another process"
         text = f"{what} has the port ({answer.failure})"

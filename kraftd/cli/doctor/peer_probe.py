@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from kraftd.cli.doctor.judge_peers import Answer
 from kraftd.cli.leader import CONTROLLERS
-from kraftd.client.connection import Connection, Plaintext, default_setup
+from kraftd.client.connection import CLOSED, Connection, Plaintext, default_setup
 from kraftd.client.failures import ClientFailure
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
@@ -22,6 +22,7 @@ from kraftd.types import address_text
 
 Address = tuple[str, int]
 HTTP_PROBE = b"GET / HTTP/1.0\r\n\r\n"
+TLS_ALERT, TLS_HANDSHAKE = b"\x15", b"\x16"  # types of a TLS record
 
 
 async def probe_all(addresses: Iterable[Address], timeout_s: float) -> list[Answer]:
@@ -29,8 +30,10 @@ async def probe_all(addresses: Iterable[Address], timeout_s: float) -> list[Answ
     return list(await asyncio.gather(*(probe(address, timeout_s) for address in addresses)))
 
 
-async def probe(address: Address, timeout_s: float) -> Answer:
-    """What an address answers; a failure is an answer too."""
+async def probe(address: Address, timeout_s: float, *, is_own: bool = False) -> Answer:
+    """What an address answers; a failure is an answer too. With `is_own`, a node that closes the connection
+    is not asked for its protocol: that is known.
+    """
     at = address_text(address)
     began_s = time.perf_counter()
     try:
@@ -41,8 +44,11 @@ async def probe(address: Address, timeout_s: float) -> Answer:
             return Answer(at, "", "", frozenset(connection.versions), versions, cluster_id, elapsed_ms)
     except ClientFailure as failure:
         text = str(failure).removeprefix(f"{at}: ")
+        closed = text.startswith(CLOSED)
+        if closed and is_own:
+            return Answer(at, text, "")
         listens = await _listens(address, timeout_s)
-        return Answer(at, text, await _speaks(address, timeout_s) if listens else "", listens=listens)
+        return Answer(at, text, await _speaks(address, timeout_s, closed) if listens else "", listens=listens)
 
 
 async def _cluster_id(connection: Connection) -> str | None:
@@ -65,33 +71,47 @@ async def _listens(address: Address, timeout_s: float) -> bool:
     return True
 
 
-async def _speaks(address: Address, timeout_s: float) -> str:
-    """The protocol of a listener that did not answer as expected; "" where none is recognized."""
+async def _speaks(address: Address, timeout_s: float, closed: bool) -> str:
+    """The protocol of a listener that did not answer as expected; "" where none is recognized.
+
+    An HTTP server would have answered the first request: one that `closed` the connection is none.
+    """
     part_s = min(timeout_s, 2.0)
     if default_setup.get() is not None:
         with contextlib.suppress(ClientFailure):
             async with await Connection.open(*address, part_s, Plaintext(), "kraftd-cli"):
                 return "PLAINTEXT"
+    if await _first_answer(address, part_s, _client_hello(), 1) in (TLS_ALERT, TLS_HANDSHAKE):
+        return "TLS"
+    if closed:
+        return ""
+    return "HTTP" if await _first_answer(address, part_s, HTTP_PROBE, 5) == b"HTTP/" else ""
+
+
+def _client_hello() -> bytes:
+    """The first message of a TLS client. The first byte of the answer tells whether the peer speaks TLS.
+
+    A handshake that is broken off there is no failure in the peer's log, as one without a certificate is.
+    """
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    try:
-        async with asyncio.timeout(part_s):
-            _, writer = await asyncio.open_connection(*address, ssl=context)
-            writer.close()
-            return "TLS"
-    except ssl.SSLError as error:
-        if "ALERT" in (error.reason or ""):
-            return "TLS"  # it wants a certificate, or another version, and says so in TLS
-    except (OSError, TimeoutError, ValueError):
-        pass
+    sent = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), sent).do_handshake()
+    return sent.read()
+
+
+async def _first_answer(address: Address, timeout_s: float, sent: bytes, size: int) -> bytes:
+    """The first bytes that an address answers; empty without an answer in time."""
     with contextlib.suppress(OSError, TimeoutError, ValueError):
-        async with asyncio.timeout(part_s):
+        async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_connection(*address)
-            writer.write(HTTP_PROBE)
-            head = await reader.read(5)
-            writer.close()
-            return "HTTP" if head == b"HTTP/" else ""
-    return ""
+            try:
+                writer.write(sent)
+                return await reader.read(size)
+            finally:
+                writer.close()
+    return b""
 
 
 async def resolve(host: str) -> str | None:

@@ -11,9 +11,9 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from kraftd.metadata_dir.in_use import lock_holder
 from kraftd.spark.checkpoints import read_header
 from kraftd.spark.errors import InputError
-from kraftd.spark.in_use import lock_holder
 from kraftd.spark.layout import Replica, find_replicas
 from kraftd.spark.replicas import CommittedLog, committed_log
 from kraftd.spark.timeline import Timeline

@@ -198,6 +198,12 @@ def test_the_nodes_port_is_found_free_or_used_by_itself_or_by_another() -> None:
         Answer("h:1", served=CONTROLLER, cluster_id="B"),
     ):
         assert judge_port("h:1", "in use", other, "A").level is Level.PROBLEM
+    closed = Answer("h:1", "it closed the connection at the first request")
+    assert "another process" in judge_port("h:1", "in use", closed, "A").text
+    held_up = judge_port("h:1", "in use", closed, "A", held_up="make room")
+    assert (held_up.level, held_up.remedy) == (Level.PROBLEM, "make room")
+    assert held_up.text.startswith("this node runs and does not serve")
+    assert "full disk" in judge_peer(closed, None, expects_tls=False).remedy
 
 
 def test_a_finalized_level_that_a_node_does_not_support_is_a_problem() -> None:
