@@ -63,6 +63,10 @@ _REMEDIES = {
         "the voters and add the new one (kraftd quorum remove-controller, add-controller)"
     ),
     "alone": "name other controllers there; if advertised.listeners has the address of another, correct it",
+    "volumes": (
+        "start all controllers that have a log; if the volumes of a majority are lost for good, recover the "
+        "quorum from one that has a log (kraftd quorum recover)"
+    ),
     "id": "give this node an id of its own (node.id), and format its directory",
 }
 _WITH_DETAIL = frozenset({"login", "token", "trust", "keystore"})
@@ -91,6 +95,7 @@ class PeerTroubles:
         self._has_contacted = False
         self._led = False  # this node was the last leader: peers name it until they learn of the next
         self.was_leader: Callable[[], bool] = bool  # returns the same, also if it led between two polls
+        self.own_addresses: frozenset[str] = frozenset()  # of its listeners, host:port
         self._findings: dict[str, Finding] = {}
         self._counts: dict[str, int] = {}
         self._clusters: dict[str, str] = {}  # the cluster ids of peers of other clusters, by address
@@ -123,7 +128,7 @@ class PeerTroubles:
             self._forget(at)
             text = f"another node than {node_id} answers there, or its directory was formatted anew"
             self._note(Finding(at, node_id, text, _REMEDIES["voter"]), f"{at} as {node_id}")
-        elif _leader_id(message) == self.node_id and not self._led and not self.was_leader():
+        elif self._is_led_by_a_twin(message):
             text = f"the leader there has the id of this node, {self.node_id}"
             self._note(Finding(at, node_id, text, _REMEDIES["id"]))
         else:
@@ -132,6 +137,17 @@ class PeerTroubles:
             self._forget(at)
             if _voter_errors(message):
                 self._forget(f"{at} as {node_id}")
+
+    def _is_led_by_a_twin(self, message: Message) -> bool:
+        """Return whether a peer names a leader with this node's id elsewhere.
+
+        At this node's own address it is this node, as it was before it stopped or its volume was lost: a peer
+        that finds no leader names the last one for as long.
+        """
+        if _leader_id(message) != self.node_id or self._led or self.was_leader():
+            return False
+        at = {f"{one.host}:{one.port}" for one in getattr(message, "node_endpoints", ())}
+        return not at & self.own_addresses
 
     def lacks_cluster_of(self, at: str) -> bool:
         """Return whether a peer is of another cluster whose id is not known."""
@@ -171,8 +187,15 @@ class PeerTroubles:
         self._findings.pop(at, None)
         self._counts.pop(at, None)
 
-    def first_election(self, awaited: Sequence[int]) -> None:
-        """Note the voters without whose answer this node, whose directory is new, starts no election."""
+    def first_election(self, awaited: Sequence[int], living: Collection[int] = ()) -> None:
+        """Note why this node, whose directory is new, starts no election: the voters without whose answer it
+        waits, or those that have a log.
+        """
+        if living:
+            ids = ", ".join(map(str, sorted(living)))
+            text = f"controllers {ids} have a log, and this directory is new: it votes once it has caught up"
+            self._note_first_election(text, _REMEDIES["volumes"])
+            return
         if not awaited:
             self._forget(FIRST_ELECTION)
             return
@@ -182,6 +205,9 @@ class PeerTroubles:
         remedy = (
             f"start them; if they never had one and are gone for good, set {key} on each other controller"
         )
+        self._note_first_election(text, remedy)
+
+    def _note_first_election(self, text: str, remedy: str) -> None:
         if self._findings.get(FIRST_ELECTION, ("", -1, ""))[2] != text:
             self._note(Finding(FIRST_ELECTION, -1, text, remedy))
 

@@ -75,7 +75,10 @@ class PeerWatch:
     def _watch_new_voter(self) -> None:
         """Note which voters the first election waits for; end if the quorum lives."""
         core, new = self._core, self._core.new_voter
-        self.troubles.first_election(() if new is None or new.living or core.epoch else new.awaited)
+        if new is None:
+            self.troubles.first_election(())
+        else:
+            self.troubles.first_election(() if core.epoch else new.awaited, new.living)
         if new is None or not new.rejoins or not (new.living or core.epoch):
             self._lived_polls = 0
             return

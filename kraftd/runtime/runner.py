@@ -109,6 +109,7 @@ class Runner(NodeExecutor):
         times, node_id = Times(request_timeout_ms), node.identity.node_id
         self.troubles = PeerTroubles(node_id, node.identity.cluster_id)
         self.troubles.was_leader = lambda: node.leadership.last_leader_id == node_id
+        self.troubles.own_addresses = frozenset(f"{one.host}:{one.port}" for one in node.identity.endpoints)
         node.core_answers.troubles = self.troubles.answer
         self.peer_watch = PeerWatch(self.troubles, node.core, clock, log, loop, self.fail, self.audited)
         self.quorum = self.wire.quorum = QuorumPeers(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from kraftd.host.peer_troubles import ALONE_AFTER_MS, FATAL_AFTER_MS, REPEAT_MS, REPORT_AFTER_MS, PeerTroubles
@@ -9,6 +12,7 @@ from kraftd.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from kraftd.messages.vote_response import PartitionData as VotedPartition
@@ -175,6 +179,35 @@ def naming(leader_id: int) -> FetchResponse:
 def of_a_vote(leader_id: int) -> VoteResponse:
     """A refused vote that names a leader."""
     return VoteResponse(topics=[VotedTopic(partitions=[VotedPartition(leader_id=leader_id)])])
+
+
+@pytest.mark.parametrize("make", [naming, of_a_vote], ids=["fetch", "vote"])
+def test_a_leader_that_was_this_node_before_its_volume_was_lost_is_no_twin(
+    make: Callable[[int], Any],
+) -> None:
+    troubles, answer = alone(), make(1)
+    troubles.own_addresses = frozenset({"a:9093"})
+    answer.node_endpoints = [NodeEndpoint(1, "a", 9093)]
+    troubles.answered(2, "b:9093", answer, CONTROLLER)
+    assert troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS) is None and troubles.findings() == []
+    answer.node_endpoints[0].host = "z"
+    troubles.answered(2, "b:9093", answer, CONTROLLER)
+    assert "has the id of this node" in str(troubles.fatal(FATAL_AFTER_MS, PEERS, PEERS))
+
+
+def test_a_voter_with_a_new_directory_names_the_voters_that_have_a_log() -> None:
+    troubles = alone()
+    troubles.first_election([2, 3])
+    (line,) = troubles.lines()
+    assert (
+        "until controllers 2, 3 have shown" in line
+        and "set kraftd.first.election.without=2,3 on each" in line
+    )
+    troubles.first_election([2], {3})
+    (line,) = troubles.lines()
+    assert "controllers 3 have a log, and this directory is new" in line and "kraftd quorum recover" in line
+    troubles.first_election([])
+    assert troubles.lines() == []
 
 
 @pytest.mark.parametrize("answer", [naming(1), of_a_vote(1)], ids=["fetch", "vote"])
