@@ -57,7 +57,6 @@ class Host:
         self.persisted: tuple[int, int] = (0, -1)  # durable epoch, and the id voted for in it
         self.sync_factor = 1
         self.voters = NO_VOTERS  # the voters last in force at its replica
-        self.old_copy: tuple[bytes, MemoryDisk] | None = None  # directory id and disk of the copy
         self.has_voted = False  # was once in a voter set
         self.downloaded: tuple[OffsetAndEpoch, int] | None = None  # the last download, and in which start
         self.download_trap: Callable[[Process], None] | None = None  # called for each piece that is written

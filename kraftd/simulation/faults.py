@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kraftd.log.errors import StorageFailure
-from kraftd.log.memory_disk import everything_survives
 from kraftd.raft.events import ShutdownRequested
 from kraftd.simulation import addresses
 from kraftd.simulation.cluster import PORT, Cluster, Host
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.disk_faults import DiskFaults
-from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.network import Network
+from kraftd.simulation.old_copies import OldCopies
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.surroundings import World
 
@@ -79,7 +78,7 @@ class Nemesis:
             "move port": self._move_port,
             addresses.KIND: lambda dice: addresses.move_all_ports(self.cluster, dice),
             "wipe directory": self._wipe,
-            "roll back directory": self._roll_back,
+            "roll back directory": OldCopies(world).roll_back,
             "interrupt download": files.interrupt_download,
             "crash in snapshot": files.crash_in_snapshot,
             "damage checkpoint": files.damage_checkpoint,
@@ -320,27 +319,3 @@ class Nemesis:
             cluster.kill(host)
         cluster.wipe(host)
         return str(host.id)
-
-    def _roll_back(self, dice: SeededDice) -> str | None:
-        """Put an old copy of a directory back: harmless only for an observer."""
-        cluster = self.cluster
-        candidates = [
-            host
-            for host in cluster.hosts.values()
-            if not any(voters.get(host.id) for voters in cluster.voter_sets())
-            and not (host.has_voted or host.was_damaged)
-        ]
-        if not candidates or not cluster.voter_sets() or self.world.workload.joining:
-            return None
-        host = dice.choice(candidates)
-        if host.process is not None:
-            cluster.kill(host)
-        if host.old_copy is None or host.old_copy[0] != host.directory_id:
-            host.old_copy = host.directory_id, host.disk.after_crash(everything_survives)
-            cluster.start(host)
-            return f"{host.id} is copied"
-        host.disk = host.old_copy[1].after_crash(everything_survives)
-        host.mirror = LogMirror()
-        host.persisted = 0, -1
-        cluster.start(host)
-        return f"{host.id} gets its copy back"

@@ -85,6 +85,8 @@ OUTCOMES = (
     "move all ports",
     "voter added",
     "voter removed",
+    "voter gets its copy back",
+    "replica went back",
     "voters changed",
     "snapshot loaded",
     "crashed",

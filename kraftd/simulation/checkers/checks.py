@@ -18,7 +18,7 @@ from kraftd.simulation.checkers.truncations import TruncationChecker
 from kraftd.simulation.checkers.wall_clock import WallClockChecker
 from kraftd.simulation.checkers.went_back import WentBackChecker
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.surroundings import Host, World
 from kraftd.types import OffsetAndEpoch
 
 
@@ -70,6 +70,11 @@ class Checks:
         self.elections.started(process)
         self.commits.started(process)
         self.snapshots.log_start(process)
+
+    def restored(self, host: Host) -> None:
+        """Note that an old copy of this directory was put back: it has forgotten what came after."""
+        self.elections.restored(host)
+        self.commits.restored(host)
 
     def before_step(self, process: Process, event: Event) -> None:
         self.wall_clock.before_step(process, event)

@@ -7,7 +7,7 @@ from kraftd.raft.roles import Leader
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.surroundings import Host, World
 
 
 class CommitChecker(Checker):
@@ -36,6 +36,10 @@ class CommitChecker(Checker):
     def shown_by_leader(self, epoch: int) -> int:
         """The high watermark of the leader of an epoch; -1 while it knows none."""
         return self._shown.get(epoch, -1)
+
+    def restored(self, host: Host) -> None:
+        """An old copy of a directory may hold records that were dropped since, and knows little."""
+        self._by_directory.pop((host.id, host.directory_id), None)
 
     def _resetting(self, process: Process, effect: raft.ResetLog) -> None:
         """Note that from there on the process has the leader's records, and none that were lost."""

@@ -17,7 +17,7 @@ from kraftd.raft.quorum.voters import matches, replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.surroundings import Host, World
 from kraftd.types import ReplicaKey
 
 
@@ -50,6 +50,11 @@ class ElectionChecker(Checker):
         if found[0] < epoch or (found[0] == epoch and voted_id >= 0 and found[1] != voted_id and not leads):
             self.fail("S2", f"{process!r} persisted epoch and vote {(epoch, voted_id)}, finds {found}")
         process.host.persisted = found  # a crash may have come between the write of the file and its note
+
+    def restored(self, host: Host) -> None:
+        """S3: an old copy of a directory may vote again in the epochs that it has forgotten."""
+        for votes in self._votes.values():
+            votes.pop((host.id, host.directory_id), None)
 
     def persisting(self, process: Process, effect: raft.PersistElection) -> None:
         state = effect.state

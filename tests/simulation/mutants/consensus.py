@@ -25,7 +25,7 @@ from kraftd.raft.quorum.majority import Votes
 from kraftd.raft.quorum.progress import ReplicaProgress
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Candidate, Resigned
-from kraftd.simulation.schedule import SECOND
+from kraftd.simulation.schedule import MS, SECOND
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.mutants import (
@@ -60,6 +60,11 @@ def forget_what_was_acknowledged(patch: Any) -> None:
         return fetched(self, offset, leader_end_offset, now_ms)
 
     patch.setattr(ReplicaProgress, "fetched", forgetful)
+
+
+def count_what_went_back(patch: Any) -> None:
+    """K3: a voter that returns with less counts at once, up to where it returns."""
+    patch.setattr(ReplicaProgress, "counted_offset", property(lambda self: self.end_offset))
 
 
 def hold_on_without_a_quorum(patch: Any) -> None:
@@ -268,6 +273,21 @@ ALL: dict[Any, Planted] = {
     welcome_every_election: Planted("S15", voter_count=3, old_versions=False, faults=()),
     hold_on_without_a_quorum: Planted("S16"),
     forget_what_was_acknowledged: Planted("K2"),
+    count_what_went_back: Planted(
+        "K3",
+        voter_count=5,
+        observer_count=0,
+        controllers=False,
+        safety_us=4 * SECOND,
+        delay_us=(5 * MS, 100 * MS),
+        sync_us=(2 * MS, 100 * MS),
+        loss=0.01,
+        duplication=0.2,
+        keeps_cut_messages=True,
+        act_gap_us=10 * MS,
+        fault_gap_us=200 * MS,
+        faults=("reset connections", "slow sync", "one-way partition"),
+    ),
     heed_other_clusters: Planted("S17"),
     point_at_the_fetch_position: Planted("S18", voter_count=3, faults=("isolate leader", "kill")),
     answer_twice: Planted("S19"),
