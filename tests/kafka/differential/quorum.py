@@ -21,9 +21,11 @@ from kraftd.messages.api_versions_response import ApiVersion, ApiVersionsRespons
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.describe_quorum_response import PartitionData as Described
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.metadata_dir.bootstrap import read_bootstrap
 from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter, checkpoint_path
+from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.voters import InitialVoter, voters_record
 from kraftd.raft.log_view import LogView
 from kraftd.types import METADATA_TOPIC_ID, Endpoint, OffsetAndEpoch, parse_uuid
@@ -114,6 +116,9 @@ class History:
         )
         writer.append([encode_record(record) for record in first])
         writer.freeze()
+        voters = [Voter(node_id) for node_id in VOTERS]
+        state = QuorumStateData(leader_id=-1, leader_epoch=SNAPSHOT.epoch, voted_id=-1, current_voters=voters)
+        QuorumStateFile(disk, metadata).write(state, 0 if self.static else 1)
 
     def copy(self, kind: Kind) -> list[Controller]:
         """Copy the directories for controllers of that kind; the controllers are not started."""
