@@ -27,7 +27,15 @@ from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
 
 
 def fetch_request(replica: Replica) -> FetchRequest:
-    config, log = replica.config, replica.log
+    """The next Fetch. After a start it carries what was committed before, until the leader's log is known to
+    hold it: a leader that has lost committed records learns it there.
+
+    Such a fetch does not wait: a leader would park it if it names the leader's own high watermark, and the
+    start would wait for a new record.
+    """
+    config, log, role = replica.config, replica.log, replica.role
+    is_marked = max(replica.high_watermark, 0) < replica.committed_before
+    shows_mark = is_marked and isinstance(role, Follower) and not role.continues
     partition = FetchPartition(
         partition=METADATA_PARTITION,
         current_leader_epoch=replica.epoch,
@@ -35,12 +43,12 @@ def fetch_request(replica: Replica) -> FetchRequest:
         last_fetched_epoch=log.last_epoch,
         partition_max_bytes=0,
         replica_directory_id=config.directory_id,
-        high_watermark=replica.reported_high_watermark,
+        high_watermark=replica.committed if shows_mark else replica.high_watermark,
     )
     return FetchRequest(
         cluster_id=config.cluster_id,
         replica_state=ReplicaState(config.node_id),
-        max_wait_ms=config.fetch_max_wait_ms,
+        max_wait_ms=0 if shows_mark else config.fetch_max_wait_ms,
         max_bytes=config.fetch_max_bytes,
         topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
     )
@@ -150,6 +158,7 @@ def _take_in(replica: Replica, role: Follower, partition: PartitionData) -> bool
         return snapshots.begin_download(replica, role, OffsetAndEpoch(snapshot.end_offset, snapshot.epoch))
     else:
         replica.drop_partial()
+        role.continues = True
         if partition.records is not None and len(partition.records):
             append_fetched(replica, memoryview(partition.records))
         role.leader_high_watermark = max(role.leader_high_watermark, partition.high_watermark)

@@ -173,15 +173,6 @@ class Replica:
         return max(self.high_watermark, self.committed_before)
 
     @property
-    def reported_high_watermark(self) -> int:
-        """What a fetch says of the high watermark: a leader that has lost committed records learns it there.
-
-        Of what was committed before the start it leaves out one record: a leader would park a fetch that
-        names its own high watermark, and the start would wait for a new record.
-        """
-        return max(self.high_watermark, self.committed_before - 1)
-
-    @property
     def is_only_voter(self) -> bool:
         return self.history.voters.is_only_voter(self.key)
 

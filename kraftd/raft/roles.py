@@ -79,12 +79,14 @@ class Follower:
     """Fetches from the leader of its epoch.
 
     `has_fetched`: the leader has answered a fetch, so it counts as alive for pre-votes. `connection_lost`
-    undoes that: the leader's connection broke, and no message has arrived since.
+    undoes that: the leader's connection broke, and no message has arrived since. `continues`: the leader has
+    answered that its log holds all of this one.
     """
 
     state: ClassVar = State.FOLLOWER
     __slots__ = (
         "connection_lost",
+        "continues",
         "download",
         "fetch_deadline_ms",
         "has_fetched",
@@ -100,6 +102,7 @@ class Follower:
         self.has_fetched = False
         self.has_updated_leader = False
         self.connection_lost = False
+        self.continues = False
         self.leader_high_watermark = -1
         self.leader_log_start_offset = -1
         self.download: Download | None = None

@@ -157,15 +157,28 @@ def test_what_was_committed_before_a_restart_is_not_truncated() -> None:
     assert TruncateLog(8, 2, EPOCH) in lone.effects
 
 
-@pytest.mark.parametrize(("committed", "reported"), [(0, -1), (9, 8)])
-def test_a_fetch_carries_what_was_committed_before_a_restart__kip1166(committed: int, reported: int) -> None:
+@pytest.mark.parametrize(("committed", "reported", "waits"), [(0, -1, True), (9, 9, False)])
+def test_a_fetch_carries_what_was_committed_before_a_restart__kip1166(
+    committed: int, reported: int, waits: bool
+) -> None:
     lone = Lone(committed=committed)
     lone.ask(begin(2, EPOCH))
     (send,) = lone.sent("Fetch")
     assert send.message.topics[0].partitions[0].high_watermark == reported
-    lone.answer(send, fetch_answer(EPOCH, high_watermark=9))
+    assert (send.message.max_wait_ms > 0) is waits, "a leader with this high watermark would park it"
+    lone.answer(send, fetch_answer(EPOCH, high_watermark=8))
     (send,) = lone.sent("Fetch")
-    assert send.message.topics[0].partitions[0].high_watermark == 9
+    assert send.message.topics[0].partitions[0].high_watermark == 8
+    assert send.message.max_wait_ms > 0, "the leader holds this log: it waits, however low its mark is"
+
+
+def test_a_fetch_after_a_truncation_carries_the_mark_still__kip1166() -> None:
+    lone = Lone(committed=7).follow()
+    lone.answer(fetch_of(lone), fetch_answer(EPOCH, diverging=OffsetAndEpoch(8, 4)))
+    lone.sync()
+    (send,) = lone.sent("Fetch")
+    assert send.message.topics[0].partitions[0].high_watermark == 7
+    assert send.message.max_wait_ms == 0
 
 
 def test_a_snapshot_below_what_was_committed_before_a_restart_is_refused() -> None:
