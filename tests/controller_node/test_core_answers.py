@@ -44,7 +44,9 @@ class Harness:
         self.answer: list[Any] = []
         self.performed: list[Any] = []
         self.asked_at: list[Any] = []
-        self.core: Any = SimpleNamespace(is_leader=True, log_end_offset=LOG_END, replicas=self._replicas)
+        self.core: Any = SimpleNamespace(
+            is_leader=True, log_end_offset=LOG_END, replicas=self._replicas, voters=SimpleNamespace(ids=())
+        )
         driver: Any = SimpleNamespace(
             core=self.core, now_ms=NOW_MS, takers={}, step=self._step, perform=self.performed.extend
         )
