@@ -44,11 +44,11 @@ def test_a_seed_that_fails_prints_invariant_fewest_faults_and_how_to_run_it_agai
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     consensus.vote_before_it_is_durable(monkeypatch)
-    ended = run("sim", "--first", 2000, "--seeds", 3)
+    ended = run("sim", "--first", 2001, "--seeds", 2)
     assert ended.code == 1
-    assert "FAILED seed 2000: S3: " in ended.out
+    assert "FAILED seed 2001: S3: " in ended.out
     assert "planned faults are enough" in ended.out
-    assert "  kraftd sim --seed 2000 --trace" in ended.out
+    assert "  kraftd sim --seed 2001 --trace" in ended.out
 
 
 def test_a_shorter_world_is_a_different_one_of_the_same_kind(monkeypatch: pytest.MonkeyPatch) -> None:
