@@ -16,6 +16,7 @@ import shutil
 from functools import cache
 
 import pytest
+from hypothesis import settings
 
 from testkit.fetch import FetchError, kafka_libs
 from testkit.java import JavaMissing, find_java
@@ -39,6 +40,8 @@ _LONGEST = (
 
 
 let_children_heed_signals()
+settings.register_profile("no test is timed", deadline=None)
+settings.load_profile("no test is timed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
