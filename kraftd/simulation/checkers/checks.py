@@ -51,8 +51,8 @@ class Checks:
             self.appends,
             self.rounds,
             self.wall_clock,
-            self.went_back,
             self.commits,
+            self.went_back,  # by then what is counted is on the disks
         ):
             for kind, check in checker.effects().items():
                 self.on_effect.setdefault(kind, []).append(check)

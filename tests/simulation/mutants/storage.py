@@ -48,7 +48,7 @@ def report_too_much_as_synced(patch: Any) -> None:
 
 def forget_to_write_the_epoch(patch: Any) -> None:
     """S2: quorum-state is never written."""
-    patch.setattr(Storage, "persist_election", lambda self, state, version: None)
+    patch.setattr(Storage, "persist_election", lambda self, state, version, *, is_new: None)
 
 
 def give_out_what_was_damaged(patch: Any) -> None:
