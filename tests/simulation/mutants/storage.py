@@ -47,8 +47,14 @@ def report_too_much_as_synced(patch: Any) -> None:
 
 
 def forget_to_write_the_epoch(patch: Any) -> None:
-    """S2: quorum-state is never written."""
-    patch.setattr(Storage, "persist_election", lambda self, state, version, *, is_new: None)
+    """S2: quorum-state is written only while there is none."""
+    persist = Storage.persist_election
+
+    def once(self: Storage, *arguments: Any, **options: Any) -> None:
+        if self._quorum_state.read() is None:
+            persist(self, *arguments, **options)
+
+    patch.setattr(Storage, "persist_election", once)
 
 
 def give_out_what_was_damaged(patch: Any) -> None:
