@@ -23,8 +23,9 @@ CAUGHT_UP_WINDOW_MS = 3_600_000  # a replica that is to join must have been caug
 class ReplicaProgress:
     """One replica.  Times are -1 and the end offset None until it fetches in this epoch.
 
-    It has shown that it holds the records before `acknowledged`, an offset of this log. `is_short` while it
-    has shown less since.
+    The end offset is that of its last fetch that fitted this log, as in Kafka; `shown_offset` is that of its
+    last fetch. It has shown that it holds the records before `acknowledged`, an offset of this log.
+    `is_short` while it has shown less since.
     """
 
     __slots__ = (
@@ -36,12 +37,14 @@ class ReplicaProgress:
         "last_fetch_leader_end_offset",
         "last_fetch_ms",
         "listeners",
+        "shown_offset",
     )
 
     def __init__(self, key: ReplicaKey) -> None:
         self.key = key
         self.listeners: Listeners = ()
         self.end_offset: int | None = None
+        self.shown_offset: int | None = None
         self.acknowledged = 0
         self.is_short = False
         self.last_fetch_ms = -1
@@ -59,7 +62,7 @@ class ReplicaProgress:
             self.acknowledged = offset
             self.is_short = False
         else:
-            went_back = not self.is_short or (self.end_offset is not None and offset < self.end_offset)
+            went_back = not self.is_short or (self.shown_offset is not None and offset < self.shown_offset)
             self.is_short = True
         if offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
@@ -67,7 +70,7 @@ class ReplicaProgress:
             self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = max(self.last_fetch_ms, now_ms)
-        self.end_offset = offset
+        self.end_offset = self.shown_offset = offset
         return went_back
 
     def parted(self, offset: int, shared: int) -> bool:
@@ -78,7 +81,7 @@ class ReplicaProgress:
             return False
         went_back = not self.is_short
         self.is_short = True
-        self.end_offset = offset
+        self.shown_offset = offset
         return went_back
 
     @property
@@ -154,7 +157,7 @@ class Progress:
         another position.
         """
         replica = self.find(key)
-        if replica is not None and replica.end_offset == offset:
+        if replica is not None and replica.shown_offset == offset:
             replica.fetched(offset, leader_end_offset, now_ms)
 
     def acknowledged(self, high_watermark: int) -> dict[ReplicaKey, int]:
