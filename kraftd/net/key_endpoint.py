@@ -6,11 +6,8 @@ own. The whole exchange has a time limit, however slowly its bytes arrive.
 
 from __future__ import annotations
 
-import http.client
 import socket
 import threading
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,6 +23,9 @@ class RedirectRefused(OSError):
 
 def get(url: str, tls: TlsSource | None, limit_s: float) -> bytes:
     """The body of the answer, of which at most MAX_ANSWER_BYTES are read. Raises OSError."""
+    import http.client  # slow to load, and needed for fetched keys only
+    import urllib.request
+
     sockets: list[socket.socket] = []
     out_of_time = threading.Event()
 

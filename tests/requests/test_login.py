@@ -27,6 +27,7 @@ class Exchange:
 
     def __init__(self) -> None:
         self.login: Login | None = None
+        self.claimed = ""
 
     def respond(self, token: bytes, now_ms: int) -> bytes:
         if token == b"wrong":

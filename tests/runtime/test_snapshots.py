@@ -209,7 +209,7 @@ def test_too_few_changes_make_no_snapshot_except_on_demand(
     start: Callable[..., DaemonProcess],
 ) -> None:
     daemon = start(
-        kraftd__metadata__snapshot__min__changed__records__ratio=0.5,
+        metadata__snapshot__min__changed_records__ratio=0.5,
         metadata__log__max__record__bytes__between__snapshots=4000,
         metadata__max__idle__interval__ms=0,
         broker__session__timeout__ms=600_000,

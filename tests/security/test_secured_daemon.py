@@ -279,7 +279,7 @@ def test_commands_log_in_with_the_credentials_of_their_clients_file(
     refused = sasl_daemon.kraftd(*command, str(client), check=False)
     assert "Authentication failed: Invalid username or password" in refused.stderr
     plaintext = sasl_daemon.kraftd("topics", *command[2:4], check=False)
-    assert "if its listener is secured, give --command-config" in plaintext.stderr
+    assert "give --command-config if its listener is secured" in plaintext.stderr
     client.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")
     refused = sasl_daemon.kraftd(*command, str(client), check=False)
     assert (refused.returncode, "kraftd does not offer GSSAPI" in refused.stderr) == (2, True)
