@@ -31,6 +31,9 @@ class Rule:
     delay_s: float = 0
     bytes_per_s: float = 0  # 0: no limit
     passing: asyncio.Event = field(default_factory=asyncio.Event)
+    held_key: int = -1  # of an API whose requests wait
+    held: list[bytes] = field(default_factory=list)  # the requests that wait
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.passing.set()
@@ -100,6 +103,20 @@ class Proxy:
 
         self._now(change)
 
+    def hold(self, link: Link, api_key: int) -> list[bytes]:
+        """Hold each request of this API on a link until `heal`. Returns a list that gets these frames.
+
+        It recognizes a request that begins a piece, as each one does of a connection with one in flight.
+        """
+
+        def change() -> list[bytes]:
+            rule = self._rule(link)
+            rule.held_key, rule.held = api_key, []
+            rule.let_go.clear()
+            return rule.held
+
+        return self._now(change)  # type: ignore[no-any-return]
+
     def reset(self, *links: Link) -> int:
         """Reset all connections of these links at both ends; return how many."""
 
@@ -118,6 +135,8 @@ class Proxy:
             for rule in self._rules.values():
                 rule.delay_s = rule.bytes_per_s = 0
                 rule.passing.set()
+                rule.held_key = -1
+                rule.let_go.set()
 
         self._now(restore)
 
@@ -163,6 +182,9 @@ class Proxy:
                 if rule.bytes_per_s:
                     await asyncio.sleep(len(chunk) / rule.bytes_per_s)
                 await rule.passing.wait()
+                if int.from_bytes(chunk[4:6], "big") == rule.held_key:
+                    rule.held.append(chunk)
+                    await rule.let_go.wait()
                 target.write(chunk)
                 await target.drain()
             chunk = await source.read(_CHUNK_BYTES)

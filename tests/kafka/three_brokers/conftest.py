@@ -8,11 +8,21 @@ import pytest
 
 from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
 from testkit.node import Kind
+from testkit.process import HOST, free_port
+from tests.faults.proxy import Proxy
 
 
 @pytest.fixture(scope="package")
-def three_brokers(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One controller of a dynamic quorum and brokers 1, 2 and 3."""
+def proxy() -> Iterator[Proxy]:
+    """The network between the brokers and the controller."""
+    network = Proxy()
+    yield network
+    network.close()
+
+
+@pytest.fixture(scope="package")
+def three_brokers(kind: Kind, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One controller of a dynamic quorum and brokers 1, 2 and 3, which reach it through the proxy's door."""
     cluster = Cluster(
         tmp_path_factory.mktemp("three"),
         kind,
@@ -26,6 +36,12 @@ def three_brokers(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Itera
             "transaction.state.log.min.isr": 2,
         },
     )
+    controller = cluster.controller
+    behind = free_port()
+    proxy.door(controller.node_id, behind, at=controller.port)
+    controller.properties["listeners"] = f"CONTROLLER://{HOST}:{behind}"
+    controller.properties["advertised.listeners"] = f"CONTROLLER://{controller.address}"
+    controller.write_properties()
     with cluster:
         cluster.start_controller()
         cluster.start_brokers(1, 2, 3)
@@ -36,4 +52,5 @@ def three_brokers(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def healed(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "three_brokers" in request.fixturenames:
+        request.getfixturevalue("proxy").heal()
         request.getfixturevalue("three_brokers").heal()

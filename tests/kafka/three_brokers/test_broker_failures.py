@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import uuid
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from kraftd.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.metadata.features import supported_features
+from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import parse_response
 from testkit.client import Client
 from testkit.cluster import Cluster
 from testkit.node import Broker
+from tests.faults.proxy import Proxy
 
 pytestmark = pytest.mark.kafka
 
@@ -197,3 +206,45 @@ def test_the_last_replica_in_sync_keeps_leading_alone_and_the_others_rejoin(thre
     for broker in (2, 3):
         cluster.brokers[broker].wait_ready()
     wait_for_full_isr(cluster, "last")
+
+
+def test_an_isr_whose_new_member_rebooted_meanwhile_is_refused(three_brokers: Cluster, proxy: Proxy) -> None:
+    """The proxy holds the leader's real AlterPartition until its follower has registered anew, without its
+    data (KIP-903). The test sends a copy first, to read the answer that the leader gets a moment later.
+    """
+    cluster, controller = three_brokers, three_brokers.controller
+    leader, follower = cluster.brokers[1], cluster.brokers[2]
+    cluster.tool("topics", "--create", "--topic", "emptied", "--replica-assignment", leader.node_id)
+    cluster.wait_until(lambda: cluster.partition("emptied").leader == leader.node_id, "it is led")
+    producer = Producer({"bootstrap.servers": leader.address, "acks": "all"})
+    for number in range(200):
+        producer.produce("emptied", b"%d" % number)
+    assert producer.flush(30) == 0
+    cluster.wait_until(lambda: all_in_sync(cluster), "the leader has nothing else to propose")
+    held = proxy.hold((leader.node_id, controller.node_id), ApiKey.ALTER_PARTITION)
+    moved = ReassignableTopic("emptied", [ReassignablePartition(0, (follower.node_id,))])
+    with Client(controller.host, controller.port) as client:
+        answer = client.call(AlterPartitionReassignmentsRequest(topics=[moved]), 0)
+        assert answer.error_code == ErrorCode.NONE
+        cluster.wait_until(lambda: held, "the leader proposes its follower")
+        follower.stop()
+        shutil.rmtree(follower.data / "emptied-0")
+        follower.start()
+        follower.wait_ready()
+        cluster.wait_for_live_brokers(1, 2, 3)
+        client.socket.sendall(held[0])
+        version = int.from_bytes(held[0][6:8], "big")
+        _, answer = parse_response(ApiKey.ALTER_PARTITION, version, client.receive_frame())
+    assert answer.error_code == ErrorCode.NONE
+    errors = [partition.error_code for topic in answer.topics for partition in topic.partitions]
+    assert errors == [ErrorCode.INELIGIBLE_REPLICA]
+    assert cluster.partition("emptied").isrs == [leader.node_id]
+    proxy.heal()
+    cluster.wait_until(lambda: cluster.partition("emptied").replicas == [follower.node_id], "it has moved")
+    assert read_all(cluster, "emptied") == list(range(200))
+
+
+def all_in_sync(cluster: Cluster) -> bool:
+    """Return whether each partition of the cluster has all its replicas in sync."""
+    found = [one for topic in cluster.metadata().topics.values() for one in topic.partitions.values()]
+    return all(set(one.isrs) == set(one.replicas) for one in found)
