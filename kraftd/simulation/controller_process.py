@@ -208,7 +208,9 @@ class ControllerProcess(Process):
         if not node.active or node.standing.stopping or node.standing.disk_full or self.is_held:
             return False
 
-        self.executor.follow_wall_clock()
+        self.guarded(self.executor.follow_wall_clock)
+        if self.ended or not node.active:
+            return False
         now_ms = self.ports.timer.now_ms()
 
         def step() -> list[Effect]:
