@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from kraftd.log.segment import LOG_SUFFIX
 from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.raft.events import ResignRequested
 from kraftd.simulation.cluster import Cluster, Host
 from kraftd.simulation.dice import SeededDice
@@ -124,7 +125,12 @@ class DiskFaults:
         host = self._expendable(dice)
         if host is None:
             return None
-        paths = sorted(path for path in host.disk.paths() if path.endswith(LOG_SUFFIX))
+        in_log = f"/{PARTITION_DIRECTORY}/"  # a copy of truncated records is no segment
+        paths = sorted(
+            path
+            for path in host.disk.paths()
+            if path.endswith(LOG_SUFFIX) and path[: path.rindex("/") + 1].endswith(in_log)
+        )
         spans = {path: _spans(host.disk.durable_bytes(path)) for path in paths}
         if paths:
             spans[paths[-1]] = spans[paths[-1]][:-1]
