@@ -50,7 +50,7 @@ class Jwks:
         if self._reading.is_alive():
             key = f"sasl.oauthbearer.jwks.endpoint.url={self.settings.jwks_url}"
             return f"{key}: no answer yet: tokens are refused until it answers"
-        problem, self._problem = self._problem, None
+        problem = self.poll()
         if problem is not None:
             raise ValueError(problem)
         return None
