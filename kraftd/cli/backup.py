@@ -38,6 +38,9 @@ def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
     The command copies the leader's newest snapshot and all committed records after it. The controllers keep
     serving. The backup is complete once DIR/backup.json exists. kraftd restore makes a new controller's
     directories from it.
+
+    A backup holds every secret of the metadata: salted keys of SCRAM users, and passwords in configs. Its
+    files have mode 0600. For other readers use kraftd dump, which hides secrets.
     """
     from kraftd.cli.times import time_text
 

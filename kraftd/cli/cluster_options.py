@@ -116,6 +116,10 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line, for scripts."
 )
 
+secrets_option = click.option(
+    "--show-secrets", is_flag=True, help="Show passwords, salted keys and values of unknown configs as well."
+)
+
 
 @asynccontextmanager
 async def opened_source(bootstrap: str | None, path: str | None, timeout_s: float) -> AsyncIterator[Source]:

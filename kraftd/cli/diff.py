@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster
+from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.failures import OK
 from kraftd.cli.sources.source import Limit
 from kraftd.cli.tables import print_lines
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     metavar="OFFSET|TIME",
     help="The later state. Default: now.",
 )
+@secrets_option
 @json_option
-async def diff(cluster: Cluster, before: Limit, after: Limit, as_json: bool) -> int:
+async def diff(cluster: Cluster, before: Limit, after: Limit, show_secrets: bool, as_json: bool) -> int:
     """Show what differs between two states of a cluster.
 
     A line begins with + if something is new, with - if it is gone, and with ~ if it changed.
@@ -49,7 +50,8 @@ async def diff(cluster: Cluster, before: Limit, after: Limit, as_json: bool) -> 
 
     def lines() -> Iterator[str]:
         nonlocal count
-        for count, one in enumerate(differences(first.image, second.image), 1):  # noqa: B007
+        found = differences(first.image, second.image, show_secrets=show_secrets)
+        for count, one in enumerate(found, 1):  # noqa: B007
             yield _json(one) if as_json else f"{one.sign} {one.path}{_words(one.before, one.after)}"
 
     print_lines(lines())

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kraftd.cli.cluster_options import secrets_option
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 from kraftd.cli.times import time_text
 
@@ -32,6 +33,7 @@ HEADINGS = f"{'OFFSET':>10} {'EPOCH':>6} {'TYPE':<30} {'VERSION':>7}  DATA"
 @click.option("--skip-noop", is_flag=True, help="Leave out NoOpRecords, and batches that hold nothing else.")
 @click.option("--times", is_flag=True, help="Print times as dates (UTC), not as milliseconds.")
 @click.option("--camel-case", is_flag=True, help="Write names of fields as Kafka's tools do: topicId.")
+@secrets_option
 def dump(
     paths: tuple[str, ...],
     form: str,
@@ -41,12 +43,16 @@ def dump(
     skip_noop: bool,
     times: bool,
     camel_case: bool,
+    show_secrets: bool,
 ) -> int:
     """Print segments, checkpoints and the files beside them.
 
     PATHS are files, or directories: a data directory, or its __cluster_metadata-0. For a directory the
     command prints its segments and checkpoints. It prints quorum-state, meta.properties, partition.metadata,
     leader-epoch-checkpoint, .index and .timeindex files if PATHS names them.
+
+    Salts and keys of SCRAM credentials, passwords, and values of configs that Kafka does not know are shown
+    as [redacted].
 
     The command changes nothing and does not disturb a running controller. It prints damage where it finds it,
     and then ends with exit code 3. With --verify it also runs the checks of a start on a data directory.
@@ -73,7 +79,7 @@ def dump(
     if form == "table" and not verify:
         click.echo(HEADINGS)
     starts = rehearsed(disk, data_directories) if verify else iter(())
-    rows: Iterator[Row] = chain(rows_of(disk, files, verify), starts)
+    rows: Iterator[Row] = chain(rows_of(disk, files, verify, show_secrets), starts)
     has = Offsets()
     if not verify:
         rows = chosen(has.noted(rows), from_offset, to_offset, skip_noop)
@@ -165,12 +171,15 @@ def rehearsed(disk: Any, directories: list[str]) -> Iterator[Row]:
             yield {"kind": "damage", **refusal._asdict(), "refuses_start": True}
 
 
-def rows_of(disk: Any, files: list[str], verify: bool) -> Iterator[Row]:
+def rows_of(disk: Any, files: list[str], verify: bool, show_secrets: bool) -> Iterator[Row]:
     from kraftd.metadata_dir import dump as storage
 
     for path in files:
         try:
-            yield from storage.verify(disk, path) if verify else storage.dump(disk, path)
+            if verify:
+                yield from storage.verify(disk, path)
+            else:
+                yield from storage.dump(disk, path, show_secrets=show_secrets)
         except OSError as error:  # the other files are still shown
             reason = f"it cannot be read: {error.strerror or error}"
             yield {"kind": "damage", "path": path, "position": 0, "offset": None, "reason": reason}

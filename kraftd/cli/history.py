@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.as_of import MOST_OFFSET, AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster
+from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     metavar="OFFSET|TIME",
     help="End with this offset or time. Default: now.",
 )
+@secrets_option
 @json_option
 async def history(
     cluster: Cluster,
@@ -49,6 +50,7 @@ async def history(
     partition: int | None,
     since: Limit | None,
     until: Limit,
+    show_secrets: bool,
     as_json: bool,
 ) -> int:
     """Print what happened in a cluster, one sentence per event.
@@ -72,7 +74,7 @@ async def history(
             state = await replayed(source, since)
         else:
             state = begun(source, await source.begin_earliest())
-        story = Story(state.image)
+        story = Story(state.image, show_secrets=show_secrets)
         known = topic is None or story.image.topic_named(topic) is not None
         if not as_json and state.next_offset and since is None:
             click.echo(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster
+from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.sources.source import Limit
 from kraftd.cli.tables import print_lines
@@ -35,8 +35,11 @@ MAX_CHILDREN = 100  # of one directory, for people; --json shows all
     type=click.IntRange(1, 16),
     help="How many levels to show. Default: 1, and all levels below a topic.",
 )
+@secrets_option
 @json_option
-async def show(cluster: Cluster, path_in_tree: str, as_of: Limit, depth: int | None, as_json: bool) -> int:
+async def show(
+    cluster: Cluster, path_in_tree: str, as_of: Limit, depth: int | None, show_secrets: bool, as_json: bool
+) -> int:
     """Show a cluster's state as a tree.
 
     PATH is a path of Kafka's metadata-shell, such as /topics/byName/orders. In it *, ? and [...] match names.
@@ -47,7 +50,7 @@ async def show(cluster: Cluster, path_in_tree: str, as_of: Limit, depth: int | N
 
     async with cluster as source:
         state = await load(source, as_of)
-    root = tree_of(state.image, state.provenance)
+    root = tree_of(state.image, state.provenance, show_secrets=show_secrets)
     found = 0
     for full_path, node in find(root, path_in_tree):
         found += 1

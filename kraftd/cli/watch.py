@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kraftd.cli.as_of import AsOf
-from kraftd.cli.cluster_options import json_option, of_cluster
+from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     metavar="OFFSET|TIME",
     help="Begin after this offset or time. Default: now.",
 )
+@secrets_option
 @json_option
 async def watch(
-    cluster: Cluster, topic: str | None, kinds: tuple[str, ...], since: Limit, as_json: bool
+    cluster: Cluster,
+    topic: str | None,
+    kinds: tuple[str, ...],
+    since: Limit,
+    show_secrets: bool,
+    as_json: bool,
 ) -> int:
     """Print what happens in a cluster, as it is committed.
 
@@ -61,7 +67,7 @@ async def watch(
             click.echo(f"Following {source.name} from offset {state.next_offset}.", err=True)
             if note := await source.note():
                 click.echo(note, err=True)
-            story = Story(state.image)
+            story = Story(state.image, show_secrets=show_secrets)
             try:
                 async for batch in source.batches(state.next_offset, follow=True):
                     events = events_of(

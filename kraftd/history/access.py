@@ -13,7 +13,6 @@ from kraftd.history.names import (
     named,
     resource_type,
 )
-from kraftd.history.redaction import shown
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.client_quota_record import ClientQuotaRecord
 from kraftd.messages.config_record import ConfigRecord
@@ -24,6 +23,7 @@ from kraftd.messages.remove_user_scram_credential_record import RemoveUserScramC
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE, AclState, QuotaEntity
+from kraftd.redaction.configs import shown
 from kraftd.types import uuid_text
 
 
@@ -34,10 +34,10 @@ def config_owner(kind: int, name: str) -> str:
     return f"{resource_type(kind).lower().replace('_', ' ')} {name}".rstrip()
 
 
-def config_changed(image: Image, record: ConfigRecord) -> Meaning:
+def config_changed(image: Image, record: ConfigRecord, show_secrets: bool = False) -> Meaning:
     kind, name, key = record.resource_type, record.resource_name, record.name
-    before = shown(kind, key, image.config(kind, name).get(key))
-    after = shown(kind, key, record.value)
+    before = shown(kind, key, image.config(kind, name).get(key), show_secrets)
+    after = shown(kind, key, record.value, show_secrets)
     owner = config_owner(kind, name)
     if after is None:
         text = f"config {key} of {owner} removed" + ("" if before is None else f" (was {before})")

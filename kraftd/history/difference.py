@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kraftd.history.names import SCRAM_MECHANISMS, resource_type
-from kraftd.history.redaction import shown
 from kraftd.history.tree import quota_entity_name
 from kraftd.history.values import acl_fields, broker_fields, controller_fields, partition_fields
 from kraftd.metadata.image import Image
+from kraftd.redaction.configs import shown
 from kraftd.types import uuid_text
 
 
@@ -29,14 +29,14 @@ class Difference(NamedTuple):
         return "+" if self.before is None else "-" if self.after is None else "~"
 
 
-def differences(before: Image, after: Image) -> Iterator[Difference]:
-    """Every difference in the order of the tree; none for equal images."""
+def differences(before: Image, after: Image, *, show_secrets: bool = False) -> Iterator[Difference]:
+    """Every difference in the order of the tree; none for equal images. Credentials show no key."""
     for name, one, other in _sides(before.features, after.features):
         yield Difference(f"/features/finalized_{name}", one, other)
     yield from _objects("/cluster/brokers", before.brokers, after.brokers, broker_fields)
     yield from _objects("/cluster/controllers", before.controllers, after.controllers, controller_fields)
     yield from _topics(before, after)
-    yield from _configs(before, after)
+    yield from _configs(before, after, show_secrets)
     for entity, quotas, others in _sides(before.quotas, after.quotas):
         for key, one, other in _sides(quotas or {}, others or {}):
             yield Difference(f"/clientQuotas/{quota_entity_name(entity)}/{key}", one, other)
@@ -119,8 +119,9 @@ def _topics(before: Image, after: Image) -> Iterator[Difference]:
         yield Difference(path, about, None) if which == 0 else Difference(path, None, about)
 
 
-def _configs(before: Image, after: Image) -> Iterator[Difference]:
+def _configs(before: Image, after: Image, show_secrets: bool) -> Iterator[Difference]:
     for (kind, owner), values, others in _sides(before.configs, after.configs):
         path = f"/configs/{resource_type(kind)}" + (f":{owner}" if owner else "")
         for key, one, other in _sides(values or {}, others or {}):
-            yield Difference(f"{path}/{key}", shown(kind, key, one), shown(kind, key, other))
+            old, new = (shown(kind, key, value, show_secrets) for value in (one, other))
+            yield Difference(f"{path}/{key}", old, new)

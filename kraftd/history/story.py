@@ -67,7 +67,7 @@ SENTENCES: dict[type, Callable[[Image, Any], Meaning]] = {
 }
 
 
-def sentence(image: Image, message: Message) -> Meaning | None:
+def sentence(image: Image, message: Message, show_secrets: bool = False) -> Meaning | None:
     """The meaning of a record for an image without it; None for a NoOp.
 
     A topic's creation is described without its partitions: `Story.describe` adds the records that follow.
@@ -76,14 +76,17 @@ def sentence(image: Image, message: Message) -> Meaning | None:
         return None
     if isinstance(message, TopicRecord):
         return topics.topic_created([message])
+    if isinstance(message, ConfigRecord):
+        return access.config_changed(image, message, show_secrets)
     return SENTENCES[type(message)](image, message)
 
 
 class Story:
     """An image that follows the log, and the events on the way."""
 
-    def __init__(self, image: Image | None = None) -> None:
+    def __init__(self, image: Image | None = None, *, show_secrets: bool = False) -> None:
         self.image = image if image is not None else Image()
+        self._show_secrets = show_secrets
         self._voters: frozenset[int] | None = None
 
     def __repr__(self) -> str:
@@ -104,7 +107,7 @@ class Story:
                 length = topics.creation_length(messages, at)
                 meaning: Meaning | None = topics.topic_created(messages[at : at + length])
             else:
-                meaning = sentence(self.image, message)
+                meaning = sentence(self.image, message, self._show_secrets)
             if meaning is not None:
                 yield Event(offset + at, epoch, timestamp_ms, meaning)
             self.image.apply_all(messages[at : at + length], offset + at, epoch)

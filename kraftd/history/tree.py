@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from kraftd.configdef.text import double_text
 from kraftd.history.names import RESOURCE_TYPES, SCRAM_MECHANISMS, resource_type
-from kraftd.history.redaction import REDACTED, shown
 from kraftd.history.values import (
     acl_fields,
     broker_fields,
@@ -25,6 +24,7 @@ from kraftd.history.values import (
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import QuotaEntity, TopicState
+from kraftd.redaction.configs import REDACTED, shown
 from kraftd.types import parse_uuid, uuid_text
 
 ROOT = "image"  # metadata-shell's name of the directory that holds all of this
@@ -56,7 +56,7 @@ class Directory(NamedTuple):
 Node = Directory | Leaf
 
 
-def tree_of(image: Image, provenance: Provenance) -> Directory:
+def tree_of(image: Image, provenance: Provenance, *, show_secrets: bool = False) -> Directory:
     """The root of an image's tree, which always shows the image's current state."""
     return _fixed(
         {
@@ -64,11 +64,11 @@ def tree_of(image: Image, provenance: Provenance) -> Directory:
             "features": lambda: _features(image),
             "cluster": lambda: _cluster(image),
             "topics": lambda: _topics(image),
-            "configs": lambda: _configs(image),
+            "configs": lambda: _configs(image, show_secrets),
             "clientQuotas": lambda: _quotas(image),
             "producerIds": lambda: _fixed({"nextProducerId": lambda: _leaf(max(image.next_producer_id, -1))}),
             "acls": lambda: _fixed({"byId": lambda: _acls(image)}),
-            "scram": lambda: _scram(image),
+            "scram": lambda: _scram(image, show_secrets),
             "delegationToken": lambda: _tokens(image),
         }
     )
@@ -211,7 +211,7 @@ def _topic(topic: TopicState) -> Directory:
     return Directory(lambda: ["name", "id", *map(str, sorted(topic.partitions))], child)
 
 
-def _configs(image: Image) -> Directory:
+def _configs(image: Image, show_secrets: bool) -> Directory:
     numbers = {name: number for number, name in RESOURCE_TYPES.items()}
 
     def resource(name: str) -> Node | None:
@@ -222,7 +222,7 @@ def _configs(image: Image) -> Directory:
             return None
 
         def config(key: str) -> Node | None:
-            return _leaf(shown(number, key, values[key])) if key in values else None
+            return _leaf(shown(number, key, values[key], show_secrets)) if key in values else None
 
         return Directory(lambda: sorted(values), config)
 
@@ -269,12 +269,17 @@ def _acls(image: Image) -> Directory:
     return Directory(lambda: map(uuid_text, sorted(image.acls)), acl)
 
 
-def _scram(image: Image) -> Directory:
+def _scram(image: Image, show_secrets: bool) -> Directory:
     def mechanism(number: int) -> Callable[[], Node]:
         def user(name: str) -> Node | None:
-            if (number, name) not in image.scram:
+            found = image.scram.get((number, name))
+            if found is None:
                 return None
-            fields = dict.fromkeys(("salt", "storedKey", "serverKey", "iterations"), REDACTED)
+            secrets = {"salt": found.salt, "storedKey": found.stored_key, "serverKey": found.server_key}
+            fields: dict[str, Any] = {
+                field: value.hex() if show_secrets else REDACTED for field, value in secrets.items()
+            }
+            fields["iterations"] = found.iterations
             return Leaf(fields, java_text("ScramCredentialData", fields))
 
         return lambda: Directory(lambda: sorted(name for kind, name in image.scram if kind == number), user)

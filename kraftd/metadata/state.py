@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kraftd.configdef.resources import BROKER_RESOURCE as BROKER_RESOURCE
+from kraftd.configdef.resources import CLIENT_METRICS_RESOURCE as CLIENT_METRICS_RESOURCE
+from kraftd.configdef.resources import GROUP_RESOURCE as GROUP_RESOURCE
+from kraftd.configdef.resources import TOPIC_RESOURCE as TOPIC_RESOURCE
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.types import DIRECTORY_MIGRATING, Endpoint, uuid_text
 
@@ -225,8 +229,3 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 # The kind and name of a configured resource: (2, topic), (4, broker id or "" for all), (16, subscription),
 # (32, group).
 ConfigResource = tuple[int, str]
-
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
-CLIENT_METRICS_RESOURCE = 16
-GROUP_RESOURCE = 32

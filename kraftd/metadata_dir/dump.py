@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -23,6 +24,8 @@ from kraftd.log.segment import (
 from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP
 from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
 from kraftd.metadata_dir.dump_state import reader_of
+from kraftd.redaction.configs import REDACTED
+from kraftd.redaction.records import hidden_fields
 from kraftd.types import uuid_text
 from kraftd.wire.batch import Batch, ControlRecordType, CorruptBatch, control_records, values
 from kraftd.wire.errors import ProtocolError
@@ -55,15 +58,18 @@ def _is_dumpable(name: str) -> bool:
     return name == BOOTSTRAP or (name.endswith(".checkpoint") and parse_checkpoint_name(name) is not None)
 
 
-def dump(disk: Disk, path: str, *, records: bool = True, verify: bool = True) -> Iterator[Row]:
+def dump(
+    disk: Disk, path: str, *, records: bool = True, verify: bool = True, show_secrets: bool = False
+) -> Iterator[Row]:
     """The rows of one file, in order; damage is a row, and reading goes on after it.
 
-    With verify false checksums are not computed; with records false there are batch rows only. A file beside
-    the log (`dump_state`) has rows of its own.
+    With verify false checksums are not computed; with records false there are batch rows only. Secrets in
+    records are hidden unless they are to be shown. A file beside the log (`dump_state`) has rows of its own.
     """
     if (reader := reader_of(path)) is not None:
         return reader(disk, path)
-    return _rows(disk, path, _record_rows if records else None, verify=verify)
+    record_rows = partial(_record_rows, show_secrets=show_secrets)
+    return _rows(disk, path, record_rows if records else None, verify=verify)
 
 
 def _rows(
@@ -204,7 +210,7 @@ def _batch_row(path: str, batch: Batch) -> Row:
     }
 
 
-def _record_rows(path: str, batch: Batch) -> Iterator[Row]:
+def _record_rows(path: str, batch: Batch, *, show_secrets: bool) -> Iterator[Row]:
     base_offset = batch.header.base_offset
     try:
         if batch.header.is_control:
@@ -241,7 +247,7 @@ def _record_rows(path: str, batch: Batch) -> Iterator[Row]:
             "timestamp_ms": batch.header.base_timestamp_ms,
             "type": type(message).__name__,
             "version": version,
-            "data": plain(message),
+            "data": plain(message) if show_secrets else shown_fields(message),
         }
 
 
@@ -262,6 +268,15 @@ def _unreadable_records(path: str, batch: Batch) -> Iterator[Row]:
         except ProtocolError as error:
             yield _damage(path, batch.position, offset, str(error))
         offset += 1
+
+
+def shown_fields(message: Message) -> dict[str, Any]:
+    """A metadata record as JSON values, with `[redacted]` in place of each secret."""
+    fields: dict[str, Any] = plain(message)
+    for name in hidden_fields(message):
+        if name in fields:
+            fields[name] = REDACTED
+    return fields
 
 
 def plain(value: object) -> Any:
