@@ -30,8 +30,15 @@ class Clock:
         return self._wall_ns() // 1_000_000
 
     def wall_ahead_ms(self) -> int:
-        """How far the wall clock is ahead of now_ms: 0 until it is set, or the machine was suspended."""
-        return round((self._apart_ns() - self._offset_ns) / 1_000_000)
+        """How far the wall clock is ahead of now_ms: 0 until it is set, or the machine was suspended.
+
+        Every step calls it, so it reads twice only if another thread ran meanwhile.
+        """
+        before_ns = self._monotonic_ns()
+        apart_ns = self._wall_ns() - before_ns
+        if self._monotonic_ns() - before_ns >= TOGETHER_NS:
+            apart_ns = self._apart_ns()
+        return (apart_ns - self._offset_ns + 500_000) // 1_000_000
 
     def _apart_ns(self) -> int:
         """The wall clock minus the monotonic one; another thread may run between two readings."""
