@@ -1,9 +1,9 @@
-"""A broker that leaves or returns is named as the cause of what happens to partitions in the same batch."""
+"""A broker that leaves or returns is named as the cause of what happens to partitions in the same event."""
 
 from __future__ import annotations
 
 from kraftd.cli.feed import lines_of
-from kraftd.history.causes import causes_first, with_causes
+from kraftd.history.causes import Placement, causes_first, explains, with_causes
 from kraftd.history.event import Event
 from kraftd.history.story import Story
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -35,8 +35,12 @@ def cluster() -> Story:
     return story
 
 
+def described(story: Story, *messages: Message, offset: int = 100) -> list[Event]:
+    return list(story.describe(messages, offset, 3, 1_700_000_000_000))
+
+
 def events_of(story: Story, *messages: Message) -> list[Event]:
-    return with_causes(list(story.describe(messages, 100, 3, 1_700_000_000_000)))
+    return with_causes(described(story, *messages))
 
 
 def leaves(isr: int = 1) -> list[Message]:
@@ -96,3 +100,36 @@ def test_other_changes_in_the_batch_are_not_its_effects() -> None:
         "topic-created",
     ]
     assert events[2].text == "broker 2 fenced: 1 partition moved"
+
+
+def test_an_event_of_several_batches_has_one_cause() -> None:
+    story, changes = cluster(), leaves()
+    batches = [changes[at : at + 4] for at in range(0, len(changes), 4)]
+    events = [
+        one for at, batch in enumerate(batches) for one in described(story, *batch, offset=100 + 4 * at)
+    ]
+    events += described(story, FENCED, offset=100 + len(changes))
+    assert with_causes(events)[-1].text == f"broker 2 fenced: {SUMMARY}"
+
+
+def test_a_record_in_between_separates_events() -> None:
+    story, changes = cluster(), leaves()
+    events = described(story, *changes)
+    events += described(story, FENCED, offset=100 + len(changes) + 1)
+    assert with_causes(events)[-1].text == "broker 2 fenced"
+
+
+def test_the_end_of_a_shutdown_is_not_the_cause_of_what_the_shutdown_changed() -> None:
+    stopping = BrokerRegistrationChangeRecord(2, 0, 0, 1)
+    events = events_of(cluster(), stopping, *leaves(), FENCED)
+    assert events[0].text == f"broker 2 started a controlled shutdown: {SUMMARY}"
+    assert events[-1].text == "broker 2 fenced"
+
+
+def test_moves_that_a_broker_does_not_explain_are_not_its_effects() -> None:
+    before = Placement(2, (1, 2), (2, 1))
+    assert explains("broker-fenced", 2, before, Placement(1, (1,), (2, 1)))
+    assert explains("broker-fenced", 2, before, Placement(-1, (2,), (2, 1)))
+    assert not explains("broker-fenced", 2, before, Placement(1, (1, 2), (2, 1))), "a preferred election"
+    assert not explains("broker-fenced", 2, before, Placement(1, (1,), (1, 3))), "a reassignment"
+    assert not explains("broker-unfenced", 2, before, Placement(1, (1,), (2, 1)))
