@@ -10,6 +10,7 @@ from kraftd.cli.times import time_text
 
 if TYPE_CHECKING:
     from kraftd.history.event import Event
+    from kraftd.history.incidents import Item, More
 
 MAX_SHOWN_PER_KIND = 10  # of one kind in a row, before the rest is summed up
 
@@ -21,38 +22,47 @@ def line_of(event: Event) -> str:
     return f"{time_text(event.timestamp_ms)} {event.offset:>10}  {event.text}"
 
 
-def lines_of(events: Iterable[Event]) -> Iterator[str]:
+def lines_of(items: Iterable[Item]) -> Iterator[str]:
     """The lines of a batch's events: after ten partitions with the same kind of event, only their number."""
+    from kraftd.history.incidents import More
+
     kind, run, last = "", 0, None
-    for event in events:
-        run = run + 1 if event.kind == kind and event.meaning.partition is not None else 1
+    for item in items:
+        if isinstance(item, More):
+            yield from [] if last is None else [last]
+            kind, run, last = "", 0, None
+            yield more_line(item)
+            continue
+        run = run + 1 if item.kind == kind and item.meaning.partition is not None else 1
         if run == 1 and last is not None:
             yield last
-        kind = event.kind
+        kind = item.kind
         if run <= MAX_SHOWN_PER_KIND:
             last = None
-            yield line_of(event)
+            yield line_of(item)
         else:
-            more = run - MAX_SHOWN_PER_KIND
-            what = f"and {more:,} more partitions: {kind} (--json shows all)"
-            last = f"{time_text(event.timestamp_ms)} {event.offset:>10}  {what}"
+            last = more_line(More(kind, run - MAX_SHOWN_PER_KIND, item.offset, item.timestamp_ms))
     if last is not None:
         yield last
 
 
-def echo_events(events: Iterable[Event], as_json: bool) -> None:
-    """Print the events of a batch at once: a feed is read as it comes.
+def more_line(more: More) -> str:
+    """The line for effects of which only the number is shown."""
+    what = f"and {more.count:,} more partitions: {more.kind} (--json shows all)"
+    return f"{time_text(more.timestamp_ms)} {more.offset:>10}  {what}"
 
-    For people a cause comes before its effects; JSON is in the order of offsets.
-    """
+
+def echo(items: Iterable[Item], as_json: bool) -> None:
+    """Print the events of a batch at once: a feed is read as it comes."""
     if as_json:
         import msgspec
 
-        print_lines(msgspec.json.encode(event.row()).decode() for event in events)
-    else:
-        from kraftd.history.causes import causes_first
+        from kraftd.history.event import Event
 
-        print_lines(lines_of(causes_first(list(events))))
+        # Scripts get every event, and so no number of others.
+        print_lines(msgspec.json.encode(item.row()).decode() for item in items if isinstance(item, Event))
+    else:
+        print_lines(lines_of(items))
 
 
 def wants(topic: str | None, partition: int | None, kinds: tuple[str, ...] = ()) -> Wanted:

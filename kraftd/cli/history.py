@@ -61,13 +61,20 @@ async def history(
         raise click.UsageError("--partition needs --topic.")
     if since is not None and (since.offset or 0) > (MOST_OFFSET if until.offset is None else until.offset):
         raise click.UsageError(f"--from {since.offset} is after --to {until.offset}.")
-    from kraftd.cli.feed import echo_events, wants
+    from kraftd.cli.feed import echo, wants
     from kraftd.cli.replaying import batches_within, begun, check_within, replayed
-    from kraftd.history.causes import with_causes
+    from kraftd.history.incidents import Incidents
     from kraftd.history.story import Story
 
-    wanted = wants(topic, partition)
+    selected = wants(topic, partition)
     found_count = 0
+
+    def wanted(event: Event) -> bool:
+        nonlocal found_count
+        found_count += (is_wanted := selected(event))
+        return is_wanted
+
+    incidents = Incidents(wanted, in_order=as_json)
     async with cluster as source:
         await check_within(source, until)
         if since is not None:
@@ -81,13 +88,9 @@ async def history(
                 f"The log begins at offset {state.next_offset}; what was before is in a checkpoint.", err=True
             )
         async for batch, count in batches_within(source, state.next_offset, until):
-            events = [
-                event
-                for event in with_causes(list(events_of(source.name, story, batch, state.next_offset, count)))
-                if wanted(event)
-            ]
-            found_count += len(events)
-            echo_events(events, as_json)
+            events = list(events_of(source.name, story, batch, state.next_offset, count))
+            echo(incidents.add(events), as_json)
+        echo(incidents.end(), as_json)
     if topic is not None and not found_count and not known:
         raise CommandFailure(f"No topic was ever named {topic} as far back as the log reaches.", FAILED)
     return OK

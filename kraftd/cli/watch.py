@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +14,10 @@ from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
     from kraftd.cli.cluster_options import Cluster
+    from kraftd.history.incidents import Incidents
+    from kraftd.wire.batch import Batch
+
+PAUSE_S = 0.5  # without another batch, after which the parts of an event are complete
 
 
 @click.command()
@@ -48,10 +54,10 @@ async def watch(
 
     A directory does not say what is committed. Its last records may still be truncated; then a line says so.
     """
-    from kraftd.cli.feed import echo_events, wants
+    from kraftd.cli.feed import echo, wants
     from kraftd.cli.history import events_of
     from kraftd.cli.replaying import replayed
-    from kraftd.history.causes import with_causes
+    from kraftd.history.incidents import Incidents
     from kraftd.history.kinds import KINDS
     from kraftd.history.story import Story
     from kraftd.log.following import LogTruncated
@@ -68,16 +74,36 @@ async def watch(
             if note := await source.note():
                 click.echo(note, err=True)
             story = Story(state.image, show_secrets=show_secrets)
+            incidents = Incidents(wanted, in_order=as_json)
+            batches = source.batches(state.next_offset, follow=True)
             try:
-                async for batch in source.batches(state.next_offset, follow=True):
+                async for batch in _with_pauses(batches, incidents):
+                    if batch is None:
+                        echo(incidents.end(), as_json)
+                        continue
                     events = events_of(
                         source.name, story, batch, state.next_offset, batch.header.record_count
                     )
-                    found = with_causes(list(events))
-                    echo_events([event for event in found if wanted(event)], as_json)
+                    echo(incidents.add(list(events)), as_json)
             except LogTruncated as error:
+                echo(incidents.end(), as_json)
                 click.echo(
                     f"The log was truncated at offset {error.offset}: events from there on are void.",
                     err=True,
                 )
                 since = Limit()
+
+
+async def _with_pauses(batches: AsyncIterator[Batch], incidents: Incidents) -> AsyncIterator[Batch | None]:
+    """The batches of a source; None when an event is open and no batch has come for a while."""
+    while True:
+        coming = asyncio.ensure_future(anext(batches, None))
+        try:
+            while incidents.is_open and not (await asyncio.wait({coming}, timeout=PAUSE_S))[0]:
+                yield None
+            batch = await coming
+        finally:
+            coming.cancel()
+        if batch is None:
+            return
+        yield batch

@@ -1,21 +1,35 @@
 """Causes and effects: a broker that leaves or returns, and the partitions that it changes.
 
-Controllers append the records of one event without a gap, in as many batches as they need. The broker's
-record is the last one if the broker is fenced or unregistered, registers after an unclean shutdown or has
-lost directories; it is the first one if the broker is unfenced or shuts down. Only neighbouring records
-count, and only changes that the broker explains.
+The broker's record is the last one if the broker is fenced or unregistered, registers after an unclean
+shutdown, or has lost directories (LAST). It is the first one if the broker is unfenced or shuts down (FIRST).
+Only neighbouring records count, and only changes that the broker explains.
+
+Controllers append the records of one event without a gap, in as many batches as they need: Kafka 10,000
+records at once. kraftd lets a broker leave a few hundred partitions at once, between other decisions. As a
+log is read, the parts are joined (`kraftd.history.incidents`) by these rules:
+
+1. All parts have one epoch, and at most MAX_PAUSE_MS pass from one part to the next.
+2. A part after a FIRST record is what its broker explains at the beginning of a batch. The batch before must
+   end with the record, or with more than MAX_UNDIVIDED of its effects.
+3. A part before a LAST record is the end of a batch: more than MAX_UNDIVIDED changes that take partitions
+   from one broker (`leavers`). The LAST record is the next one of that broker.
+4. A change belongs to the FIRST record before it rather than to a LAST record after it: a broker that shuts
+   down is fenced in the end.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kraftd.history.event import Event
 from kraftd.history.names import count
+
+MAX_PAUSE_MS = 2_000  # between the timestamps of two parts of an event
+MAX_UNDIVIDED = 100  # changes; no controller divides an event with fewer
 
 LAST = frozenset(("broker-fenced", "broker-unregistered", "broker-registered", "broker-directories-changed"))
 FIRST = frozenset(("broker-unfenced", "broker-shutting-down"))
@@ -27,6 +41,7 @@ _WORDS = {
     "isr-shrank": ("ISR shrank", "ISRs shrank"),
     "isr-changed": ("ISR changed", "ISRs changed"),
 }
+_ONLINE = {"leader-lost": "offline", "leader-elected": "online again"}
 
 
 class Placement(NamedTuple):
@@ -48,24 +63,62 @@ def explains(kind: str, broker: int, before: Placement, after: Placement) -> boo
     return left_isr or (before.leader == broker and after.leader < 0)
 
 
+class Effects:
+    """The number of effects by kind, and the topics that went offline or came back."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.kinds: Counter[str] = Counter()
+        self._topics: dict[str, set[str | None]] = {kind: set() for kind in _ONLINE}
+        for event in events:
+            self.add(event)
+
+    def add(self, event: Event) -> None:
+        self.kinds[event.kind] += 1
+        if event.kind in self._topics:
+            self._topics[event.kind].add(event.meaning.topic)
+
+    def __len__(self) -> int:
+        return self.kinds.total()
+
+    def __repr__(self) -> str:
+        return f"<Effects {dict(self.kinds)}>"
+
+    def summed_up(self, cause: Event) -> Event:
+        """The cause, whose sentence and details name the number of its effects."""
+        kinds = self.kinds
+        parts = [
+            count(kinds[kind], words[0]) if kinds[kind] == 1 else f"{kinds[kind]:,} {words[1]}"
+            for kind, words in _WORDS.items()
+            if kinds[kind]
+        ]
+        for kind, state in _ONLINE.items():
+            of_topics = self._topics[kind]
+            if of_topics:
+                parts.append(f"{count(len(of_topics), 'topic')} {state} ({count(kinds[kind], 'partition')})")
+        meaning = cause.meaning
+        text = f"{meaning.text}: {', '.join(parts)}" if parts else meaning.text
+        details = {**meaning.details, "effects": dict(kinds)}
+        return replace(cause, meaning=replace(meaning, text=text, details=details))
+
+
 def with_causes(events: Sequence[Event]) -> list[Event]:
     """The events in the same order; those of causes name the number of their effects."""
     found = list(events)
-    for at, its_effects in _causes(events):
-        found[at] = _summed_up(events[at], [events[one] for one in its_effects])
+    for at, its_effects in causes_of(events):
+        found[at] = Effects(events[one] for one in its_effects).summed_up(events[at])
     return found
 
 
 def causes_first(events: Sequence[Event]) -> list[Event]:
     """The events, each cause before its effects."""
     found = list(events)
-    for at, its_effects in _causes(events):
+    for at, its_effects in causes_of(events):
         if its_effects[0] < at:
             found[its_effects[0] : at + 1] = [found[at], *found[its_effects[0] : at]]
     return found
 
 
-def _causes(events: Sequence[Event]) -> Iterator[tuple[int, list[int]]]:
+def causes_of(events: Sequence[Event]) -> Iterator[tuple[int, list[int]]]:
     """The places of the causes that have effects, with the places of these, in order.
 
     A broker that shuts down has changed all that its fencing could: the first of the two is the cause.
@@ -78,7 +131,7 @@ def _causes(events: Sequence[Event]) -> Iterator[tuple[int, list[int]]]:
         places = before_it if event.kind in LAST else range(at + 1, len(events))
         its_effects, offset = [], event.offset
         for place in places if event.kind in LAST | FIRST else ():
-            if abs(events[place].offset - offset) != 1 or not _explains(event, events[place]):
+            if abs(events[place].offset - offset) != 1 or not explains_event(event, events[place]):
                 break
             offset = events[place].offset
             its_effects.append(place)
@@ -88,30 +141,31 @@ def _causes(events: Sequence[Event]) -> Iterator[tuple[int, list[int]]]:
             yield at, sorted(its_effects)
 
 
-def _explains(cause: Event, event: Event) -> bool:
+def explains_event(cause: Event, event: Event) -> bool:
     """Return whether a broker's event explains an event of a partition."""
-    after, before = event.meaning.details, event.meaning.details.get("before")
-    if event.meaning.subject != "partition" or not isinstance(before, dict):
+    states = _placements(event)
+    if states is None:
         return False
-    states = [Placement(one["leader"], one["isr"], one["replicas"]) for one in (before, after)]
     # The broker may have been an eligible leader replica only.
     return explains(cause.kind, int(cause.meaning.name), *states) or (
         cause.kind != "broker-unfenced" and "elr-changed" in event.kinds
     )
 
 
-def _summed_up(cause: Event, effects: Sequence[Event]) -> Event:
-    kinds = Counter(one.kind for one in effects)
-    parts = [
-        count(kinds[kind], words[0]) if kinds[kind] == 1 else f"{kinds[kind]:,} {words[1]}"
-        for kind, words in _WORDS.items()
-        if kinds[kind]
-    ]
-    for kind, state in (("leader-lost", "offline"), ("leader-elected", "online again")):
-        of_topics = {one.meaning.topic for one in effects if one.kind == kind}
-        if of_topics:
-            parts.append(f"{count(len(of_topics), 'topic')} {state} ({count(kinds[kind], 'partition')})")
-    meaning = cause.meaning
-    text = f"{meaning.text}: {', '.join(parts)}" if parts else meaning.text
-    details = {**meaning.details, "effects": dict(kinds)}
-    return replace(cause, meaning=replace(meaning, text=text, details=details))
+def leavers(event: Event) -> frozenset[int]:
+    """The brokers whose departure explains an event of a partition."""
+    states = _placements(event)
+    if states is None:
+        return frozenset()
+    before = states[0]
+    members = {*before.isr, before.leader} - {-1}
+    return frozenset(one for one in members if explains("broker-fenced", one, *states))
+
+
+def _placements(event: Event) -> tuple[Placement, Placement] | None:
+    """A partition's state before and after an event that changed it."""
+    after, before = event.meaning.details, event.meaning.details.get("before")
+    if event.meaning.subject != "partition" or not isinstance(before, dict):
+        return None
+    first, second = (Placement(one["leader"], one["isr"], one["replicas"]) for one in (before, after))
+    return first, second
