@@ -167,23 +167,25 @@ def lives(config: DaemonConfig, cluster_id: str, way: str) -> bool:
     """
     from kraftd.cli.cluster_options import run
     from kraftd.cli.doctor.examine import log_in_as
-    from kraftd.cli.doctor.peer_probe import probe_all
-    from kraftd.wire.api import ApiKey
+    from kraftd.cli.voter_probe import Presence, ask_voters
 
     own = {(one.host, one.port) for one in config.advertised_listeners}
+    servers = [one for one in config.quorum_bootstrap_servers if one not in own]
     log_in_as(config, [])
-    for answer in run(probe_all((one for one in config.quorum_bootstrap_servers if one not in own), PROBE_S)):
-        if answer.failure or ApiKey.VOTE not in answer.served or answer.cluster_id is None:
-            continue
-        if answer.cluster_id != cluster_id:
+    asked = {-1 - number: (server,) for number, server in enumerate(servers)}
+    for answer in run(ask_voters(asked, cluster_id, PROBE_S)):
+        if answer.cluster_id not in (None, cluster_id):
             raise CommandFailure(
-                f"{answer.at} is a controller of cluster {answer.cluster_id}, and this node is to be of "
+                f"{answer.at} is a node of cluster {answer.cluster_id}, and this node is to be of "
                 f"{cluster_id} (CLUSTER_ID; {way} draws one if it is not set). Correct CLUSTER_ID or "
                 "controller.quorum.bootstrap.servers.",
                 DIRECTORY,
             )
-        click.echo(f"{answer.at} is a controller of this cluster: this node joins it, as an observer.")
-        return True
+        # One that waits for its first leader, perhaps for this node, is in epoch 0 and names no cluster.
+        is_member = answer.cluster_id == cluster_id or answer.epoch > 0
+        if answer.quorum is not None or (answer.presence is Presence.THERE and is_member):
+            click.echo(f"{answer.at} is a node of this cluster: this controller joins it, as an observer.")
+            return True
     return False
 
 

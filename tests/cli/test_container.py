@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.container import JVM, OWN, address, keys_of
+from kraftd.cli.voter_probe import Presence, VoterAnswer
 from kraftd.types import Endpoint
 from tests.cli.run import Run, command, free_port, run, write_config
 
@@ -118,6 +119,48 @@ def test_a_volume_of_another_cluster_than_the_environments_is_refused_with_both_
     assert done.code == 3
     assert f"CLUSTER_ID={other}" in done.err
     assert f"is of cluster {CLUSTER}" in done.err
+
+
+THERE = VoterAnswer(-1, "peer:1", Presence.THERE)
+
+
+@pytest.mark.parametrize(
+    ("answer", "joins"),
+    [
+        (THERE._replace(cluster_id=CLUSTER), True),
+        (THERE._replace(epoch=3), True),
+        (THERE._replace(epoch=0), False),  # it waits for its first leader, perhaps for this node
+        (THERE._replace(presence=Presence.UNCLEAR), False),
+        (THERE._replace(presence=Presence.LOST), False),
+    ],
+)
+def test_the_only_voter_joins_as_an_observer_if_its_cluster_lives_without_it(
+    config: Path, monkeypatch: pytest.MonkeyPatch, answer: VoterAnswer, joins: bool
+) -> None:
+    monkeypatch.setenv("KRAFTD_FORMAT", "standalone")
+    monkeypatch.setenv("CLUSTER_ID", CLUSTER)
+    answers_with(monkeypatch, answer)
+    done = started(monkeypatch)
+    assert done.code == 0
+    assert ("this controller joins it, as an observer" in done.out) is joins
+
+
+def test_the_only_voter_is_not_formatted_beside_a_node_of_another_cluster(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KRAFTD_FORMAT", "standalone")
+    monkeypatch.setenv("CLUSTER_ID", CLUSTER)
+    answers_with(monkeypatch, THERE._replace(presence=Presence.UNCLEAR, cluster_id="another"))
+    done = started(monkeypatch)
+    assert done.code == 3
+    assert f"peer:1 is a node of cluster another, and this node is to be of {CLUSTER}" in done.err
+
+
+def answers_with(monkeypatch: pytest.MonkeyPatch, answer: VoterAnswer) -> None:
+    async def ask(*_: object) -> list[VoterAnswer]:
+        return [answer]
+
+    monkeypatch.setattr("kraftd.cli.voter_probe.ask_voters", ask)
 
 
 def test_the_way_static_formats_a_static_quorum(
