@@ -146,13 +146,23 @@ def check_lost(
     found = majority_there(former, answers, own_id, lost)
     if found is not None:
         source, ids, there = found
-        names = ", ".join(one.name for one in answers if one.voter_id in there)
+        answering = [one for one in answers if one.voter_id in there and one.presence is Presence.THERE]
         unclear = [one for one in answers if one.voter_id in there and one.presence is Presence.UNCLEAR]
         options = "".join(f" If controller {one.voter_id} is lost: --lost {one.voter_id}." for one in unclear)
-        why = f"A majority of the voters is not lost: {names} answer, of {numbers(ids)} ({source})."
+        parts = [_clause(answering, "answers", "answer"), _clause(unclear, "may be there", "may be there")]
+        why = (
+            f"A majority of the voters {'may not be' if unclear else 'is not'} lost: "
+            f"{', and '.join(filter(None, parts))}, of {numbers(ids)} ({source})."
+        )
         raise CommandFailure(" ".join([why, *leading, f"{_REMEDY}{options}"]), FAILED)
     if leading:
         raise CommandFailure(" ".join(["The quorum has a leader.", *leading, _REMEDY]), FAILED)
+
+
+def _clause(voters: list[VoterAnswer], verb: str, plural_verb: str) -> str:
+    """What some voters do; "" for none."""
+    names = ", ".join(one.name for one in voters)
+    return f"{names} {verb if len(voters) == 1 else plural_verb}" if voters else ""
 
 
 _REMEDY = (

@@ -82,6 +82,7 @@ def check_quorum_is_lost(config: DaemonConfig, cluster_id: str, state: State) ->
     """Raise CommandFailure if the source's controllers run: a second quorum would have their cluster id."""
     from kraftd.cli.doctor.examine import log_in_as
     from kraftd.cli.former_voters import ask_former, majority_there, registered_voters
+    from kraftd.cli.voter_probe import Presence
     from kraftd.types import OffsetAndEpoch
 
     former = registered_voters(state.image, config.quorum_bootstrap_servers)
@@ -91,10 +92,11 @@ def check_quorum_is_lost(config: DaemonConfig, cluster_id: str, state: State) ->
         return
     end = OffsetAndEpoch(state.next_offset, state.provenance.epoch)
     there = " ".join(one.text(end) for one in answers if one.presence)
+    is_sure = any(one.quorum is not None or one.presence is Presence.THERE for one in answers)
     raise CommandFailure(
-        f"The quorum of cluster {cluster_id} is not lost. {there} A second quorum of that cluster would take "
-        "its own decisions. Give a new --cluster-id, or stop these controllers for good first. Nothing was "
-        "written.",
+        f"The quorum of cluster {cluster_id} {'is not' if is_sure else 'may not be'} lost. {there} A second "
+        "quorum of that cluster would take its own decisions. Give a new --cluster-id, or stop these "
+        "controllers for good first. Nothing was written.",
         FAILED,
     )
 

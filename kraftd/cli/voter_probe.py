@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraftd.cli.doctor.judge_peers import is_broker
+from kraftd.cli.doctor.judge_peers import Answer, is_broker
 from kraftd.cli.doctor.peer_probe import Address, probe
 from kraftd.cli.failures import CommandFailure
 from kraftd.cli.leader import Quorum, connect, describe_quorum
+from kraftd.client.connection import Plaintext, default_setup
 from kraftd.client.failures import ClientFailure
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.fetch_response import FetchResponse
@@ -106,14 +107,32 @@ async def ask_voters(
 
 
 async def ask_voter(voter_id: int, address: Address, cluster_id: str, timeout_s: float) -> VoterAnswer:
-    """Ask one voter at one address. A failure is an answer too."""
-    at = address_text(address)
+    """Ask one voter at one address. A failure is an answer too.
+
+    A listener without TLS is asked without, whatever the controllers have: it may be a broker's.
+    """
     answer = await probe(address, timeout_s)
+    if answer.speaks != "PLAINTEXT":
+        return await _ask_more(voter_id, address, answer, cluster_id, timeout_s)
+    configured = default_setup.set(Plaintext())
+    try:
+        answer = await probe(address, timeout_s)
+        return await _ask_more(voter_id, address, answer, cluster_id, timeout_s)
+    finally:
+        default_setup.reset(configured)
+
+
+async def _ask_more(
+    voter_id: int, address: Address, answer: Answer, cluster_id: str, timeout_s: float
+) -> VoterAnswer:
+    """Judge the answer of an address, and ask it for its epoch and leader if it is of the cluster."""
+    at = address_text(address)
     if answer.failure:
         if not answer.listens:
             return VoterAnswer(voter_id, at, Presence.LOST, answer.failure)
-        speaks = f"{answer.failure}; it speaks {answer.speaks}" if answer.speaks else answer.failure
-        return VoterAnswer(voter_id, at, Presence.UNCLEAR, f"a connection is accepted there, but {speaks}")
+        return VoterAnswer(
+            voter_id, at, Presence.UNCLEAR, f"a connection is accepted there, but {_why(answer)}"
+        )
     if answer.cluster_id not in (None, cluster_id):
         return _of_another_cluster(voter_id, at, answer.cluster_id, cluster_id)
     there = VoterAnswer(voter_id, at, Presence.THERE, cluster_id=answer.cluster_id)
@@ -127,12 +146,21 @@ async def ask_voter(voter_id: int, address: Address, cluster_id: str, timeout_s:
                     return _of_another_cluster(voter_id, at, answer.cluster_id, cluster_id)
                 there = _with_leader(there, fetched)
             quorum = await describe_quorum(connection, address)
+            if quorum.cluster_id != cluster_id:
+                return _of_another_cluster(voter_id, at, quorum.cluster_id, cluster_id)
             there = there._replace(
                 epoch=quorum.partition.leader_epoch, leader_id=quorum.partition.leader_id, quorum=quorum
             )
     except (ClientFailure, CommandFailure):
         pass  # it is there, and does not lead or does not allow the question
     return there
+
+
+def _why(answer: Answer) -> str:
+    """Why a node that accepts connections cannot be asked."""
+    if answer.speaks == "TLS" and default_setup.get() is None:
+        return "it speaks TLS, and was asked without, as this node's file says"
+    return f"{answer.failure}; it speaks {answer.speaks}" if answer.speaks else answer.failure
 
 
 def _of_another_cluster(voter_id: int, at: str, theirs: str | None, ours: str) -> VoterAnswer:

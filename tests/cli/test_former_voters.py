@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.failures import CommandFailure
-from kraftd.cli.former_voters import FormerVoters, check_not_asked, former_voters, majority_there
+from kraftd.cli.former_voters import (
+    FormerVoters,
+    check_lost,
+    check_not_asked,
+    former_voters,
+    majority_there,
+)
 from kraftd.cli.voter_probe import Presence, VoterAnswer, ask_voters
 from kraftd.config import load
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
@@ -54,6 +60,24 @@ def test_each_source_is_judged_alone_so_stale_names_do_not_hide_a_majority() -> 
     former = FormerVoters({"registered": frozenset(range(1, 8)), **THREE}, {})
     found = majority_there(former, answers(v3=THERE), 1, ())
     assert found == ("the last election in the log", frozenset({1, 2, 3}), {3})
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"v2": THERE}, "is not lost: Controller 2 at host:1 answers, of 1, 2, 3"),
+        ({"v2": UNCLEAR}, "may not be lost: Controller 2 at host:1 may be there, of 1, 2, 3"),
+        (
+            {"v2": THERE, "v3": UNCLEAR},
+            "may not be lost: Controller 2 at host:1 answers, and Controller 3 at host:1 may be there, of",
+        ),
+    ],
+)
+def test_a_refusal_distinguishes_voters_that_answer_from_those_that_may_be_there(
+    given: dict[str, Presence], text: str
+) -> None:
+    with pytest.raises(CommandFailure, match=f"^A majority of the voters {text}"):
+        check_lost(FormerVoters(THREE, {}), answers(**given), OffsetAndEpoch(5, 1), 1, ())
 
 
 def test_a_voter_without_an_address_must_be_confirmed_as_lost() -> None:

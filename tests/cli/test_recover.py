@@ -311,6 +311,16 @@ def test_recover_refuses_while_the_others_are_a_majority(tmp_path: Path) -> None
         warned = run(*recover, "another")
         assert f"Controller {leader} at 127.0.0.1:{ports[leader]} answers" in warned.out
         assert "A majority of the voters is not lost" in warned.err  # with this one they are two of three
+        secured = tmp_path / "secured.properties"
+        jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required username=a password=b;"
+        secured.write_text(
+            f"{configs[stopped].read_text()}listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT\n"
+            "sasl.mechanism.controller.protocol=PLAIN\nsasl.enabled.mechanisms=PLAIN\n"
+            f"listener.name.controller.plain.sasl.jaas.config={jaas}\n"
+        )
+        # A listener without security is asked without, as that of a broker beside secured controllers.
+        asked = run_apart("quorum", "recover", "--config", secured, "--cluster-id-confirm", CLUSTER_ID)
+        assert f"Controller {leader} at 127.0.0.1:{ports[leader]} answers" in asked.out
         assert tree(tmp_path / str(stopped)) == before
 
 

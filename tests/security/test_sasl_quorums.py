@@ -6,6 +6,7 @@ Tokens are in a file, or granted by an identity provider whose clients the contr
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -130,6 +131,27 @@ def test_controllers_elect_with_tokens_of_an_issuer_over_tls(three: list[DaemonP
     wait_until(lambda: leader_count(three, '"active controller"') == 1, "a controller is active")
     wait_until(lambda: leader_count(three, '"controller registered"') >= 3, "all are registered")
     assert leader_count(three, "login failed") == 0
+
+
+@pytest.mark.parametrize("three", [by_token], indirect=True)
+def test_recover_asks_secured_voters_as_the_node_itself(three: list[DaemonProcess]) -> None:
+    wait_until(lambda: leader_count(three, '"controller registered"') >= 3, "all are registered")
+    survivor = next(one for one in three if '"active controller"' not in one.log.read_text())
+    survivor.stop()
+    with survivor.properties.open("a") as file:
+        own = f"{IDS[three.index(survivor)]}@127.0.0.1:{survivor.port}"
+        file.write(f"controller.quorum.voters={own}\n")
+    recover = (
+        *("quorum", "recover", "--config", str(survivor.properties)),
+        *("--cluster-id-confirm", CLUSTER_ID),
+    )
+    refused = survivor.kraftd(*recover, check=False)
+    assert refused.returncode == 1
+    assert "A majority of the voters is not lost" in refused.stderr
+    assert "leads in epoch" in refused.stderr
+    for one in three:
+        one.stop(signal.SIGKILL)
+    assert f"Controller {own[:3]} is the only voter" in survivor.kraftd(*recover).stdout
 
 
 def by_grant(home: Path, provider: IdentityProvider, secret: str) -> dict[str, str]:
