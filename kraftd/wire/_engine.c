@@ -9,13 +9,19 @@
    equal values (see "Equal values").
 
    Every function that can fail returns NULL or -1 then.  A reader allocates a struct with empty slots
-   and fills them one by one.  So a failed read frees the struct with all values that it already has. */
+   and fills them one by one.  So a failed read frees the struct with all values that it already has.
+
+   While it reads a long message, the engine pauses: it releases the GIL, so that other threads run.
+   These may call the engine meanwhile.  A reader's state is therefore on its stack, no pause falls
+   between a look at shared state and its use, plans and codecs are never replaced, and no other thread
+   can reach what is half read: structs and their arrays are unknown to the garbage collector. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
 #include <structmember.h>
+#include <time.h>
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -424,11 +430,11 @@ static Codec *codec_of(PyObject *cls)
                          && PyObject_RichCompareBool(PyTuple_GET_ITEM(table, MESSAGE_NAME), name, Py_EQ) == 1;
         if (!is_message)
             PyErr_Format(PyExc_TypeError, "%S.%S is not a message", module_name, name);
-        else if ((found = PyObject_CallFunctionObjArgs((PyObject *)&CodecType, cls, table, NULL))) {
-            if (PyDict_SetItem(codecs, cls, found) < 0)
-                Py_CLEAR(found);
-            else
-                Py_DECREF(found); /* the dictionary holds a reference */
+        else {
+            PyObject *made = PyObject_CallFunctionObjArgs((PyObject *)&CodecType, cls, table, NULL);
+            /* Another thread may have made one meanwhile: the first one stays. */
+            found = made ? PyDict_SetDefault(codecs, cls, made) : NULL;
+            Py_XDECREF(made); /* the dictionary holds a reference */
         }
     }
     Py_XDECREF(module_name);
@@ -548,9 +554,54 @@ typedef struct {
     /* The fault, and its byte; NULL without a fault, and if an exception is set. */
     PyObject *reason;
     Py_ssize_t wrong_at;
+    Py_ssize_t work_left; /* until the next pause; PY_SSIZE_T_MAX if there is none */
+    Py_ssize_t most_elements, elements_left;
     int n_steps; /* of the path from the faulty field up to the message */
     Step steps[2 * MAX_DEPTH];
 } Reader;
+
+/* Work is counted in values made: each takes 20 to 60 ns to read, and about as long to free. */
+enum { LONG_BYTES = 1 << 14, LARGE_BYTES = 1 << 16, WORK_UNTIL_PAUSE = 3000, BYTES_OF_WORK = 16, PAUSE_NS = 50000 };
+
+/* Return whether this thread is the only one that runs Python. */
+static int is_alone(void)
+{
+    PyThreadState *first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    return first && !PyThreadState_Next(first);
+}
+
+/* Begin to read a source from a byte on; `most_elements` 0 is no limit. */
+static void start_reading(Reader *r, PyObject *source, const Py_buffer *buffer, Py_ssize_t at, Py_ssize_t most_elements)
+{
+    r->data = buffer->buf;
+    r->at = at;
+    r->size = buffer->len;
+    r->source = source;
+    r->view = r->reason = NULL;
+    r->work_left = PY_SSIZE_T_MAX;
+    r->most_elements = r->elements_left = most_elements ? most_elements : PY_SSIZE_T_MAX;
+    r->n_steps = 0;
+}
+
+static inline int may_pause(const Reader *r) { return r->work_left <= WORK_UNTIL_PAUSE; }
+
+/* Let another thread have the GIL.  Without the sleep this thread would take it back before the other,
+   which has to wake up first, could. */
+static void pause_reading(Reader *r)
+{
+    static const struct timespec pause = {0, PAUSE_NS};
+    r->work_left = WORK_UNTIL_PAUSE;
+    PyThreadState *state = PyEval_SaveThread();
+    nanosleep(&pause, NULL);
+    PyEval_RestoreThread(state);
+}
+
+/* Count work, and pause if enough is done. */
+static inline void spend(Reader *r, Py_ssize_t work)
+{
+    if (UNLIKELY((r->work_left -= work) < 0))
+        pause_reading(r);
+}
 
 /* Note a fault at a byte. */
 static void *wrong(Reader *r, Py_ssize_t at, const char *format, ...)
@@ -697,6 +748,20 @@ static PyObject *records_view(Reader *r, Py_ssize_t begin, Py_ssize_t end)
     return PySequence_GetSlice(r->view, begin, end);
 }
 
+/* A copy of bytes; other threads run while many are copied. */
+static PyObject *copy_bytes(Reader *r, const char *p, Py_ssize_t length)
+{
+    if (LIKELY(length < LARGE_BYTES || !may_pause(r)))
+        return PyBytes_FromStringAndSize(p, length);
+    PyObject *copy = PyBytes_FromStringAndSize(NULL, length);
+    if (!copy)
+        return NULL;
+    PyThreadState *state = PyEval_SaveThread();
+    memcpy(PyBytes_AS_STRING(copy), p, (size_t)length);
+    PyEval_RestoreThread(state);
+    return copy;
+}
+
 /* Read a string, bytes or records. */
 static inline PyObject *read_variable(Reader *r, const Field *field, int nullable)
 {
@@ -711,8 +776,9 @@ static inline PyObject *read_variable(Reader *r, const Field *field, int nullabl
     const char *p = (const char *)take(r, length);
     if (!p)
         return NULL;
+    r->work_left -= length / BYTES_OF_WORK; /* the array, if it is in one, pauses */
     if (field->kind == BYTES)
-        return PyBytes_FromStringAndSize(p, length);
+        return copy_bytes(r, p, length);
     if (field->kind == RECORDS)
         return records_view(r, at, at + length);
     PyObject *text = PyUnicode_DecodeUTF8(p, length, NULL);
@@ -741,6 +807,7 @@ static PyObject *fixed_array(Reader *r, enum kind kind, Py_ssize_t count)
     PyObject *tuple = PyTuple_New(count);
     if (!tuple)
         return NULL;
+    PyObject_GC_UnTrack(tuple); /* bytes and numbers make no cycle */
     for (Py_ssize_t i = 0; i < count; i++, p += width) {
         PyObject *value = fixed_value(kind, p);
         if (!value) {
@@ -748,14 +815,62 @@ static PyObject *fixed_array(Reader *r, enum kind kind, Py_ssize_t count)
             return NULL;
         }
         PyTuple_SET_ITEM(tuple, i, value);
+        if (!memoised)
+            spend(r, 1);
     }
-    PyObject_GC_UnTrack(tuple); /* bytes and numbers make no cycle */
     if (memoised) {
         memcpy(memo_arrays[entry].bytes, bytes, sizeof bytes);
         memo_arrays[entry].count = count;
         Py_XSETREF(memo_arrays[entry].tuple, Py_NewRef(tuple));
     }
     return tuple;
+}
+
+/* Count elements that are announced at a byte; -1 if they are more than the message may have. */
+static inline int allow_elements(Reader *r, Py_ssize_t at, Py_ssize_t count)
+{
+    if (UNLIKELY(count > r->elements_left)) {
+        wrong(r, at, "more than %zd elements in all", r->most_elements);
+        return -1;
+    }
+    r->elements_left -= count;
+    return 0;
+}
+
+static void free_struct(Reader *r, const Plan *plan, PyObject *made);
+
+/* Free the elements of an array that no other code has, the last one first, with pauses. */
+static void free_elements(Reader *r, const Field *field, PyObject *array)
+{
+    Py_ssize_t count = Py_SIZE(array);
+    PyObject **items = field->kind == STRUCT ? ((PyListObject *)array)->ob_item : ((PyTupleObject *)array)->ob_item;
+    while (count--) {
+        PyObject *item = items[count];
+        items[count] = NULL;
+        if (item && field->kind == STRUCT)
+            free_struct(r, field->nested, item);
+        else
+            Py_XDECREF(item);
+        spend(r, 1);
+    }
+}
+
+/* Free a struct that no other code has, with pauses if its message is long. */
+static void free_struct(Reader *r, const Plan *plan, PyObject *made)
+{
+    for (const Field *field = plan->fields; may_pause(r) && field < plan->fields + plan->n_fields; field++) {
+        PyObject *value = SLOT(made, field->slot);
+        if (!value || value == Py_None || Py_REFCNT(value) != 1)
+            continue;
+        if (field->array) {
+            free_elements(r, field, value);
+        } else if (field->kind == STRUCT) {
+            SLOT(made, field->slot) = NULL;
+            free_struct(r, field->nested, value);
+        }
+        spend(r, 1);
+    }
+    Py_DECREF(made);
 }
 
 static inline PyObject *read_array(Reader *r, const Field *field)
@@ -769,6 +884,8 @@ static inline PyObject *read_array(Reader *r, const Field *field)
     if (UNLIKELY(count > (r->size - r->at) / field->least))
         return wrong(r, start, "%zd elements of at least %zd bytes are announced, %zd bytes are left", count,
                      field->least, r->size - r->at);
+    if (allow_elements(r, start, count) < 0)
+        return NULL;
     if (field->kind <= UUID)
         return fixed_array(r, field->kind, count);
     if (field->kind != STRUCT && count == 0)
@@ -776,10 +893,14 @@ static inline PyObject *read_array(Reader *r, const Field *field)
     PyObject *array = field->kind == STRUCT ? PyList_New(count) : PyTuple_New(count);
     if (!array)
         return NULL;
+    /* Texts, bytes and structs of a message make no cycle; nor may other code see an array with gaps. */
+    PyObject_GC_UnTrack(array);
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = field->kind == STRUCT ? read_struct(r, field->nested) : read_variable(r, field, 0);
         if (!item) {
             add_step(r, NULL, i);
+            if (may_pause(r))
+                free_elements(r, field, array);
             Py_DECREF(array);
             return NULL;
         }
@@ -787,9 +908,10 @@ static inline PyObject *read_array(Reader *r, const Field *field)
             PyList_SET_ITEM(array, i, item);
         else
             PyTuple_SET_ITEM(array, i, item);
+        spend(r, 1);
     }
-    if (field->kind == STRING || field->kind == BYTES)
-        PyObject_GC_UnTrack(array);
+    if (field->kind == RECORDS)
+        PyObject_GC_Track(array);
     return array;
 }
 
@@ -837,10 +959,13 @@ static int read_tags(Reader *r, const Plan *plan, PyObject *into, Py_ssize_t sta
         wrong(r, start, "%u tagged fields are announced, %zd bytes are left", count, r->size - r->at);
         return -1;
     }
+    if (allow_elements(r, start, count) < 0)
+        return -1;
     PyObject *unknown = NULL, *seen = NULL;
     for (; count; count--) {
         uint32_t tag, size;
         start = r->at;
+        spend(r, 4); /* a pair, its parts and a member of a set */
         if (read_uvarint(r, &tag) < 0 || read_uvarint(r, &size) < 0)
             goto bad;
         const Field *field = plan->fields + plan->n_body, *end = field + plan->n_tagged;
@@ -914,6 +1039,7 @@ static PyObject *read_struct(Reader *r, const Plan *plan)
     PyObject *made = new_struct(plan->cls);
     if (!made)
         return NULL;
+    r->work_left -= plan->n_fields;
     const Field *field = plan->fields, *end = field + plan->n_body;
     for (; field < end; field++) {
         PyObject *value = read_field(r, field);
@@ -936,7 +1062,7 @@ static PyObject *read_struct(Reader *r, const Plan *plan)
             goto bad;
     return made;
 bad:
-    Py_DECREF(made);
+    free_struct(r, plan, made);
     return NULL;
 }
 
@@ -970,20 +1096,21 @@ static void raise_wrong(Reader *r, Codec *codec, long version)
     Py_XDECREF(title);
 }
 
-/* (cls, version, view, offset=0) -> the message at the offset; *end becomes the offset after it.
-   If end is NULL, the message must end where the view ends. */
+/* (cls, version, view, offset=0, max_elements=0) -> the message at the offset; *end becomes the offset
+   after it.  If end is NULL, the message must end where the view ends. */
 static PyObject *decode_args(PyObject *const *args, Py_ssize_t n_args, Py_ssize_t *end)
 {
-    if (n_args < 3 || n_args > 4) {
-        PyErr_SetString(PyExc_TypeError, "(cls, version, view, offset=0) are wanted");
+    if (n_args < 3 || n_args > 5) {
+        PyErr_SetString(PyExc_TypeError, "(cls, version, view, offset=0, max_elements=0) are wanted");
         return NULL;
     }
     long version = PyLong_AsLong(args[1]);
-    Py_ssize_t offset = n_args == 4 ? PyNumber_AsSsize_t(args[3], PyExc_OverflowError) : 0;
-    if ((version == -1 || offset == -1) && PyErr_Occurred())
+    Py_ssize_t offset = n_args > 3 ? PyNumber_AsSsize_t(args[3], PyExc_OverflowError) : 0;
+    Py_ssize_t most = n_args > 4 ? PyNumber_AsSsize_t(args[4], PyExc_OverflowError) : 0;
+    if ((version == -1 || offset == -1 || most == -1) && PyErr_Occurred())
         return NULL;
-    if (offset < 0) {
-        PyErr_SetString(PyExc_ValueError, "an offset is not negative");
+    if (offset < 0 || most < 0) {
+        PyErr_SetString(PyExc_ValueError, "an offset and a number of elements are not negative");
         return NULL;
     }
     Codec *codec = (Codec *)Py_XNewRef(codec_of(args[0]));
@@ -992,18 +1119,16 @@ static PyObject *decode_args(PyObject *const *args, Py_ssize_t n_args, Py_ssize_
     Py_buffer buffer;
     if (plan && PyObject_GetBuffer(args[2], &buffer, PyBUF_SIMPLE) == 0) {
         Reader r;
-        r.data = buffer.buf;
-        r.at = offset;
-        r.size = buffer.len;
-        r.source = args[2];
-        r.view = r.reason = NULL;
-        r.n_steps = 0;
+        start_reading(&r, args[2], &buffer, offset, most);
+        if (UNLIKELY(r.size - r.at > LONG_BYTES) && !is_alone())
+            r.work_left = WORK_UNTIL_PAUSE;
         message = offset <= r.size ? read_struct(&r, plan) : missing(&r, 1);
         if (message && end)
             *end = r.at;
         else if (message && r.at != r.size) {
             wrong(&r, r.at, "%zd bytes are left after the message", r.size - r.at);
-            Py_CLEAR(message);
+            free_struct(&r, plan, message);
+            message = NULL;
         }
         if (!message)
             raise_wrong(&r, codec, version);
@@ -1629,7 +1754,9 @@ static Codec *codec_of_record(uint8_t key)
         Py_XDECREF(api);
         if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyError))
             PyErr_Clear();
-        known[key] = found;
+        if (found && !known[key]) /* another thread may have found it meanwhile */
+            known[key] = Py_NewRef(found);
+        Py_XDECREF(found);
     }
     return known[key] ? codec_of(known[key]) : NULL;
 }
@@ -1667,12 +1794,7 @@ static PyObject *read_batch(PyObject *view, int decoded, Py_ssize_t *at, Py_ssiz
     if (PyObject_GetBuffer(view, &buffer, PyBUF_SIMPLE) < 0)
         return NULL;
     Reader r;
-    r.data = buffer.buf;
-    r.size = buffer.len;
-    r.at = *at ? *at : HEADER_BYTES;
-    r.source = view;
-    r.view = r.reason = NULL;
-    r.n_steps = 0;
+    start_reading(&r, view, &buffer, *at ? *at : HEADER_BYTES, 0);
     PyObject *list = NULL;
     if (r.size < HEADER_BYTES || r.at < HEADER_BYTES || r.at > r.size)
         goto done;

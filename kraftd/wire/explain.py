@@ -7,6 +7,7 @@ at a time, check everything, and take time and memory bounded by what they are g
 from __future__ import annotations
 
 import struct
+import sys
 from typing import Any
 
 from msgspec import Struct
@@ -25,6 +26,17 @@ def explain_decode(table: MessageTable, version: int, view: Buffer, offset: int)
     except Found as found:
         return ProtocolError(title, found.path(), found.offset, found.reason)
     return ProtocolError(title, "", offset, "the bytes cannot be read")
+
+
+def refuse_elements(table: MessageTable, version: int, view: Buffer, offset: int, max_elements: int) -> None:
+    """Raise ProtocolError if a message has more elements in all, or another fault before these."""
+    walk = DecodeWalk(table, version, view, offset)
+    walk.elements_left = walk.max_elements = max_elements
+    try:
+        walk.struct(table.name)
+    except Found as found:
+        title = f"{table.name} v{version}"
+        raise ProtocolError(title, found.path(), found.offset, found.reason) from None
 
 
 class Found(Exception):
@@ -65,6 +77,7 @@ class DecodeWalk:
         self.view = view
         self.size = len(view)
         self.at = offset
+        self.max_elements = self.elements_left = sys.maxsize
         self.plans: dict[str, tuple[list[Step], dict[int, Step]]] = {}
 
     def plan(self, name: str) -> tuple[list[Step], dict[int, Step]]:
@@ -122,6 +135,12 @@ class DecodeWalk:
             raise Found(start, "null, where it cannot be null")
         return length
 
+    def allow(self, at: int, count: int) -> None:
+        """Count elements that are announced at a byte; fails if they are too many."""
+        self.elements_left -= count
+        if self.elements_left < 0:
+            raise Found(at, f"more than {self.max_elements} elements in all")
+
     def struct(self, name: str) -> None:
         body, known = self.plans.get(name) or self.plan(name)
         step = None
@@ -140,6 +159,7 @@ class DecodeWalk:
         count = self.uvarint()
         if count * 2 > self.size - self.at:
             raise Found(start, f"{count} tagged fields are announced, {self.size - self.at} bytes are left")
+        self.allow(start, count)
         for _ in range(count):
             start = self.at
             tag = self.uvarint()
@@ -173,6 +193,7 @@ class DecodeWalk:
         if count * step.least > left:
             reason = f"{count} elements of at least {step.least} bytes are announced, {left} bytes are left"
             raise Found(start, reason)
+        self.allow(start, max(count, 0))
         if step.width:
             self.need(max(count, 0) * step.width)
             return

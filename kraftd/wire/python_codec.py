@@ -6,7 +6,7 @@ import struct
 from typing import TypeVar
 
 from kraftd.wire.errors import ProtocolError
-from kraftd.wire.explain import explain_decode, explain_encode
+from kraftd.wire.explain import explain_decode, explain_encode, refuse_elements
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import OWN_PART_BYTES, Buffer, Malformed
 from kraftd.wire.python_engine import DECODERS, ENCODERS
@@ -57,23 +57,30 @@ def encode_parts(message: Message, version: int) -> list[Buffer]:
     return parts
 
 
-def decode(cls: type[M], version: int, view: Buffer, offset: int = 0, /) -> M:
+def decode(cls: type[M], version: int, view: Buffer, offset: int = 0, max_elements: int = 0, /) -> M:
     """The message that fills a buffer from an offset to its end.
 
     ``records`` are views of the buffer, all else is a copy.  Raises ProtocolError for bytes that are
     not such a message, UnsupportedVersionError for a version that it does not have.
+
+    With `max_elements`, a message with more elements of arrays and tagged fields in all is a ProtocolError,
+    raised before they take memory. The engine in C lets other threads run while it reads a long message.
     """
-    message, end = decode_prefix(cls, version, view, offset)
+    message, end = decode_prefix(cls, version, view, offset, max_elements)
     if end != len(view):
         left = len(view) - end
         raise ProtocolError(f"{cls.__name__} v{version}", "", end, f"{left} bytes are left after the message")
     return message
 
 
-def decode_prefix(cls: type[M], version: int, view: Buffer, offset: int = 0, /) -> tuple[M, int]:
+def decode_prefix(
+    cls: type[M], version: int, view: Buffer, offset: int = 0, max_elements: int = 0, /
+) -> tuple[M, int]:
     """The message that begins at an offset, and the offset after it; raises as ``decode`` does."""
     versions = DECODERS[cls]
     decoder = versions[version]
+    if 0 < max_elements < len(view) - offset:  # each takes a byte or more
+        refuse_elements(table_of(cls), version, view, offset, max_elements)
     if type(view) is not bytes and not versions.has_records:
         view = bytes(view)
     size = len(view)

@@ -8,12 +8,15 @@ code 0 and the number of rounds, or with the seed of the failed round.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
+import threading
 import time
 import zlib
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import repeat
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,6 +36,7 @@ except ImportError:  # some builds of Python lack it
 
 NAMES = sorted(registry.MODULES)
 RECORDS = [name for name in NAMES if table_of(message_class(name)).type == "metadata"]
+WITH_ARRAYS = [name for name in NAMES if any(row.array for row in table_of(message_class(name)).root.fields)]
 NASTY = (0, 1, 2, 3, 0x7F, 0x80, 0x81, 0xFE, 0xFF)
 ODD: tuple[Any, ...] = (
     None, -1, 1 << 15, 1 << 31, 1 << 63, 1 << 64, 2.5, "x", "x" * 40000, "\ud800", b"", b"x" * 5000,
@@ -172,7 +176,63 @@ def fuzz_reading(random: Random, c: Any) -> None:
         found = outcome(c.decode, cls, version, exact(data))
         assert plain(found) == plain(expected), (name, version, data, found, expected)
         without_memory(random, c.decode, cls, version, data)
+        limit = random.randrange(1, 12)
+        expected = outcome(python_codec.decode_prefix, cls, version, data, 0, limit)
+        found = outcome(c.decode_prefix, cls, version, exact(data), 0, limit)
+        assert plain(found) == plain(expected), (name, version, data, limit, found, expected)
         data = damaged(random, data)
+
+
+def long_message(random: Random, name: str) -> tuple[int, bytes]:
+    """A version and the bytes of a message for which the C engine lets other threads run."""
+    cls = message_class(name)
+    table = table_of(cls)
+    version = random.randint(*table.valid)
+    message = make(random, cls, table, table.root, version)
+    arrays = [row for row in table.root.fields if row.array and within(version, row.versions)]
+    for row in arrays:
+        rows = [one(random, cls, table, row, version) for _ in range(5)]
+        some = random.choices(rows, k=random.randrange(400, 2000))
+        setattr(message, row.attribute, tuple(some) if row.is_primitive() else some)
+    return version, python_codec.encode_bytes(message, version)
+
+
+def fuzz_threads(random: Random, c: Any) -> None:
+    """Two threads decode at once, while a third looks at all that the garbage collector knows."""
+    name = random.choice(WITH_ARRAYS)
+    cls = message_class(name)
+    version, data = long_message(random, name)
+    frames = [data, damaged(random, data), data[: random.randrange(len(data))], data + b"x"]
+    limits = [0, 0, 0, random.randrange(1, 5000)]
+    expected = [
+        outcome(python_codec.decode, cls, version, *job)
+        for job in zip(frames, repeat(0), limits, strict=False)
+    ]
+    found: list[Any] = []
+    done = threading.Event()
+
+    def decode_all() -> None:
+        found.append(
+            [
+                outcome(c.decode, cls, version, exact(frame), 0, limit)
+                for frame, limit in zip(frames, limits, strict=True)
+            ]
+        )
+
+    def look() -> None:
+        while not done.is_set():
+            for array in gc.get_objects(0):
+                if type(array) in (list, tuple):
+                    list(array)
+
+    readers, looker = [threading.Thread(target=decode_all) for _ in range(2)], threading.Thread(target=look)
+    for thread in (looker, *readers):
+        thread.start()
+    for thread in readers:
+        thread.join()
+    done.set()
+    looker.join()
+    assert [plain(one) for one in found] == [plain(expected)] * 2, (name, version)
 
 
 def fuzz_writing(random: Random, c: Any) -> None:
@@ -258,7 +318,8 @@ def main(path: str, seconds: float, first_seed: int) -> int:
     end = time.monotonic() + seconds
     seed = first_seed
     while time.monotonic() < end:
-        for fuzz in (fuzz_reading, fuzz_writing, fuzz_batches):
+        slow = () if seed % 20 else (fuzz_threads,)
+        for fuzz in (fuzz_reading, fuzz_writing, fuzz_batches, *slow):
             try:
                 fuzz(Random(seed), c)
             except BaseException:

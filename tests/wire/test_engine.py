@@ -6,6 +6,8 @@ import gc
 import os
 import subprocess
 import sys
+import threading
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,8 @@ from kraftd.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.messages.partition_record import PartitionRecord
@@ -32,7 +36,15 @@ from kraftd.wire.record_frame import VersionedRecord
 from kraftd.wire.table import table_of
 from tests.wire import sanitized
 from tests.wire.engines import c_engine
-from tests.wire.fuzz_engine import fuzz_batches, fuzz_reading, fuzz_writing, make, outcome, plain
+from tests.wire.fuzz_engine import (
+    fuzz_batches,
+    fuzz_reading,
+    fuzz_threads,
+    fuzz_writing,
+    make,
+    outcome,
+    plain,
+)
 from tests.wire.strategies import ALL_MESSAGES, messages, versions
 
 C = c_engine()
@@ -68,6 +80,66 @@ def test_both_engines_have_the_same_result_for_every_message_and_damage(name: st
 def test_random_damage_has_the_same_outcome_with_both_engines(fuzz: Callable[[Random, Any], None]) -> None:
     for seed in range(300):
         fuzz(Random(seed), C)
+
+
+@needs_c
+def test_two_threads_decode_long_messages_at_once() -> None:
+    for seed in range(8):
+        fuzz_threads(Random(seed), C)
+
+
+def steps_of_another_thread(during: Callable[[], object]) -> int:
+    """How often another thread got the GIL during a call."""
+    steps, done = 0, threading.Event()
+    started = threading.Event()
+
+    def count() -> None:
+        nonlocal steps
+        while not done.is_set():
+            steps += 1
+            started.set()
+            time.sleep(0)  # releases the GIL
+
+    other = threading.Thread(target=count)
+    other.start()
+    started.wait()
+    before = steps
+    during()
+    counted = steps - before
+    done.set()
+    other.join()
+    return counted
+
+
+@needs_c
+def test_another_thread_runs_while_a_million_elements_are_decoded() -> None:
+    request = ElectLeadersRequest(0, [TopicPartitions("a", tuple(range(1_000_000)))])
+    data = C.encode_bytes(request, 2)
+    found: list[ElectLeadersRequest] = []
+    assert steps_of_another_thread(lambda: found.append(C.decode(ElectLeadersRequest, 2, data))) >= 20
+    assert found == [request]
+
+
+@needs_c
+def test_a_short_message_is_decoded_without_a_pause() -> None:
+    request = ElectLeadersRequest(0, [TopicPartitions("a", tuple(range(4_000)))])
+    data = C.encode_bytes(request, 2)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(100)
+    try:
+        assert steps_of_another_thread(lambda: C.decode(ElectLeadersRequest, 2, data)) == 0
+    finally:
+        sys.setswitchinterval(before)
+
+
+@needs_c
+def test_the_garbage_collector_does_not_know_arrays_of_messages() -> None:
+    """So no other thread can see one that is half read; and a large request takes it no time."""
+    topics = [FetchTopic(topic_id=bytes(16), partitions=[FetchPartition(at) for at in range(3)])]
+    found = C.decode(FetchRequest, 13, C.encode_bytes(FetchRequest(topics=topics), 13))
+    assert not gc.is_tracked(found.topics) and not gc.is_tracked(found.topics[0].partitions)
+    names = C.decode(DeleteTopicsRequest, 5, C.encode_bytes(DeleteTopicsRequest(topic_names=("a", "b")), 5))
+    assert not gc.is_tracked(names.topic_names)
 
 
 @pytest.mark.compiler
@@ -221,7 +293,7 @@ def test_an_array_that_shrinks_while_it_is_written_is_refused() -> None:
 @needs_c
 @pytest.mark.parametrize(
     "arguments",
-    [(), (FetchRequest,), (FetchRequest, 17), (FetchRequest, 17, b"", 0, 0), (FetchRequest, "17", b"")],
+    [(), (FetchRequest,), (FetchRequest, 17), (FetchRequest, 17, b"", 0, 0, 0), (FetchRequest, "17", b"")],
 )
 def test_wrong_calls_raise_type_errors(arguments: tuple[Any, ...]) -> None:
     for function in (C.decode, C.decode_prefix):
@@ -231,8 +303,9 @@ def test_wrong_calls_raise_type_errors(arguments: tuple[Any, ...]) -> None:
 
 @needs_c
 def test_invalid_offsets_and_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match="not negative"):
-        C.decode(FetchRequest, 17, b"", -1)
+    for negative in ((-1,), (0, -1)):
+        with pytest.raises(ValueError, match="not negative"):
+            C.decode(FetchRequest, 17, b"", *negative)
     for cls in (5, int, FetchTopic, Message):
         with pytest.raises(TypeError, match=r"not a message|not the class"):
             C.decode(cls, 17, b"")

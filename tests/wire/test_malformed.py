@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.wire.api import ApiKey, message_class, valid_versions
 from kraftd.wire.codec import decode, decode_prefix, encode_bytes
@@ -164,6 +168,66 @@ def test_the_error_names_message_field_offset_and_reason(
         decode(cls, version, data)
     separator = "" if text.startswith(" ") else "."
     assert str(caught.value).startswith(f"{cls.__name__} v{version}{separator}{text}")
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "data", "elements", "text"),
+    [
+        (FetchRequest, 17, FETCH, 3, " at byte 75: more than"),
+        (CreateTopicsRequest, 7, CREATE[:-1] + b"\2\x64\0\x65\0", 3, " at byte 19: more than"),
+        (
+            DeleteTopicsRequest,
+            5,
+            encode_bytes(DeleteTopicsRequest(topic_names=("a", "b")), 5),
+            2,
+            "topic_names at byte 0: more than",
+        ),
+        (
+            ElectLeadersRequest,
+            2,
+            encode_bytes(ElectLeadersRequest(0, [TopicPartitions("a", (1, 2, 3))]), 2),
+            4,
+            "topic_partitions[0].partitions at byte 4: more than",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_message_of_more_elements_than_the_limit_is_refused(
+    cls: type[Message], version: int, data: bytes, elements: int, text: str
+) -> None:
+    """Elements of all arrays count together, and unknown tagged fields, which take as much memory."""
+    for limit in (0, elements, elements + 1):
+        assert decode_prefix(cls, version, data, 0, limit) == decode_prefix(cls, version, data)
+    for limit in range(1, elements):
+        with pytest.raises(ProtocolError, match=f"more than {limit} elements in all"):
+            decode_prefix(cls, version, data, 0, limit)
+    with pytest.raises(ProtocolError) as caught:
+        decode(cls, version, data, 0, elements - 1)
+    separator = "" if text.startswith(" ") else "."
+    assert str(caught.value).startswith(f"{cls.__name__} v{version}{separator}{text}")
+
+
+def test_elements_above_the_limit_take_no_memory() -> None:
+    data = encode_bytes(ElectLeadersRequest(0, [TopicPartitions("a", (7,) * 200_000)]), 2)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="more than 100000 elements in all"):
+            decode_prefix(ElectLeadersRequest, 2, data, 0, 100_000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100_000
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: memoryview(bytearray(data))])
+@pytest.mark.parametrize("cls", [CreateTopicsRequest, FetchRequest])
+def test_every_kind_of_buffer_is_decoded(kind: Callable[[bytes], Any], cls: type[Message]) -> None:
+    version, data = (7, CREATE) if cls is CreateTopicsRequest else (17, FETCH)
+    buffer = kind(b"head" + data)
+    found = decode(cls, version, buffer, 4)
+    assert found == decode(cls, version, data)
+    if isinstance(buffer, bytearray):
+        buffer.extend(b"more")  # nothing keeps a view of it
 
 
 def test_the_offset_counts_from_the_beginning_of_the_frame() -> None:
