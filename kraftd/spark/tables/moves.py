@@ -1,54 +1,47 @@
 """The moves of leadership and ISRs, and their causes.
 
-The log does not say why a leader moved. The cause is derived from the records of the same batch, which the
-controller writes for one event: a broker that was fenced, shut down, unregistered or unfenced. Without such a
-record, the change itself shows the cause.
+The log does not say why a leader moved. The cause is a broker whose record the controller appends with the
+change (`causes`). Without such a record, the change itself shows the cause.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kraftd.spark.tables.brokers import UNREGISTERED, broker_events
+from kraftd.spark.tables.causes import explained_by, with_brokers
 from kraftd.spark.tables.partitions import partition_changes
 from kraftd.spark.timeline import Timeline
+
+CAUSES = {
+    "broker-fenced": "broker fenced",
+    "broker-unregistered": "broker unregistered",
+    "broker-registered": "unclean shutdown",
+    "broker-directories-changed": "log directory failed",
+    "broker-shutting-down": "controlled shutdown",
+    "broker-unfenced": "broker unfenced",
+}
+"""The cause for each kind of event of a broker."""
 
 
 def leader_moves(timeline: Timeline) -> DataFrame:
     """The table `leader_moves`: changes after which another broker leads, or none does."""
-    moves = partition_changes(timeline).where("old_leader != new_leader")
-    events = broker_events(timeline, whole=True).where("offset >= 0")
-    what = (
-        F.when(F.col("type") == UNREGISTERED, "broker unregistered")
-        .when(F.col("became_shutting_down"), "controlled shutdown")
-        .when(F.col("became_fenced"), "broker fenced")
-        .when(F.col("became_fenced") == F.lit(False), "broker unfenced")
-    )
-    events = events.select("batch_offset", "broker_id", what.alias("event")).where("event IS NOT NULL")
-    by_broker = events.groupBy("batch_offset", "broker_id").agg(F.max("event").alias("event"))
-    lost = by_broker.where("event != 'broker unfenced'").select(
-        "batch_offset", F.col("broker_id").alias("old_leader"), F.col("event").alias("lost_by")
-    )
-    won = by_broker.where("event = 'broker unfenced'").select(
-        "batch_offset", F.col("broker_id").alias("new_leader"), F.col("event").alias("won_by")
+    moves = with_brokers(timeline, partition_changes(timeline).where("old_leader != new_leader"))
+    names = F.create_map(*[F.lit(part) for pair in CAUSES.items() for part in pair])
+    same_replicas = F.array_sort("old_replicas") == F.array_sort("new_replicas")
+    preferred = (F.col("new_leader") == F.col("new_replicas")[0]) & F.array_contains(
+        "new_isr", F.col("old_leader")
     )
     cause = (
-        F.when(F.col("leader_recovery_state") == 1, "unclean election")
-        .when(F.col("lost_by").isNotNull(), F.col("lost_by"))
-        .when(F.col("won_by").isNotNull(), F.col("won_by"))
-        .when(
-            ~F.array_contains("new_replicas", F.col("old_leader")) & (F.col("old_leader") >= 0),
-            "reassignment",
-        )
+        F.when(_is_unclean(same_replicas), "unclean election")
+        .when(explained_by("before"), names[F.col("before.kind")])
+        .when(explained_by("after"), names[F.col("after.kind")])
+        .when(~same_replicas, "reassignment")
         .when(F.col("new_leader") == -1, "leader lost")
-        .when(F.col("new_leader") == F.col("new_replicas")[0], "preferred election")
+        .when(preferred, "preferred election")
         .otherwise("election")
     )
-    joined = moves.join(lost, ["batch_offset", "old_leader"], "left").join(
-        won, ["batch_offset", "new_leader"], "left"
-    )
-    return joined.select(
+    return moves.select(
         "offset",
         "timestamp_ms",
         "topic_id",
@@ -61,6 +54,17 @@ def leader_moves(timeline: Timeline) -> DataFrame:
         "new_isr",
         "new_replicas",
     )
+
+
+def _is_unclean(same_replicas: Column) -> Column:
+    """Whether a leader was elected that may lack records: neither in the ISR nor an eligible leader replica.
+
+    A partition that still recovers from such an election does not begin to recover once more.
+    """
+    begins_recovery = (F.col("leader_recovery_state") == 1) & (F.col("old_leader_recovery_state") != 1)
+    candidates = F.array_union("old_isr", "old_eligible_leader_replicas")
+    is_outsider = (F.col("new_leader") >= 0) & ~F.array_contains(candidates, F.col("new_leader"))
+    return begins_recovery | (is_outsider & same_replicas)
 
 
 def isr_churn(timeline: Timeline) -> DataFrame:

@@ -45,7 +45,7 @@ COLUMNS = (
 def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
     """Every partition after each of its records. With whole false only the records that the state needs.
 
-    old_leader, old_isr and old_replicas are those before; they are null for a new partition.
+    Columns that begin with old_ have the value before; they are null for a new partition.
     """
     rows = (timeline.history if whole else timeline.state)(COLUMNS, TYPES)
     is_new = F.col("type") == "PartitionRecord"
@@ -74,10 +74,11 @@ def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
         "leader_recovery_state": last_known("named_recovery", *KEY),
         "leader_epoch": _counted("leader_epoch", "leader_changes", is_new),
         "partition_epoch": _counted("partition_epoch", "partition_changes", is_new),
-        "old_leader": F.when(~is_new, last_known("named_leader", *KEY, before=True)),
-        "old_isr": F.when(~is_new, last_known("isr", *KEY, before=True)),
-        "old_replicas": F.when(~is_new, last_known("replicas", *KEY, before=True)),
     }
+    old = {"leader": "named_leader", "leader_recovery_state": "named_recovery"}
+    for name in ("leader", "isr", "replicas", "leader_recovery_state", "eligible_leader_replicas"):
+        before = last_known(old.get(name, name), *KEY, before=True)
+        known[f"old_{name}"] = F.when(~is_new, before)
     return rows.withColumns(known)
 
 
@@ -130,6 +131,9 @@ def partition_changes(timeline: Timeline) -> DataFrame:
         "leader_recovery_state",
         "leader_epoch",
         "partition_epoch",
+        "old_leader_recovery_state",
+        "old_eligible_leader_replicas",
+        "eligible_leader_replicas",
     )
 
 
