@@ -1,6 +1,7 @@
 """Fetch (1), v4-18: the committed part of the metadata log as a topic, with sessions (KIP-227).
 
-Authorization: READ on the topic. Sent by: consumers. Answered at once with records or an error; otherwise
+Authorization: READ on the topic, for `__cluster_metadata` by an ACL of exactly that name. Sent by: consumers.
+Secrets in records are blanked (`kraftd/redaction/`). Answered at once with records or an error; otherwise
 parked until the high watermark brings MinBytes, at most for MaxWaitMs. Errors, of the session:
 FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR; per partition:
 OFFSET_OUT_OF_RANGE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, TOPIC_AUTHORIZATION_FAILED,

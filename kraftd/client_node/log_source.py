@@ -6,7 +6,6 @@ performer of the answer reads it from the disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
@@ -32,9 +31,6 @@ class Identity(NamedTuple):
     principal: Principal
     host: str
     client_id: str
-
-
-Allows = Callable[[Identity, AclOperation, AclResourceType, str], bool]
 
 
 class LogRead(NamedTuple):
@@ -78,7 +74,7 @@ class LogSource:
         )
 
     def availability(self, slot: Slot, reader: Reader) -> Availability:
-        if not self._may_read(self._boundary.allows_quietly, slot, reader):
+        if not self._may_read(slot, reader, quietly=True):
             return Availability(Standing.NOT_SERVED)
         if not is_metadata(slot):
             exists = self._exists(slot)
@@ -98,7 +94,7 @@ class LogSource:
         view = self._view
         # Records are empty with an error, never null: librdkafka cannot read that.
         data = PartitionData(partition_index=slot.index, high_watermark=-1, records=b"")
-        if not self._may_read(self._boundary.allows, slot, reader):
+        if not self._may_read(slot, reader, quietly=False):
             data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return data, 0
         if not is_metadata(slot):
@@ -135,13 +131,21 @@ class LogSource:
                     return noted
         return None
 
-    def _may_read(self, allows: Allows, slot: Slot, reader: Reader) -> bool:
-        if not self._boundary.has_authorizer:
+    def _may_read(self, slot: Slot, reader: Reader, *, quietly: bool) -> bool:
+        boundary, identity = self._boundary, reader.identity
+        if not boundary.has_authorizer:
             return True
-        assert isinstance(reader.identity, Identity)
+        assert isinstance(identity, Identity)
+        allows = boundary.allows_quietly if quietly else boundary.allows
         if reader.is_follower:
-            return allows(reader.identity, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
-        return allows(reader.identity, AclOperation.READ, AclResourceType.TOPIC, slot.topic or "")
+            return allows(identity, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
+        name = slot.topic or ""
+        if name != METADATA_TOPIC:
+            return allows(identity, AclOperation.READ, AclResourceType.TOPIC, name)
+        # An ACL for all topics, or for a prefix, is meant for topics of brokers.
+        return boundary.allows_by_name(
+            identity, AclOperation.READ, AclResourceType.TOPIC, name, quietly=quietly
+        )
 
     def _exists(self, slot: Slot) -> bool:
         """Return whether the partition is one of a broker's."""

@@ -19,15 +19,20 @@ from kraftd.client_node.effects import (
 from kraftd.client_node.node import ClientNode
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.paced_reads import PacedReads
+from kraftd.host.paced_reads import PacedReads, Rest
 from kraftd.host.ports import ClientWire, Effects, Handle, Ports
 from kraftd.log.errors import StorageFailure
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.raft.events import DeadlineReached, Event
+from kraftd.redaction.batches import redacted_batches
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten, SliceDue
+from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.primitives import Buffer
+
+_DONE = object()
 
 
 class ClientExecutor:
@@ -94,9 +99,9 @@ class ClientExecutor:
         self._alarm = None
         self.step(DeadlineReached())
 
-    def _read(self, effect: AnswerFetch) -> int:
-        """Read and answer; return the bytes read. The answer is OFFSET_OUT_OF_RANGE if a snapshot has
-        replaced the records meanwhile.
+    def _read(self, effect: AnswerFetch) -> int | Rest:
+        """Read and answer; return the bytes read, or the rest of the work. The answer is OFFSET_OUT_OF_RANGE
+        if a snapshot has replaced the records meanwhile.
         """
         connection_id = effect.call.connection_id
         if not self._wire.is_open(connection_id):
@@ -109,8 +114,23 @@ class ClientExecutor:
         if data is None:
             self._wire.close(connection_id, UNREADABLE)
             return 0
-        respond_filled(effect, data, self._wire.respond, self.answer_failed)
-        return len(data)
+        rest = self._respond_redacted(effect, data)
+        return len(data) if next(rest, _DONE) is _DONE else rest
+
+    def _respond_redacted(self, effect: AnswerFetch, data: Buffer) -> Rest:
+        """Answer with the records, without their secrets; yields between slices."""
+        connection_id = effect.call.connection_id
+        try:
+            data = yield from redacted_batches(data)
+        except CorruptBatch as error:
+            self._lines.error(UNREADABLE, error=str(error))
+            self._wire.close(connection_id, UNREADABLE)
+            return
+        except Exception as error:
+            self.answer_failed(effect.call, error)
+            return
+        if self._wire.is_open(connection_id):
+            respond_filled(effect, data, self._wire.respond, self.answer_failed)
 
     def _look_up_times(self, effect: LookUpTimes) -> None:
         found: list[tuple[int, int] | None] = []

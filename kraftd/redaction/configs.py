@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from kraftd.configdef.definition import (
     broker_def,
@@ -21,6 +21,8 @@ from kraftd.configdef.resources import (
 
 REDACTED = "[redacted]"
 
+_OF_LISTENER = "listener.name."
+
 _DEFINITIONS = {
     TOPIC_RESOURCE: topic_def,
     GROUP_RESOURCE: group_def,
@@ -31,10 +33,19 @@ _DEFINITIONS = {
 def is_sensitive(resource_type: int, name: str) -> bool:
     """Return whether a config's value may hold a secret; true for every key without a definition."""
     if resource_type == BROKER_RESOURCE:
+        if name.startswith(_OF_LISTENER):  # there may be any number of listeners
+            _, _, rest = name.removeprefix(_OF_LISTENER).partition(".")
+            return _is_sensitive_for_listener(rest)
         key = broker_def().get(name) or server_key(name)
     else:
         definition = _DEFINITIONS.get(resource_type)
         key = None if definition is None else definition().get(name)
+    return key is None or key.sensitive
+
+
+@lru_cache(maxsize=1024)
+def _is_sensitive_for_listener(name: str) -> bool:
+    key = server_key(f"{_OF_LISTENER}any.{name}")
     return key is None or key.sensitive
 
 

@@ -5,8 +5,6 @@ A record of a delegation token has none: the HMAC is made of the token's id and 
 
 from __future__ import annotations
 
-import msgspec
-
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
@@ -65,7 +63,7 @@ def redacted(message: Message) -> Message:
     if not hidden_fields(message):
         return message
     if isinstance(message, ConfigRecord):
-        return msgspec.structs.replace(message, value=REDACTED, unknown_tags=())
+        return ConfigRecord(message.resource_type, message.resource_name, message.name, REDACTED)
     if isinstance(message, UserScramCredentialRecord):
-        return msgspec.structs.replace(message, salt=b"", stored_key=b"", server_key=b"", unknown_tags=())
+        return UserScramCredentialRecord(message.name, message.mechanism, b"", b"", b"", message.iterations)
     return NoOpRecord()

@@ -43,9 +43,16 @@ class AuthorizationAudit:
         self._left = MAX_LINES_PER_PERIOD
 
     def note(
-        self, authorizer: Authorizer, allowed: bool, call: Requester, operation: int, type: int, name: str
+        self,
+        authorizer: Authorizer,
+        allowed: bool,
+        call: Requester,
+        operation: int,
+        type: int,
+        name: str,
+        rule: str | None = None,
     ) -> None:
-        """Count a decision, and log it if it deserves a line."""
+        """Count a decision, and log it if it deserves a line, with the authorizer's reason unless given."""
         if allowed:
             self.allowed += 1
             if not self.allowances:
@@ -56,7 +63,8 @@ class AuthorizationAudit:
         if self._left < 0:
             return
         fields = describe_decision(allowed, call.principal, call.host, operation, type, name)
-        rule = authorizer.reason(call.principal, call.host, operation, type, name)
+        if rule is None:
+            rule = authorizer.reason(call.principal, call.host, operation, type, name)
         request = ApiKey(call.key).name if is_known(call.key) else str(call.key)
         event = "authorization allowed" if allowed else "authorization denied"
         details = {**fields, "client_id": call.client_id, "api": request, "rule": rule}

@@ -26,7 +26,7 @@ from kraftd.requests.refusal_log import RefusalLog
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import Registry, Route
 from kraftd.requests.stats import RequestStats
-from kraftd.security.authorizer import Authorizer, AuthorizerNotReady
+from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady
 from kraftd.security.principals import ANONYMOUS
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
@@ -163,6 +163,23 @@ class Boundary:
         """
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows(call.principal, call.host, operation, type, name)
+
+    def allows_by_name(
+        self, call: Requester, operation: AclOperation, type: AclResourceType, name: str, *, quietly: bool
+    ) -> bool:
+        """The same as `allows`, but ACLs for patterns that include the name do not suffice, if the authorizer
+        can tell.
+        """
+        authorizer = self._authorizer
+        if authorizer is None:
+            return True
+        decide = getattr(authorizer, "allows_by_name", authorizer.allows)
+        allowed: bool = decide(call.principal, call.host, operation, type, name)
+        if not quietly and (not allowed or self.authorizations.allowances):
+            by_pattern = not allowed and authorizer.allows(call.principal, call.host, operation, type, name)
+            rule = NOT_BY_NAME if by_pattern else None
+            self.authorizations.note(authorizer, allowed, call, operation, type, name, rule)
+        return allowed
 
     def allows_on_any(self, call: Requester, operation: AclOperation, type: AclResourceType) -> bool:
         """Return whether the call's principal may do this to at least one resource of the type."""

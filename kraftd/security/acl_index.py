@@ -125,6 +125,13 @@ class AclIndex:
             mask |= _mask(rules, principal, host)
         return Match(bool(mask & _ALLOWS[operation]), bool(mask & _DENIES[operation]), found)
 
+    def allows_by_name(
+        self, principal: str, host: str, operation: int, resource_type: int, name: str
+    ) -> bool:
+        """Return whether an ACL with exactly this name allows the operation; no denial is looked for."""
+        rules = self._literal.get((resource_type, name))
+        return rules is not None and bool(_mask(rules, principal, host) & _ALLOWS[operation])
+
     def rule(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> str:
         """The ACL behind a decision, as text for the audit; empty if none matches."""
         for permission, wanted in (("DENY", _DENIES[operation]), ("ALLOW", _ALLOWS[operation])):

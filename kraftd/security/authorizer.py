@@ -16,6 +16,8 @@ from kraftd.security.acl_index import AclIndex
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.security.principals import Principal
 
+NOT_BY_NAME = "no ACL with exactly this name allows it"
+
 
 class AuthorizerNotReady(Exception):
     """The ACLs are not known yet; UNKNOWN_SERVER_ERROR on the wire, neither a denial nor an allowance."""
@@ -23,6 +25,9 @@ class AuthorizerNotReady(Exception):
 
 class Authorizer(Protocol):
     """Decides what principals may do. It must not block: the event loop calls it for every request.
+
+    An authorizer may have `allows_by_name` as well, with the arguments of `allows`. It then decides which
+    principals may read the metadata log as a topic.
 
     `begin_load`, `change` and `end_load` pass the committed ACLs, which it may ignore.
     """
@@ -69,6 +74,19 @@ class StandardAuthorizer:
         if match.denied:
             return False
         return match.allowed or (self.allow_if_no_acl and not match.of_resource)
+
+    def allows_by_name(
+        self, principal: Principal, host: str, operation: int, resource_type: int, name: str
+    ) -> bool:
+        """As `allows`, but an ACL allows the operation only if it has exactly this name."""
+        if not self.allows(principal, host, operation, resource_type, name):
+            return False
+        subject = str(principal)
+        if subject in self.super_users:
+            return True
+        if self.index.allows_by_name(subject, host, operation, resource_type, name):
+            return True
+        return not self.index.match(subject, host, operation, resource_type, name).allowed  # none is needed
 
     def allows_on_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
         # Kafka first checks a resource of a made-up name, so that super users pass.

@@ -1851,6 +1851,147 @@ static PyObject *batch_messages(PyObject *Py_UNUSED(module), PyObject *args)
     return list && list != Py_None ? Py_BuildValue("(Nn)", list, at) : list;
 }
 
+/* What is known of a type of records: it may hold secrets, it holds none, or that depends on a config's key. */
+enum { SECRETIVE, HARMLESS, CONFIG, LONGEST_KEY = 255, N_SEEN = 16, MOST_SUSPECTS = 10000 };
+
+typedef struct {
+    const uint8_t *kinds;       /* what is known of the type at each record's key */
+    PyObject *harmless_configs; /* a frozenset of bytes: the type of a resource in one byte, then the key */
+    struct {                    /* harmless configs that were found; a log has the same few keys again and again */
+        const uint8_t *name;
+        uint32_t size;
+        uint8_t type;
+    } seen[N_SEEN];
+} Search;
+
+/* Return 1 if the value of a record may hold a secret, 0 if not, -1 with an exception. */
+static int is_suspect(Reader *r, Py_ssize_t begin, Py_ssize_t end, Search *search)
+{
+    const uint8_t *p = r->data + begin;
+    if (end - begin < 3 || p[0] != FRAME_VERSION)
+        return 1;
+    uint8_t kind = search->kinds[p[1]];
+    if (kind != CONFIG || p[2] != 0)
+        return kind != HARMLESS;
+    /* A config: the resource's type, the length of its name + 1, the name, and likewise the key. */
+    Reader fields = {.data = r->data, .at = begin + 3, .size = end};
+    const uint8_t *type = take(&fields, 1), *name = NULL;
+    uint32_t length = 0;
+    if (type && read_uvarint(&fields, &length) == 0 && length && take(&fields, (Py_ssize_t)length - 1)
+        && read_uvarint(&fields, &length) == 0 && length && length <= LONGEST_KEY)
+        name = take(&fields, (Py_ssize_t)length - 1);
+    Py_XDECREF(fields.reason);
+    if (!name)
+        return PyErr_Occurred() ? -1 : 1;
+    uint32_t size = length - 1;
+    unsigned slot = size ? (size + name[0] + 7 * name[size - 1] + *type) % N_SEEN : 0;
+    if (search->seen[slot].name && search->seen[slot].size == size && search->seen[slot].type == *type
+        && memcmp(search->seen[slot].name, name, size) == 0)
+        return 0;
+    PyObject *key = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size + 1);
+    if (!key)
+        return -1;
+    PyBytes_AS_STRING(key)[0] = (char)*type;
+    memcpy(PyBytes_AS_STRING(key) + 1, name, size);
+    int found = PySet_Contains(search->harmless_configs, key);
+    Py_DECREF(key);
+    if (found > 0) {
+        search->seen[slot].name = name;
+        search->seen[slot].size = size;
+        search->seen[slot].type = *type;
+    }
+    return found < 0 ? -1 : !found;
+}
+
+/* The places of the records of a batch that may hold a secret, six numbers for each in one list: where it starts,
+   its body, its value's length, its value; the end of the value and of the record.  None for a batch of an unusual
+   form, and for one that has very many: the caller then looks at them one by one. */
+static PyObject *suspects_of(Reader *r, Search *search)
+{
+    const uint8_t *header = r->data + r->at;
+    uint32_t count = load32(header + COUNT_AT);
+    if (count > (r->size - r->at - HEADER_BYTES) / LEAST_RECORD_BYTES
+        || count != (uint64_t)load32(header + DELTA_AT) + 1 || header[CRC_END + 1] & 7) /* compressed */
+        Py_RETURN_NONE;
+    PyObject *found = PyList_New(0);
+    Py_ssize_t start = r->at;
+    r->at += HEADER_BYTES;
+    for (uint32_t i = 0; found && i < count; i++) {
+        Py_ssize_t at = r->at, begin, end;
+        int suspect = 0;
+        if (next_value(r, i, &begin, &end) < 0)
+            Py_SETREF(found, PyErr_Occurred() ? NULL : Py_NewRef(Py_None));
+        else if ((suspect = is_suspect(r, begin, end, search)) < 0)
+            Py_CLEAR(found);
+        if (found == Py_None)
+            return found;
+        if (suspect > 0 && PyList_GET_SIZE(found) == 6 * MOST_SUSPECTS) {
+            Py_DECREF(found);
+            Py_RETURN_NONE;
+        }
+        if (suspect > 0) {
+            Reader length = {.data = r->data, .at = at, .size = r->size};
+            uint32_t body_bytes = 0;
+            uint8_t bytes[8];
+            read_uvarint(&length, &body_bytes);
+            Py_ssize_t body = length.at - start;
+            Py_ssize_t place[6] = {at - start,    body,        body + record_start(bytes, i),
+                                   begin - start, end - start, r->at - start};
+            for (int k = 0; found && k < 6; k++) {
+                PyObject *number = PyLong_FromSsize_t(place[k]);
+                if (!number || PyList_Append(found, number) < 0)
+                    Py_CLEAR(found);
+                Py_XDECREF(number);
+            }
+        }
+    }
+    if (found && r->at != r->size)
+        Py_SETREF(found, Py_NewRef(Py_None));
+    return found;
+}
+
+/* (whole batches, what is known of each type, harmless configs) -> [(position of a batch, places in it of the
+   records that may hold a secret, or None for a batch of an unusual form)], without batches that have none. */
+static PyObject *suspect_records(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer data, kinds;
+    PyObject *harmless_configs;
+    if (!PyArg_ParseTuple(args, "y*y*O!", &data, &kinds, &PyFrozenSet_Type, &harmless_configs))
+        return NULL;
+    PyObject *list = NULL;
+    Search search = {.kinds = kinds.buf, .harmless_configs = harmless_configs};
+    if (kinds.len != 256)
+        PyErr_SetString(PyExc_ValueError, "256 types of records are wanted");
+    else
+        list = PyList_New(0);
+    for (Py_ssize_t at = 0, end; list && at < data.len; at = end) {
+        const uint8_t *p = (const uint8_t *)data.buf + at;
+        PyObject *found;
+        end = data.len;
+        if (data.len - at >= HEADER_BYTES && p[16] == MAGIC
+            && load32(p + 8) >= HEADER_BYTES - LENGTH_END && load32(p + 8) <= data.len - at - LENGTH_END) {
+            end = at + LENGTH_END + (Py_ssize_t)load32(p + 8);
+            if (p[CRC_END + 1] & 0x20) /* control records */
+                continue;
+            Reader r = {.data = data.buf, .at = at, .size = end};
+            found = suspects_of(&r, &search);
+            Py_XDECREF(r.reason);
+        } else
+            found = Py_NewRef(Py_None);
+        if (found && (found == Py_None || PyList_GET_SIZE(found))) {
+            PyObject *item = Py_BuildValue("(nO)", at, found);
+            if (!item || PyList_Append(list, item) < 0)
+                Py_CLEAR(list);
+            Py_XDECREF(item);
+        } else if (!found)
+            Py_CLEAR(list);
+        Py_XDECREF(found);
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&kinds);
+    return list;
+}
+
 /* (message, version) of a metadata record -> the value of a log record. */
 static PyObject *record_value(PyObject *record)
 {
@@ -1984,6 +2125,7 @@ static PyMethodDef methods[] = {
     {"encode_records", encode_records, METH_O, "The same for each of several records, as a list."},
     {"batch_values", batch_values, METH_O, "Views of the values of a metadata batch, or None."},
     {"batch_messages", batch_messages, METH_VARARGS, "Some messages of a metadata batch and the byte after them, or None."},
+    {"suspect_records", suspect_records, METH_VARARGS, "The records of whole batches that may hold a secret."},
     {"build_batch", build_batch, METH_VARARGS, "The batch of some values."},
     {"clear_memo", clear_memo, METH_NOARGS, "Forget the values kept for sharing."},
     {NULL, NULL, 0, NULL},

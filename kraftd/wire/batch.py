@@ -134,7 +134,7 @@ class ControlRecord(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def _varint(value: int) -> bytes:
+def signed_varint(value: int) -> bytes:
     """A non-negative number as a zig-zag varint."""
     value <<= 1
     if value < 0x80:
@@ -158,7 +158,7 @@ def _record_starts(count: int) -> Iterable[bytes]:
     global _record_starts_kept
     starts = _record_starts_kept
     if len(starts) < count:
-        starts = [b"\x00\x00" + _varint(delta) + b"\x01" for delta in range(max(2 * count, 64))]
+        starts = [b"\x00\x00" + signed_varint(delta) + b"\x01" for delta in range(max(2 * count, 64))]
         if count <= _MOST_KEPT:
             _record_starts_kept = starts
     return islice(starts, count)
@@ -169,8 +169,8 @@ def batch_size_bytes(values: Sequence[bytes]) -> int:
     total = HEADER_BYTES
     for delta, value in enumerate(values):
         size = len(value)
-        body = 4 + len(_varint(delta)) + len(_varint(size)) + size
-        total += len(_varint(body)) + body
+        body = 4 + len(signed_varint(delta)) + len(signed_varint(size)) + size
+        total += len(signed_varint(body)) + body
     return total
 
 
@@ -191,7 +191,7 @@ def build_batch(
         raise ValueError("a batch holds at least one record")
     if C_ENGINE is not None and control_keys is None:
         return C_ENGINE.build_batch(values, base_offset, leader_epoch, timestamp_ms, crc32c)
-    varint = _varint
+    varint = signed_varint
     parts: list[bytes] = [b"", b""]  # the header's place
     if control_keys is None:
         attributes = 0
@@ -345,26 +345,26 @@ def records(batch: Batch) -> list[RecordView]:
     found: list[RecordView] = []
     try:
         for _ in range(header.record_count):
-            size, pos = _read_varint(view, pos)
+            size, pos = read_varint(view, pos)
             record_end = pos + size
             if size <= 0 or record_end > end:
                 raise CorruptBatch(f"record {len(found)} claims {size} bytes", batch.position)
-            timestamp_delta, pos = _read_varint(view, pos + 1)
-            delta, pos = _read_varint(view, pos)
+            timestamp_delta, pos = read_varint(view, pos + 1)
+            delta, pos = read_varint(view, pos)
             if not previous_delta < delta <= last_delta:
                 raise CorruptBatch(f"record {len(found)} has offset delta {delta}", batch.position)
             previous_delta = delta
-            key_size, pos = _read_varint(view, pos)
+            key_size, pos = read_varint(view, pos)
             key = None
             if key_size >= 0:
                 key = view[pos : pos + key_size]
                 pos += key_size
-            value_size, pos = _read_varint(view, pos)
+            value_size, pos = read_varint(view, pos)
             value = None
             if value_size >= 0:
                 value = view[pos : pos + value_size]
                 pos += value_size
-            header_count, pos = _read_varint(view, pos)
+            header_count, pos = read_varint(view, pos)
             if header_count != 0 or pos != record_end:
                 pos = _skip_headers(view, pos, header_count, record_end)
                 if pos != record_end:
@@ -477,8 +477,8 @@ def _read_unsigned(view: memoryview, pos: int) -> tuple[int, int]:
             raise IndexError("overlong varint")
 
 
-def _read_varint(view: memoryview, pos: int) -> tuple[int, int]:
-    """A zig-zag varint and the position behind it."""
+def read_varint(view: memoryview, pos: int) -> tuple[int, int]:
+    """A zig-zag varint and the position after it."""
     byte = view[pos]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), pos + 1
@@ -492,7 +492,7 @@ def _skip_headers(view: memoryview, pos: int, count: int, end: int) -> int:
         return -1
     for _ in range(count):
         for _ in ("key", "value"):
-            size, pos = _read_varint(view, pos)
+            size, pos = read_varint(view, pos)
             pos += max(size, 0)
             if pos > end:
                 return -1

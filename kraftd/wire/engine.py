@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
 
 
 class CEngine(Protocol):
@@ -31,6 +32,14 @@ class CEngine(Protocol):
     ) -> tuple[list[Message], int] | None:
         """The messages of up to `most` records of a metadata batch, and the byte after them. The first is the
         record of index `number`, at byte `at` (0: after the header). None for a batch of an unusual form.
+        """
+
+    def suspect_records(
+        self, batches: Buffer, kinds: bytes, harmless_configs: frozenset[bytes], /
+    ) -> list[tuple[int, list[int] | None]]:
+        """The positions of batches with records that may hold a secret, and the places of those records in
+        their batch, six numbers for each; None for a batch of an unusual form. `kinds` says at a record's key
+        what is known of its type.
         """
 
     def build_batch(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
@@ -22,6 +23,7 @@ from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest
 from kraftd.metadata.state import AclState
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
+from kraftd.security.principals import Principal
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -75,6 +77,55 @@ def test_reading_the_metadata_log_requires_read_on_its_topic(
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.DESCRIBE))
     assert fetch_errors(harness) == [DENIED]
     grant(authorizer, allow(TOPIC, METADATA_TOPIC, AclOperation.READ))
+    assert fetch_errors(harness) == [0]
+
+
+def test_an_acl_for_all_topics_or_a_prefix_does_not_open_the_metadata_log(
+    harness: ClientHarness, authorizer: StandardAuthorizer
+) -> None:
+    by_name = allow(TOPIC, METADATA_TOPIC, AclOperation.READ)
+    patterns = (
+        allow(TOPIC, "*", AclOperation.ALL),
+        msgspec.structs.replace(by_name, resource_name="__", pattern_type=AclPatternType.PREFIXED),
+        msgspec.structs.replace(by_name, pattern_type=AclPatternType.PREFIXED),
+    )
+    for acl in patterns:
+        grant(authorizer, acl)
+        assert fetch_errors(harness) == [DENIED]
+        rules = [line.fields["rule"] for line in harness.audited if line.event == "authorization denied"]
+        assert rules[-1] == "no ACL with exactly this name allows it"
+    grant(authorizer, *patterns, by_name)
+    assert fetch_errors(harness) == [0]
+    grant(authorizer, by_name, msgspec.structs.replace(patterns[1], permission_type=AclPermission.DENY))
+    assert fetch_errors(harness) == [DENIED]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        AuthorizerSettings(super_users=frozenset({"User:ANONYMOUS"})),
+        AuthorizerSettings(allow_if_no_acl=True),
+    ],
+)
+def test_super_users_and_open_clusters_need_no_acl_to_read_the_metadata_log(
+    tmp_path: Path, settings: AuthorizerSettings
+) -> None:
+    authorizer = StandardAuthorizer(settings)
+    harness = ClientHarness(tmp_path, authorizer)
+    harness.start()
+    grant(authorizer)
+    assert fetch_errors(harness) == [0]
+    grant(authorizer, allow(TOPIC, "*", AclOperation.READ))
+    assert fetch_errors(harness) == [DENIED if settings.allow_if_no_acl else 0]
+
+
+def test_an_authorizer_without_decisions_by_name_decides_on_the_name(tmp_path: Path) -> None:
+    class Own:
+        def allows(self, _principal: Principal, _host: str, _operation: int, _type: int, name: str) -> bool:
+            return name == METADATA_TOPIC
+
+    harness = ClientHarness(tmp_path, Own())  # type: ignore[arg-type]
+    harness.start()
     assert fetch_errors(harness) == [0]
 
 

@@ -13,12 +13,16 @@ from kraftd.client_node.effects import AnswerFetch
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.log.tail import Tail
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftd.redaction.batches import SLICE_RECORDS
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten
 from kraftd.types import METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import build_batch, iter_batches
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
+from kraftd.wire.record_frame import VersionedRecord, encode_record
 from tests.client_node.clients import CLIENT, ClientHarness, consuming
 from tests.controller_node.harness import DIRECTORY
 
@@ -69,6 +73,24 @@ class Executor(ClientExecutor):
         return answer.responses[0].partitions[0]
 
 
+KEY = b"a stored key of thirty-two bytes"
+
+
+def append_credentials(executor: Executor, count: int) -> None:
+    """Commit one batch of SCRAM credentials."""
+    harness = executor.harness
+    log = harness.storage.log
+    values = [
+        encode_record(
+            VersionedRecord(UserScramCredentialRecord(f"user{number}", 1, b"salt", KEY, KEY, 4096), 0)
+        )
+        for number in range(count)
+    ]
+    log.append(build_batch(values, log.log_end, harness.view.epoch, 1))
+    log.sync()
+    harness.view = SimpleNamespace(high_watermark=log.log_end)  # type: ignore[assignment]
+
+
 @pytest.fixture
 def executor(tmp_path: Path) -> Executor:
     harness = ClientHarness(tmp_path)
@@ -83,6 +105,31 @@ def test_answer_has_the_records_of_the_log(executor: Executor) -> None:
         0, 1 << 20, end_offset
     )
     assert executor.partition.error_code == ErrorCode.NONE
+
+
+def test_answer_has_no_secret_of_the_log(executor: Executor) -> None:
+    log = executor.harness.storage.log
+    begin = log.log_end
+    append_credentials(executor, 2 * SLICE_RECORDS)
+    executor.fetch(begin)
+    assert not executor.answers  # there is more to do than one callback allows
+    while executor.due:
+        executor.due.pop(0)()
+    assert KEY in bytes(log.read(begin, 1 << 20))
+    served = bytes(executor.partition.records or b"")
+    (batch,) = iter_batches(served)
+    assert (batch.header.base_offset, batch.header.record_count) == (begin, 2 * SLICE_RECORDS)
+    assert KEY not in served and b"user7" in served
+
+
+def test_nothing_is_answered_if_the_connection_closes_meanwhile(executor: Executor) -> None:
+    begin = executor.harness.storage.log.log_end
+    append_credentials(executor, 2 * SLICE_RECORDS)
+    executor.fetch(begin)
+    executor.close(1000, "gone")
+    while executor.due:
+        executor.due.pop(0)()
+    assert not executor.answers and not executor.stepped
 
 
 def test_records_that_a_snapshot_replaced_meanwhile_are_out_of_range(executor: Executor) -> None:

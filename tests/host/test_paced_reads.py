@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from kraftd.host.paced_reads import CALLBACK_BYTES, PacedReads
+from kraftd.host.paced_reads import CALLBACK_BYTES, MAX_UNFINISHED, PacedReads
 
 
 class Loop:
@@ -61,3 +61,52 @@ def test_nothing_is_read_for_a_connection_that_is_gone() -> None:
     while loop.due:
         loop.next_callback()
     assert loop.read == [[(1, 0)], [(3, 0)], []]
+
+
+class SlowLoop(Loop):
+    """Every read has that many slices left. `done` are connection and slice, by callback."""
+
+    def __init__(self, slices: int) -> None:
+        super().__init__(0)
+        self.slices = slices
+        self.done: list[list[tuple[int, int]]] = [[]]
+
+    def _read(self, effect: Any) -> Any:
+        super()._read(effect)
+        return self._rest(effect.call.connection_id)
+
+    def _rest(self, connection_id: int) -> Iterator[None]:
+        for number in range(self.slices):
+            self.done[-1].append((connection_id, number))
+            yield
+
+    def next_callback(self) -> None:
+        self.done.append([])
+        super().next_callback()
+
+
+def test_an_unfinished_read_goes_on_a_slice_per_callback_round_robin() -> None:
+    loop = SlowLoop(2)
+    loop.begin(1, 0)
+    loop.begin(2, 0)
+    assert loop.read == [[(1, 0), (2, 0)]]
+    while loop.due:
+        loop.next_callback()
+    slices = [[(1, 0)], [(2, 0)], [(1, 1)], [(2, 1)]]
+    assert [some for some in loop.done if some] == slices
+    assert not len(loop.reads)
+
+
+def test_no_read_begins_while_many_are_unfinished() -> None:
+    loop = SlowLoop(3)
+    for connection_id in range(MAX_UNFINISHED + 2):
+        loop.begin(connection_id, 0)
+        loop.next_callback()
+    begun = sum(map(len, loop.read))
+    assert begun == MAX_UNFINISHED
+    loop.reads.forget(0)
+    loop.next_callback()
+    assert sum(map(len, loop.read)) == begun + 1  # in place of the one that is gone
+    while loop.due:
+        loop.next_callback()
+    assert sum(map(len, loop.read)) == MAX_UNFINISHED + 2 and not len(loop.reads)

@@ -57,7 +57,7 @@ def records_with_secrets(random: Random, count: int) -> tuple[list[Message], set
                 token_id = f"token{number}"
                 secrets.add(token_hmac(HMAC_KEY, token_id))
                 times = 1, 3, 2
-                records.append(DelegationTokenRecord("User:a", "User:a", ["User:b"], *times, token_id))
+                records.append(DelegationTokenRecord("User:a", "User:a", ("User:b",), *times, token_id))
             case _:
                 records.append(TopicRecord(f"topic{number}", number.to_bytes(16)))
     return records, secrets

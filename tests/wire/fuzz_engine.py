@@ -22,7 +22,8 @@ from random import Random
 from typing import Any
 
 from kraftd.messages import registry
-from kraftd.wire import batch, python_codec, record_frame
+from kraftd.redaction import batches
+from kraftd.wire import batch, python_codec, record_frame, rewriting
 from kraftd.wire.api import message_class
 from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.message import Message
@@ -308,7 +309,27 @@ def fuzz_batches(random: Random, c: Any) -> None:
         without_memory(random, c.batch_values, view)
         without_memory(random, c.batch_messages, view, 0, 0, 30)
         outcome(c.batch_messages, view, *random.choices((-1, 0, 1, 60, 61, 62, 100, 1 << 40), k=3))
+        fuzz_suspects(random, c, bytes(whole.view))
         data = damaged(random, data)
+
+
+def fuzz_suspects(random: Random, c: Any, data: bytes) -> None:
+    """No record with a secret is missed, and each place is that of a record."""
+    kinds, harmless = batches._kinds(), batches._harmless_configs()
+    whole = exact(data + data)
+    found = c.suspect_records(whole, kinds, harmless)
+    for position, numbers in found:
+        if numbers is not None:
+            places = {
+                numbers[at : at + 6][0]: tuple(numbers[at : at + 6]) for at in range(0, len(numbers), 6)
+            }
+            plain_batch = batch.read_batch(whole, position, verify=False)
+            for place in rewriting.places_of(plain_batch):
+                if batches.redacted_value(plain_batch.view[place[3] : place[4]]) is not None:
+                    assert places[place[0]] == place
+    without_memory(random, c.suspect_records, whole, kinds, harmless)
+    cut = exact(data[: random.randrange(len(data) + 1)])
+    without_memory(random, c.suspect_records, cut, random.randbytes(256), frozenset())
 
 
 def main(path: str, seconds: float, first_seed: int) -> int:

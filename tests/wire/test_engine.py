@@ -195,6 +195,8 @@ def test_reading_writing_and_failing_leak_no_memory() -> None:
         (C.batch_values, (data,)),
         (C.batch_messages, (data, 0, 0, 99)),
         (C.batch_messages, (data[:-3], 0, 0, 99)),
+        (C.suspect_records, (data, bytes(256), frozenset())),
+        (C.suspect_records, (data[:-3], bytes(256), frozenset())),
     ]
     jobs += [(C.encode_record, (record,)) for record in records]
     jobs += [(C.encode_records, (records,)), (C.encode_records, ([*records, None],))]
