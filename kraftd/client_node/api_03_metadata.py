@@ -65,6 +65,7 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResp
     response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
     if of_log and of_log == len(found) and not wants_all:
         node.log_readers.note(call)
+        node.log_readers.warn_of_brokers(call, node.view, node.settings, node.outbox)
         call.place = None  # not kept: the next such request must be noted as well
         reported = log_nodes(node.view, node.settings, call.listener)
     else:

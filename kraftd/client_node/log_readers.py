@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftd.client_node.nodes import broker_listener, brokers
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kraftd.client_node.settings import ClientSettings
+    from kraftd.client_node.view import ClusterView
     from kraftd.requests.call import Call
+    from kraftd.requests.outbox import Outbox
 
 MAX_REMEMBERED = 10_000  # clients, and groups of clients
 
@@ -28,6 +33,7 @@ class LogReaders:
     def __init__(self) -> None:
         self._clients: dict[int, None] = {}
         self._groups_of_brokers: dict[int, None] = {}
+        self._warned_listeners: set[str] = set()
 
     def note(self, call: Call) -> None:
         """Note that the client of the call reads the metadata log."""
@@ -42,6 +48,37 @@ class LogReaders:
         client = _client(call)
         return hash(client) in self._clients and not any(
             hash((*client, group)) in self._groups_of_brokers for group in groups
+        )
+
+    def warn_of_brokers(
+        self, call: Call, view: ClusterView, settings: ClientSettings, outbox: Outbox
+    ) -> None:
+        """Log once a listener that a client reads the metadata log at a listener which also names brokers.
+
+        Such a client may ask a broker for the topic, and then reads nothing more, without an error.
+        """
+        warned = self._warned_listeners
+        if call.listener in warned or not brokers(view, broker_listener(settings, call.listener)):
+            return
+        warned.add(call.listener)
+        safe = [one for one in settings.endpoints if not brokers(view, broker_listener(settings, one))]
+        if safe:
+            at = settings.endpoints[safe[0]]
+            remedy = f"read from listener {at.listener}, {at.host}:{at.port}"
+        elif settings.broker_listener is None:
+            remedy = "add a client listener whose name no broker has"
+        else:
+            remedy = (
+                "add a client listener whose name no broker has, without kraftd.client.broker.listener.name"
+            )
+        outbox.log(
+            "warning",
+            "a client reads __cluster_metadata where it may learn of brokers",
+            listener=call.listener,
+            client=call.host,
+            client_id=call.client_id,
+            why="a reader that asks a broker for the topic reads nothing more, without an error",
+            remedy=remedy,
         )
 
     def __repr__(self) -> str:

@@ -44,6 +44,7 @@ class ClientHarness(Harness):
         )
         self.sent_to_nodes: list[effects.SendToNode] = []
         self.reads: list[effects.AnswerFetch] = []
+        self.lines: list[LogLine] = []
         self.callbacks_run = 0
         self._marks = self.view.marks()
 
@@ -77,6 +78,7 @@ class ClientHarness(Harness):
                 case AuditLine():
                     self.audited.append(effect)
                 case LogLine():
+                    self.lines.append(effect)
                     self.keep_line(effect)
                 case _:
                     raise AssertionError(f"an effect that is not performed here: {effect!r}")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraftd.client_node.log_readers import LogReaders
+from kraftd.client_node.settings import ClientSettings
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.join_group_request import JoinGroupRequest
@@ -23,12 +24,15 @@ from kraftd.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kraftd.requests.call import Call
-from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from kraftd.requests.events import FramesReceived
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import encode_request
 from tests.client_node.clients import ClientHarness
 
 GROUP = "readers"
+WARNED = "a client reads __cluster_metadata where it may learn of brokers"
 
 
 def topic_of(name: str) -> OffsetCommitRequestTopic:
@@ -114,6 +118,32 @@ def test_the_log_has_no_committed_offsets_and_takes_none(controller: ClientHarne
     assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ask_metadata(controller, METADATA_TOPIC)
     assert coordinator(controller) is not None
+
+
+@pytest.mark.parametrize(
+    ("broker_listener", "endpoints", "remedy"),
+    [
+        ("PLAINTEXT", ("CLIENT",), "without kraftd.client.broker.listener.name"),
+        (None, ("PLAINTEXT",), "add a client listener whose name no broker has"),
+        (None, ("PLAINTEXT", "LOG"), "read from listener LOG, 127.0.0.1:9094"),
+        (None, ("LOG",), None),
+    ],
+)
+def test_a_reader_that_may_learn_of_brokers_is_logged_once(
+    controller: ClientHarness, broker_listener: str | None, endpoints: tuple[str, ...], remedy: str | None
+) -> None:
+    addresses = {name: Endpoint(name, "127.0.0.1", 9094) for name in endpoints}
+    controller.clients.settings = ClientSettings(addresses, broker_listener)
+    listener = endpoints[0]
+    for name in ("t", METADATA_TOPIC, METADATA_TOPIC):
+        request = MetadataRequest([MetadataRequestTopic(bytes(16), name)])
+        frame = b"".join(encode_request(ApiKey.METADATA, 12, 77, "test", request))[4:]
+        event = FramesReceived(1000, 0, [memoryview(frame)], listener, "127.0.0.1")
+        controller.client_step(event)
+    lines = [line for line in controller.lines if line.text == WARNED]
+    assert len(lines) == (remedy is not None)
+    if remedy is not None:
+        assert remedy in lines[0].fields["remedy"] and lines[0].fields["listener"] == listener
 
 
 def test_few_clients_and_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,7 @@ LINES = {
     **dict.fromkeys(("a replica is ahead of this quorum", "a replica went back"), "warning"),
     "an observer holds less than it had fetched": "info",
     "a node runs more than once": "warning",
+    "a client reads __cluster_metadata where it may learn of brokers": "warning",
     "a replica's log parts from this one: it must drop records": "info",
     **dict.fromkeys(("another process runs under this node's id", "a periodic task failed"), "error"),
     **dict.fromkeys(("this node could not register", "a fetch session failed and was closed"), "error"),
