@@ -1,4 +1,4 @@
-"""Go's franz-go: a small program, and its own tests of groups and transactions. ``make clients-test``.
+"""Go's franz-go, and all clients over restarts of each node. ``make clients-test``.
 
 It is not among the tests of ``make test``, since it takes minutes and needs Go 1.26. KGO_TEST_RECORDS and
 KGO_TEST_RUN choose how many records and which tests; franz-go's own default is 500,000 records. With
@@ -19,7 +19,17 @@ import pytest
 from testkit.node import Kind
 from testkit.quorum import Quorum
 from tests.kafka.clients.conftest import Served
-from tests.kafka.clients.listeners import serve_clients
+from tests.kafka.clients.listeners import records_on_disk, serve_clients
+from tests.kafka.clients.steady_readers import (
+    AiokafkaReader,
+    GoReader,
+    JavaReader,
+    KafkaPythonReader,
+    LibrdkafkaReader,
+    Reader,
+    wait_for_all,
+)
+from tests.kafka.clients.test_metadata_log import create
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3600)]
 
@@ -84,6 +94,54 @@ def test_franz_go_works_at_an_observer_of_kafkas_controllers(tmp_path: Path) -> 
         observer.start()
         observer.wait_ready()
         go(addresses.clients, tmp_path / "go.log", "run", ".")
+
+
+def test_all_clients_read_on_while_each_node_is_restarted(cluster: Served, tmp_path: Path) -> None:
+    """Three kraftd controllers and three brokers, at the listener that names no broker."""
+    read_on_over_restarts(cluster, cluster.log_bootstrap, tmp_path)
+
+
+def test_all_clients_read_on_at_observers_while_each_node_is_restarted(tmp_path: Path) -> None:
+    """Apache Kafka's controller, two kraftd observers and a broker."""
+    with Quorum(tmp_path, {200: "apache"}) as quorum:
+        quorum.start_controllers()
+        quorum.start_brokers(1)
+        logs = []
+        for node_id in (300, 301):
+            observer = quorum.plan_observer(node_id, "kraftd")
+            logs.append(serve_clients(observer).log)
+            observer.format(quorum.cluster_id, "--no-initial-controllers")
+            observer.start()
+            observer.wait_ready()
+        read_on_over_restarts(quorum, ",".join(logs), tmp_path)
+
+
+def read_on_over_restarts(quorum: Quorum, bootstrap: str, home: Path) -> None:
+    """Kill and start each node in turn; every client then reads the next records."""
+    GoReader.build(home)
+    readers: list[Reader] = [
+        GoReader(home, bootstrap),
+        JavaReader(home, bootstrap),
+        KafkaPythonReader(bootstrap),
+        AiokafkaReader(bootstrap),
+        LibrdkafkaReader(bootstrap),
+    ]
+    for reader in readers:
+        reader.start()
+    for node in [None, *quorum.nodes]:
+        if node is not None:
+            node.kill()
+            node.start()
+            node.wait_ready()
+        create(bootstrap, f"after-{'start' if node is None else node.name}")
+        described = quorum.described()
+        assert described is not None
+        wait_for_all(readers, described.high_watermark - 3)
+        print(f"{node or 'start'}: all have read {described.high_watermark - 3}", flush=True)
+    for reader in readers:
+        seen = reader.seen()
+        assert seen == records_on_disk(quorum.controller, seen[-1][0] + 1), reader
+        reader.kill()
 
 
 def test_franz_gos_own_tests_of_groups_and_transactions_pass(cluster: Served, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,12 +11,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftd.types import METADATA_TOPIC
-from testkit.java import TOOLS, java_command
 from testkit.node import Kind
-from testkit.process import Process, wait_until
+from testkit.process import wait_until
 from testkit.quorum import Quorum
 from tests.kafka.clients.conftest import Served
 from tests.kafka.clients.listeners import Addresses, records_on_disk, serve_clients, tool
+from tests.kafka.clients.steady_readers import (
+    AiokafkaReader,
+    JavaReader,
+    KafkaPythonReader,
+    Reader,
+    wait_for_all,
+)
 from tests.kafka.clients.through import VALUES, through_aiokafka, through_kafka_python
 
 pytestmark = pytest.mark.kafka
@@ -64,55 +69,49 @@ def consume(consumer: Consumer, until_offset: int) -> Iterator[tuple[int, bytes]
                 return
 
 
-class JavaReader(Process):
-    """Apache Kafka's console consumer of the metadata log from its beginning, until it is killed."""
-
-    def __init__(self, home: Path, bootstrap: str) -> None:
-        words = ["--bootstrap-server", bootstrap, "--topic", METADATA_TOPIC, "--partition", "0"]
-        words += ["--offset", "earliest", "--formatter-property", "print.offset=true"]
-        escaping = "value.deserializer=org.apache.kafka.common.serialization.BytesDeserializer"
-        words += ["--formatter-property", escaping]
-        super().__init__("reader", home, lambda: java_command(TOOLS["console-consumer"], *words))
-
-    def seen(self) -> list[tuple[int, bytes]]:
-        """Offset and value of each record so far; bytes that are not printable come as \\xHH."""
-        lines = re.findall(r"^Offset:(\d+)\t(.*)\n", self.log.read_text(), re.MULTILINE)
-        return [
-            (int(offset), value.encode().decode("unicode_escape").encode("latin-1"))
-            for offset, value in lines
-        ]
-
-    def wait_for(self, offset: int) -> None:
-        self.wait(lambda: self.seen()[-1:] >= [(offset, b"")], f"has read {offset}")
-
-
 @pytest.fixture
-def java(served: Served, tmp_path: Path) -> Iterator[JavaReader]:
-    """A reader that bootstraps from a listener with the name of the broker's listener."""
-    one = JavaReader(tmp_path, served.bootstrap)
-    one.start()
-    yield one
-    one.kill()
+def readers(served: Served, tmp_path: Path) -> Iterator[list[Reader]]:
+    """Java's bootstraps from a listener with the name of the broker's listener."""
+    log = served.log_bootstrap
+    found: list[Reader] = [
+        JavaReader(tmp_path, served.bootstrap),
+        KafkaPythonReader(log),
+        AiokafkaReader(log),
+    ]
+    for one in found:
+        one.start()
+    yield found
+    for one in found:
+        one.kill()
 
 
-def test_consumers_lose_and_duplicate_nothing_during_leader_changes(served: Served, java: JavaReader) -> None:
+def test_consumers_lose_and_duplicate_nothing_while_each_controller_is_restarted(
+    served: Served, readers: list[Reader]
+) -> None:
+    """The leader first, so that the leader changes at least twice."""
     bootstrap = served.log_bootstrap
     consumer, seen = reader(bootstrap), list[tuple[int, bytes]]()
-    for change in range(3):
-        create(bootstrap, *[f"change-{change}-{number}" for number in range(20)])
+    remaining, changes = set(served.controllers), 0
+    while remaining or changes < 2:
+        create(bootstrap, *[f"change-{len(remaining)}-{changes}-{number}" for number in range(20)])
         seen += consume(consumer, served.described().high_watermark - 2)  # type: ignore[union-attr]
-        java.wait_for(seen[-1][0])
+        wait_for_all(readers, seen[-1][0])
         leader = served.wait_for_leader()
-        served.controllers[leader].kill()
-        wait_until(lambda former=leader: served.leader() not in (None, former), "another leads")  # type: ignore[misc]
-        served.start_controllers(leader)
+        victim = leader if leader in remaining or not remaining else min(remaining)
+        served.controllers[victim].kill()
+        if victim == leader:
+            wait_until(lambda former=leader: served.leader() not in (None, former), "another leads")  # type: ignore[misc]
+        changes += victim == leader
+        remaining.discard(victim)
+        served.start_controllers(victim)
     create(bootstrap, *[f"last-{number}" for number in range(20)])
     seen += consume(consumer, served.described().high_watermark - 2)  # type: ignore[union-attr]
     consumer.close()
     assert seen == records_on_disk(served.controller, seen[-1][0] + 1)
-    java.wait_for(seen[-1][0])
-    read = java.seen()
-    assert read == records_on_disk(served.controller, read[-1][0] + 1)
+    wait_for_all(readers, seen[-1][0])
+    for one in readers:
+        read = one.seen()
+        assert read == records_on_disk(served.controller, read[-1][0] + 1), one
 
 
 @pytest.fixture(scope="module")

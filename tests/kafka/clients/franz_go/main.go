@@ -1,5 +1,6 @@
 // A client of franz-go that knows only the addresses in KGO_SEEDS: it administers, produces, consumes
-// in a group, and reads the metadata log. The first error ends it with exit code 1.
+// in a group, and reads the metadata log. The first error ends it with exit code 1. With the argument "follow"
+// it reads only the metadata log, without end, and prints each record's offset and its value in hexadecimal.
 package main
 
 import (
@@ -39,6 +40,9 @@ func client(options ...kgo.Opt) *kgo.Client {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "follow" {
+		followMetadataLog(context.Background())
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	plain := client()
@@ -107,6 +111,16 @@ func produceAndConsume(ctx context.Context, admin *kadm.Client) {
 	ends.Each(func(one kadm.ListedOffset) { sum += one.Offset })
 	if sum != records {
 		log.Fatalf("%d records are in the topic, not %d", sum, records)
+	}
+}
+
+func followMetadataLog(ctx context.Context) {
+	start := map[string]map[int32]kgo.Offset{metadataLog: {0: kgo.NewOffset().AtStart()}}
+	reader := client(kgo.ConsumePartitions(start))
+	for {
+		reader.PollFetches(ctx).EachRecord(func(record *kgo.Record) {
+			fmt.Printf("%d %x\n", record.Offset, record.Value)
+		})
 	}
 }
 
