@@ -1,8 +1,9 @@
 """Registers this run of the node with the active controller (KIP-919).
 
-Every controller, voter or not, sends ControllerRegistration after each start, and again until its record is
-in its image. The active controller writes its own record: when it becomes active (`activation`), and when
-another incarnation's record has replaced it.
+Every controller, voter or not, sends ControllerRegistration after each start, and again, ever more rarely,
+until its record is in its image: a node whose disk is full waits long for that. The active controller
+writes its own record: when it becomes active (`activation`), and when another incarnation's record has
+replaced it.
 
 Two processes under one id replace each other's records, so each of them notices the other.
 """
@@ -33,7 +34,8 @@ from kraftd.wire.message import Message
 
 FIRST_BACKOFF_MS = 100
 LONGEST_BACKOFF_MS = 60_000
-UNTIL_SEEN_MS = 5_000  # an accepted registration is sent again if its record does not arrive within this time
+# An accepted registration is sent again if its record does not arrive within this time, later twice as long.
+UNTIL_SEEN_MS = 5_000
 
 
 class SendToController(Effect, frozen=True, gc=False):
@@ -81,6 +83,7 @@ class Registration:
         self._in_flight = False
         self._sent_to: tuple[int, int | None] = (-1, None)  # epoch and leader
         self._failures = 0
+        self._accepted = 0  # registrations whose record is not in the image yet
         self._not_before_ms = 0
         self._repeats = Repeats()
         self._is_in_force = False  # this run's record was the last one of its id
@@ -138,7 +141,10 @@ class Registration:
             self._in_flight = False
             self._failures = self._not_before_ms = 0
             self._request_id += 1
-        if standing.stopping or self._in_flight or not self.is_due:
+        if not self.is_due:
+            self._accepted = 0
+            return
+        if standing.stopping or self._in_flight:
             return
         if standing.active:
             if not self._decisions.long.is_under_way:  # the end of a long decision attempts this again
@@ -207,7 +213,8 @@ class Registration:
         self._in_flight = False
         answer, now_ms = event.message, self._context.now_ms
         if isinstance(answer, ControllerRegistrationResponse) and answer.error_code == ErrorCode.NONE:
-            self._not_before_ms = now_ms + UNTIL_SEEN_MS
+            self._not_before_ms = now_ms + min(UNTIL_SEEN_MS << min(self._accepted, 16), LONGEST_BACKOFF_MS)
+            self._accepted += 1
             self._outbox.log("info", "registered", controller=self._sent_to[1])
         else:
             backoff_ms = FIRST_BACKOFF_MS << min(self._failures, 16)

@@ -149,6 +149,22 @@ def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> N
     assert harness.registration.deadline_ms is None
 
 
+def test_a_node_whose_log_stands_still_registers_ever_more_rarely() -> None:
+    """Each registration is a record of the whole quorum."""
+    harness = Harness()
+    waits_ms = []
+    for _ in range(6):
+        harness.answer(harness.sent().request_id, DONE)
+        waits_ms.append((harness.registration.deadline_ms or 0) - harness.context.now_ms)
+        harness.context.now_ms += waits_ms[-1]
+    assert waits_ms == [5_000, 10_000, 20_000, 40_000, LONGEST_BACKOFF_MS, LONGEST_BACKOFF_MS]
+    harness.know(THIS_RUN)
+    assert harness.attempt() == []
+    harness.know(ANOTHER)
+    harness.answer(harness.sent().request_id, DONE)
+    assert harness.registration.deadline_ms == harness.context.now_ms + UNTIL_SEEN_MS
+
+
 def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None:
     harness = Harness()
     first = harness.sent()
