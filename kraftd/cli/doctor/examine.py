@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor import peer_probe, quorum_probe
@@ -97,6 +99,7 @@ class _Examination:
         self._own: set[Address] = set()  # where this node listens or advertises a listener
         self._ports_everywhere: set[int] = set()  # of listeners at every address of this machine
         self._answering: list[Address] = []  # those of them that answer
+        self._listening: set[Address] = set()  # all at which a connection was accepted
         self._named: set[str] = set()
 
     @property
@@ -126,6 +129,8 @@ class _Examination:
             refused, answer = peer_probe.bind_refusal(one.host, one.port), None
             if refused == "Address already in use":
                 answer = await peer_probe.probe(address, self._timeout_s, is_own=bool(held_up))
+                if answer.listens:
+                    self._listening |= self._own  # of the same process
             controls = one.listener in config.controller_listener_names
             at = address_text(address)
             finding = judge_port(
@@ -181,8 +186,13 @@ class _Examination:
                 at = config.metadata_log_dir
                 self._found.append(judge_cluster_id(at, self._cluster_id, leader.quorum.cluster_id))
         static = config.quorum_voters if config is not None else {}
-        self._found += quorum_probe.judge_leader(leader, session_timeout_ms, me, static)
         await self._probe_peers([one for one in endpoints_of(leader) if one not in addresses])
+        running = {
+            node_id
+            for node_id, texts in leader.quorum.endpoints.items()
+            if self._listening.intersection(addresses_of(texts))
+        }
+        self._found += quorum_probe.judge_leader(leader, session_timeout_ms, me, static, running)
 
     async def _probe_peers(self, addresses: list[Address]) -> list[Address]:
         """Judge each address that is not this node's; return those at which a controller answers."""
@@ -195,6 +205,8 @@ class _Examination:
         for address, answer in zip(
             resolved, await peer_probe.probe_all(resolved, self._timeout_s), strict=True
         ):
+            if answer.listens:
+                self._listening.add(address)
             finding = judge_peer(answer, self._cluster_id, expects_tls=expects_tls)
             self._found.append(finding)
             self._found += judge_versions(answer, self._supported(answer))
@@ -230,11 +242,13 @@ class _Examination:
 
 def endpoints_of(leader: quorum_probe.Leader) -> list[Address]:
     """The first endpoint of each voter, as the leader knows it."""
+    return [one for texts in leader.quorum.endpoints.values() for one in addresses_of(texts[:1])]
+
+
+def addresses_of(texts: Iterable[str]) -> list[Address]:
+    """The addresses in texts of `endpoint_text`; an unreadable one is left out, as no probe could use it."""
     found = []
-    for texts in leader.quorum.endpoints.values():
-        for text in texts[:1]:
-            try:
-                found.append(endpoint_address(text))
-            except ValueError:
-                continue  # the probe that tries to connect reports an unreachable address
+    for text in texts:
+        with suppress(ValueError):
+            found.append(endpoint_address(text))
     return found

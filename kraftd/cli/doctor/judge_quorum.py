@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
@@ -13,6 +13,7 @@ SILENT_MS = 10_000  # a voter that did not fetch for this long counts as gone
 TWIN_MS = 3_000  # two replicas of one id that both fetched within this time run both
 BEHIND_MS = 5_000  # a replica that was behind for this long lags
 CLOCKS_APART_MS = 1_000
+_HELD_UP = "read its log: its disk may be full, it may be frozen, or may not reach the leader"
 
 
 class Member(NamedTuple):
@@ -37,8 +38,11 @@ def judge_clock(partition: PartitionData, sent_ms: float, answered_ms: float) ->
     return ok("clocks", node, "its clock agrees with this machine's")
 
 
-def judge_voters(partition: PartitionData) -> Iterator[Finding]:
-    """Judge whether a majority of voters fetches, and how many more may be lost."""
+def judge_voters(partition: PartitionData, running: Collection[int] = ()) -> Iterator[Finding]:
+    """Judge whether a majority of voters fetches, and how many more may be lost.
+
+    `running` has voters whose address accepts connections: to start them is no remedy.
+    """
     voters = partition.current_voters
     silent = [one for one in voters if _silent_ms(partition, one) > SILENT_MS]
     majority = len(voters) // 2 + 1
@@ -49,6 +53,9 @@ def judge_voters(partition: PartitionData) -> Iterator[Finding]:
             if one.last_fetch_timestamp < 0
             else f"silent for {_silence_text(partition, one)}"
         )
+        if one.replica_id in running:
+            yield problem("voters", f"node {one.replica_id}", f"a voter that runs, {contact}", _HELD_UP)
+            continue
         yield problem("voters", f"node {one.replica_id}", f"a voter, {contact}", _gone_remedy(partition))
     if silent and left <= majority:
         text = f"{left} of {len(voters)} voters fetch: one more loss stops the quorum"

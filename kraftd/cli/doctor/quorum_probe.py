@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, problem
@@ -68,11 +68,12 @@ def judge_leader(
     session_timeout_ms: int,
     me: Member | None,
     static_voters: Mapping[int, tuple[str, int]],
+    running: Collection[int] = (),
 ) -> Iterator[Finding]:
-    """All findings from the leader's answers."""
+    """All findings from the leader's answers. `running` has nodes whose address accepts connections."""
     partition = leader.quorum.partition
     yield judge_clock(partition, leader.sent_ms, leader.answered_ms)
-    yield from judge_voters(partition)
+    yield from judge_voters(partition, running)
     if me is not None:
         yield from judge_membership(partition, me, static_voters)
     yield from judge_lag(partition)

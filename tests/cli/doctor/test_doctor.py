@@ -7,16 +7,20 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kraftd.cli.doctor.quorum_probe import Leader
+from kraftd.cli.leader import Quorum
 from kraftd.messages.controller_registration_request import (
     ControllerRegistrationRequest,
     Feature,
     Listener,
 )
+from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 from kraftd.wire.api import ApiKey
 from testkit.process import wait_until
 from tests.cli.run import free_port, run, started, tree, write_config
@@ -184,6 +188,30 @@ def test_a_ghost_registration_is_reported_until_it_is_forgotten(running: tuple[P
     forget = ("quorum", "forget-controller", "--bootstrap", at, "--controller-id", GHOST)
     assert run(*forget).code == 0
     assert wrong(examined("--bootstrap", at, code=0)) == []
+
+
+def test_a_silent_voter_whose_port_accepts_connections_is_held_up(
+    running: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a node does whose disk is full; the leader here stands for one of three."""
+    now_ms = int(time.time() * 1000)
+
+    async def described(*_: object) -> Leader:
+        voters = [
+            ReplicaState(node_id, bytes(16), 5, now_ms - 60_000 * (node_id > 1), now_ms)
+            for node_id in (1, 2, 3)
+        ]
+        partition = PartitionData(leader_id=1, high_watermark=5, current_voters=voters)
+        endpoints = {2: [f"CONTROLLER://127.0.0.1:{held_up}"], 3: [f"CONTROLLER://127.0.0.1:{free_port()}"]}
+        return Leader(Quorum(CLUSTER_ID, partition, ("127.0.0.1", 1), endpoints), now_ms, now_ms, [])
+
+    monkeypatch.setattr("kraftd.cli.doctor.quorum_probe.probe_quorum", described)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        held_up = silent.getsockname()[1]
+        found = examined("--bootstrap", f"127.0.0.1:{running[1]}", code=1)
+    texts = {one["subject"]: one["text"] for one in found if one["area"] == "voters"}
+    assert texts["node 2"] == "a voter that runs, silent for 60 s"
+    assert texts["node 3"] == "a voter, silent for 60 s"
 
 
 def test_the_table_lists_the_worst_findings_first_and_counts_them(tmp_path: Path) -> None:

@@ -84,6 +84,15 @@ def test_a_silent_voter_and_a_majority_without_a_spare_are_problems() -> None:
     ]
 
 
+def test_a_silent_voter_that_runs_is_not_to_be_started() -> None:
+    gone, held_up, _ = judge_voters(quorum(replica(2, silent_ms=-1), replica(3, silent_ms=60_000)), {3})
+    assert gone.remedy.startswith("start it")
+    assert (held_up.text, "its disk may be full" in held_up.remedy) == (
+        "a voter that runs, silent for 60 s",
+        True,
+    )
+
+
 def test_an_even_number_of_voters_and_a_single_voter_are_reported() -> None:
     assert levels(list(judge_voters(quorum(replica(2))))) == [Level.WARNING]
     assert levels(list(judge_voters(quorum()))) == [Level.NOTE]
