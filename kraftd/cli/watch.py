@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +11,8 @@ from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from kraftd.cli.cluster_options import Cluster
     from kraftd.history.incidents import Incidents
     from kraftd.wire.batch import Batch
@@ -96,6 +96,8 @@ async def watch(
 
 async def _with_pauses(batches: AsyncIterator[Batch], incidents: Incidents) -> AsyncIterator[Batch | None]:
     """The batches of a source; None when an event is open and no batch has come for a while."""
+    import asyncio
+
     while True:
         coming = asyncio.ensure_future(anext(batches, None))
         try:
