@@ -153,6 +153,17 @@ class AclIndex:
         denies = 1 << operation + _DENY_SHIFT, _ALL << _DENY_SHIFT
         return self._names.any_is_allowed(resource_type, allows, denies, _rule_keys(principal, host))
 
+    def has_allowance(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Return whether an ACL allows the operation on a resource of the type, even if another denies it."""
+        bits = _ALLOWS[operation]
+        rules = _rule_keys(principal, host)
+        while bits:
+            bit = bits & -bits
+            bits ^= bit
+            if self._names.has_any(resource_type, bit, rules):
+                return True
+        return False
+
     def _about(self, resource_type: int, name: str) -> Iterator[Rules]:
         """The rules of every pattern that matches a resource."""
         literal = self._literal

@@ -94,6 +94,13 @@ class StandardAuthorizer:
             return True
         return self.index.may_on_any(str(principal), host, operation, resource_type)
 
+    def allows_none(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
+        """Return whether `allows` is false for every resource of a type, if that is known at once."""
+        subject = str(principal)
+        if subject in self.super_users or not self.loaded or self.allow_if_no_acl:
+            return False
+        return not self.index.has_allowance(subject, host, operation, resource_type)
+
     def reason(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> str:
         subject = str(principal)
         if subject in self.super_users:

@@ -72,6 +72,14 @@ class NamesByRule:
             answer = self._answers[key] = _any_is_left(allowed, denied)
         return answer
 
+    def has_any(self, resource_type: int, bit: int, rules: tuple[Rule, ...]) -> bool:
+        """Return whether one of the rules has the permission of this bit for a name of the type."""
+        for is_literal in (True, False):
+            of_slot = self._slots.get((resource_type, is_literal, bit))
+            if of_slot and any(rule in of_slot for rule in rules):
+                return True
+        return False
+
     def _of(
         self, resource_type: int, is_literal: bool, bits: tuple[int, ...], rules: tuple[Rule, ...]
     ) -> Found:

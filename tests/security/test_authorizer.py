@@ -258,3 +258,25 @@ def test_an_index_changed_one_by_one_equals_one_made_at_once() -> None:
             for one in (changed, at_once)
         )
         assert next(prefixes) == next(prefixes)
+
+
+def test_a_principal_known_to_have_no_right_on_a_type_is_denied_each_resource() -> None:
+    known = Counter[bool]()
+    for seed in range(300):
+        case = Case(seed, 6, 12)
+        authorizer = StandardAuthorizer(
+            AuthorizerSettings(
+                super_users=parse_super_users(case.super_users), allow_if_no_acl=case.allow_if_no_acl
+            )
+        )
+        authorizer.change((), case.acls)
+        authorizer.change([case.acls[at] for at in case.removed], ())
+        principal, host, operation, type, _ = case.questions[0]
+        assert not authorizer.allows_none(principal, host, operation, type)  # the ACLs are not known yet
+        authorizer.end_load()
+        for principal, host, operation, type, name in case.questions:
+            nothing = authorizer.allows_none(principal, host, operation, type)
+            allowed = authorizer.allows(principal, host, operation, type, name)
+            assert not (nothing and allowed)
+            known[nothing] += not allowed
+    assert known[True] > known[False] / 2  # it is known of many
