@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 
 import msgspec
@@ -32,6 +32,32 @@ def encode_in_slices(
         return encode(message, version)
     slices = _Slices(place, lambda struct: b"".join(encode(struct, version)))
     return (yield from slices.of(message, structs_per_slice))
+
+
+class EncodedRows:
+    """Rows of one list of a message of some class, encoded before the other rows of the list are known."""
+
+    def __init__(self, kind: type[Message], attribute: str, version: int) -> None:
+        places = _places(kind, table_of(kind).name, version)
+        place = next(place for place in places if place.attribute == attribute)
+        self._slices = _Slices(place, lambda struct: b"".join(encode(struct, version)))
+        self._parts: list[Buffer] = []
+        self._count = 0
+
+    def add(self, rows: list[Message]) -> None:
+        """Add some rows. Raises EncodeError."""
+        self._parts.append(self._slices.encode_rows(rows))
+        self._count += len(rows)
+
+    def behind_in_slices(self, message: Message) -> SlicedParts:
+        """The parts of a message with these rows behind those of its list, which it consumes; as a generator.
+
+        Raises EncodeError.
+        """
+        return self._slices.of(message, MAX_STRUCTS_PER_SLICE, self._parts, self._count)
+
+    def __repr__(self) -> str:
+        return f"<EncodedRows {self._count}>"
 
 
 def struct_count(struct: Message, lists: tuple[str, ...]) -> int:
@@ -97,21 +123,24 @@ class _Slices:
         self._place = place
         self._encode_struct = encode_struct
 
-    def of(self, struct: Message, budget: int) -> SlicedParts:
-        """The parts of a struct; consumes its list."""
+    def of(
+        self, struct: Message, budget: int, more: Sequence[Buffer] = (), more_count: int = 0
+    ) -> SlicedParts:
+        """The parts of a struct; consumes its list. `more` are encoded rows to follow."""
         place = self._place
         rows: list[Message] = getattr(struct, place.attribute)
         head, tail = self._around(struct)
-        parts: list[Buffer] = [head + place.length(len(rows))]
+        parts: list[Buffer] = [head + place.length(len(rows) + more_count)]
         while rows:
             some = self._take(rows, budget)
             inner = _longest(place.kind, place.rows_owner, place.version, some[0], budget)
             if inner is None:
-                parts.append(self._encode_rows(some))
+                parts.append(self.encode_rows(some))
             else:  # then it is the only one
-                parts += yield from _Slices(inner, lambda row: self._encode_rows([row])).of(some[0], budget)
+                parts += yield from _Slices(inner, lambda row: self.encode_rows([row])).of(some[0], budget)
             if rows:
                 yield
+        parts += more
         parts.append(tail)
         return parts
 
@@ -136,7 +165,8 @@ class _Slices:
         del rows[:count]
         return some
 
-    def _encode_rows(self, rows: list[Message]) -> bytes:
+    def encode_rows(self, rows: list[Message]) -> bytes:
+        """Rows of the list, without the list's length."""
         place = self._place
         data = self._encode_struct(msgspec.structs.replace(place.bare, **{place.attribute: rows}))
         return data[place.bytes_before + len(place.length(len(rows))) : len(data) - place.bytes_behind]

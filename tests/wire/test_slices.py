@@ -7,6 +7,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import strategies as st
 
+from kraftd.controller.slices import at_once
 from kraftd.messages.create_topics_response import (
     CreatableTopicConfigs,
     CreatableTopicResult,
@@ -31,7 +32,7 @@ from kraftd.wire.api import message_class
 from kraftd.wire.codec import encode
 from kraftd.wire.errors import EncodeError
 from kraftd.wire.message import Message
-from kraftd.wire.slices import encode_in_slices
+from kraftd.wire.slices import EncodedRows, encode_in_slices
 from kraftd.wire.table import table_of
 from tests.wire.strategies import ALL_MESSAGES, for_all, messages, versions
 
@@ -138,3 +139,18 @@ def test_a_slice_that_cannot_be_encoded_is_an_error() -> None:
     answer.topics[250].topic_id = b"short"
     with pytest.raises(EncodeError):
         in_slices(answer, 13, 100)
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+@pytest.mark.parametrize(("first", "more"), [(0, 1), (1, 0), (3, 127), (200, 300)])
+def test_rows_that_were_encoded_before_follow_those_of_the_message(
+    version: int, first: int, more: int
+) -> None:
+    whole = topics(first + more)
+    expected = b"".join(encode(whole, version))
+    rows = EncodedRows(CreateTopicsResponse, "topics", version)
+    for at in range(first, first + more, 100):
+        rows.add(whole.topics[at : min(at + 100, first + more)])
+    whole.topics = whole.topics[:first]
+    assert b"".join(at_once(rows.behind_in_slices(whole))) == expected
+    assert repr(rows) == f"<EncodedRows {more}>"
