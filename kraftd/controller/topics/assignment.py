@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from kraftd.controller.decision import Refusal
@@ -20,12 +21,14 @@ def check_assignment(image: Image, replicas: Replicas, replication_factor: int |
     """Raises Refusal(INVALID_REPLICA_ASSIGNMENT) for no replica, a repeated one, an unknown broker, a wrong
     number.
     """
+    # With more replicas than brokers, one of the first is unknown or repeated: the rest changes nothing.
+    examined = replicas[: len(image.brokers) + 1]
     if not replicas:
         problem = "The assignment of a partition has no replicas."
-    elif (unknown := next((r for r in sorted(replicas) if r not in image.brokers), None)) is not None:
+    elif (unknown := next((r for r in sorted(examined) if r not in image.brokers), None)) is not None:
         problem = f"The assignment names broker {unknown}, but no such broker is registered."
-    elif len(set(replicas)) != len(replicas):
-        twice = min(r for r in replicas if replicas.count(r) > 1)
+    elif len(set(examined)) != len(examined):
+        twice = min(r for r, count in Counter(examined).items() if count > 1)
         problem = f"The assignment names broker {twice} more than once for the same partition."
     elif replication_factor is not None and len(replicas) != replication_factor:
         problem = (
