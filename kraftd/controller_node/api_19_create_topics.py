@@ -12,29 +12,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from kraftd.acl import AclOperation
+from kraftd.controller.slices import Slices
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller_node.mutation_quota import charge_of
-from kraftd.controller_node.permissions import no_topic_left, topics_allowed
+from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics
+from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraftd.requests.refused_rows import RefusedRows
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
 
 
-def handle(node: Node, call: Call) -> None:
-    creatable = topics_allowed(node, call, AclOperation.CREATE, or_on_cluster=True)
-    describable = topics_allowed(node, call, AclOperation.DESCRIBE_CONFIGS, quietly=True)
+def _row(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name, error_code=code, error_message=message)
+
+
+PROBLEMS = TopicProblems(
+    _row,
+    repeated=(ErrorCode.INVALID_REQUEST, "The request has this topic name more than once."),
+    denied=(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."),
+    reserved={
+        METADATA_TOPIC: (ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is internal and cannot be created.")
+    },
+)
+
+
+def handle(node: Node, call: Call) -> Slices[None]:
+    creating = TopicPermission(node, call, AclOperation.CREATE, or_on_cluster=True)
+    describing = TopicPermission(node, call, AclOperation.DESCRIBE_CONFIGS, quietly=True)
+    refused = RefusedRows(call, CreateTopicsResponse, "topics")
+    left = yield from sort_out_topics(call.message.topics, creating, PROBLEMS, refused)
     node.decisions.decide(
         call,
         lambda ctx, request, version: create_topics.begin(
-            ctx, request, version, creatable=creatable, describable=describable, charge=charge_of(ctx, call)
+            ctx,
+            structs.replace(request, topics=left),
+            version,
+            describable=describing.allows,
+            charge=charge_of(ctx, call),
         ),
-        on_standby=no_topic_left(
-            node,
-            call,
-            (topic.name for topic in call.message.topics),
-            AclOperation.CREATE,
-            or_on_cluster=True,
-        ),
+        on_standby=not left,
+        refused=refused,
     )

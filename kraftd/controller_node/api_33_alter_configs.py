@@ -11,13 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.controller.configs.changes import alter_configs
+from kraftd.controller.slices import Slices
 from kraftd.controller_node.config_requests import decide_change
-from kraftd.messages.alter_configs_response import AlterConfigsResourceResponse
+from kraftd.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
 
 
-def handle(node: Node, call: Call) -> None:
-    decide_change(node, call, alter_configs, AlterConfigsResourceResponse, loggers=False)
+def handle(node: Node, call: Call) -> Slices[None]:
+    return decide_change(
+        node, call, alter_configs, AlterConfigsResponse, AlterConfigsResourceResponse, loggers=False
+    )

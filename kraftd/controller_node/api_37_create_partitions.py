@@ -10,24 +10,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from kraftd.acl import AclOperation
+from kraftd.controller.slices import Slices
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller_node.mutation_quota import charge_of
-from kraftd.controller_node.permissions import no_topic_left, topics_allowed
+from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics
+from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
+from kraftd.requests.refused_rows import RefusedRows
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
 
 
-def handle(node: Node, call: Call) -> None:
-    alterable = topics_allowed(node, call, AclOperation.ALTER)
+PROBLEMS = TopicProblems(
+    CreatePartitionsTopicResult,
+    repeated=(ErrorCode.INVALID_REQUEST, "The request has this topic name more than once."),
+    denied=(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None),
+    reserved={},
+)
+
+
+def handle(node: Node, call: Call) -> Slices[None]:
+    altering = TopicPermission(node, call, AclOperation.ALTER)
+    refused = RefusedRows(call, CreatePartitionsResponse, "results")
+    left = yield from sort_out_topics(call.message.topics, altering, PROBLEMS, refused)
     node.decisions.decide(
         call,
         lambda ctx, request, version: create_partitions.begin(
-            ctx, request, version, alterable=alterable, charge=charge_of(ctx, call)
+            ctx, structs.replace(request, topics=left), version, charge=charge_of(ctx, call)
         ),
-        on_standby=no_topic_left(
-            node, call, (topic.name for topic in call.message.topics), AclOperation.ALTER
-        ),
+        on_standby=all(topic.name == METADATA_TOPIC for topic in left[:2]),
+        refused=refused,
     )

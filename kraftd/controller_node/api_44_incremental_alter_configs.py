@@ -11,13 +11,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.controller.configs.changes import incremental_alter_configs
+from kraftd.controller.slices import Slices
 from kraftd.controller_node.config_requests import decide_change
-from kraftd.messages.incremental_alter_configs_response import AlterConfigsResourceResponse
+from kraftd.messages.incremental_alter_configs_response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
 
 
-def handle(node: Node, call: Call) -> None:
-    decide_change(node, call, incremental_alter_configs, AlterConfigsResourceResponse, loggers=True)
+def handle(node: Node, call: Call) -> Slices[None]:
+    return decide_change(
+        node,
+        call,
+        incremental_alter_configs,
+        IncrementalAlterConfigsResponse,
+        AlterConfigsResourceResponse,
+        loggers=True,
+    )

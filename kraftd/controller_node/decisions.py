@@ -9,7 +9,7 @@ from typing import Any
 from kraftd.controller.brokers.states import Unchanged
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Deciding
+from kraftd.controller.slices import Deciding, at_once
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.long_decisions import MAX_INLINE_RECORDS, LongDecisions, first_slice
 from kraftd.controller_node.parked import ParkedAnswers
@@ -17,6 +17,7 @@ from kraftd.controller_node.standing import Standing
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call, FrameMemo
+from kraftd.requests.refused_rows import RefusedRows
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
@@ -57,19 +58,26 @@ class Decisions:
         """Return whether accepted decisions still wait for their answers."""
         return bool(self.parked) or self.long.busy
 
-    def decide(self, call: Call, decide: Decide, *, on_standby: bool = False) -> None:
+    def decide(
+        self, call: Call, decide: Decide, *, on_standby: bool = False, refused: RefusedRows | None = None
+    ) -> None:
         """Take a decision on the image; append its records; answer once they are committed.
 
         An answer without records waits for the commit of the records that it may reflect: no answer shows
         what could still be undone. Reads in Kafka's controller wait likewise, for the highest offset in its
         purgatory. A decision that knows its `seen_offset` waits for that. `on_standby` lets every controller
-        answer from what it has applied. A long decision takes several event loop callbacks, and the others
-        wait. Raises Refusal.
+        answer from what it has applied. `refused` has the rows of elements that are refused already: they
+        follow those of the decision's answer. A long decision takes several event loop callbacks, and the
+        others wait. Raises Refusal.
         """
         standing, long = self._standing, self.long
         if standing.active_epoch is None or standing.stopping:
             standing.check_may_decide(on_standby=on_standby)
-        if call.key != HEARTBEAT and long.put_off(call):
+
+        def again() -> None:
+            self.decide(call, decide, on_standby=on_standby, refused=refused)
+
+        if call.key != HEARTBEAT and long.put_off(call, again):
             return
         context, epoch = self._context, standing.active_epoch
         context.next_offset = self.appends.next_offset
@@ -84,17 +92,20 @@ class Decisions:
             raise
         if not isinstance(decision, Decision) or len(decision.records) > MAX_INLINE_RECORDS:
             if not long.is_under_way:
-                long.begin(call, decision)
+                long.begin(call, decision, refused)
             else:
-                long.put_off(call)
+                long.put_off(call, again)
             return
         if decision.records and long.is_under_way:
-            long.put_off(call)
+            long.put_off(call, again)
             return
         response = decision.answer
-        if type(response) is not BrokerHeartbeatResponse or response.error_code:
-            self._boundary.count(call, response)
-        parts = call.frame(response)
+        if refused:
+            parts = at_once(long.frame(call, response, refused))
+        else:
+            if type(response) is not BrokerHeartbeatResponse or response.error_code:
+                self._boundary.count(call, response)
+            parts = call.frame(response)
         if decision.records:
             end_offset = self.appends.append(decision.records, decision.atomic, call)
             if standing.active_epoch != epoch:

@@ -11,12 +11,12 @@ ones. Those not yet applied are read from the log again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Deciding
+from kraftd.controller.slices import Deciding, Slices
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.following import Following
@@ -30,6 +30,8 @@ from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.metadata.image import Image
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
+from kraftd.requests.refused_rows import RefusedRows
+from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.record_frame import VersionedRecord, encode_records
 
@@ -82,7 +84,8 @@ class LongDecisions:
         self._answer: list[Buffer] | None = None
         self._end_offset = 0
         self._applied_end: int | None = None
-        self._behind: deque[tuple[Call, int]] = deque()  # with the time in ms at which its wait began
+        # Each with the time in ms at which its wait began, and what to do then.
+        self._behind: deque[tuple[Call, int, Callable[[], None]]] = deque()
         self._handling = False
 
     @property
@@ -95,17 +98,24 @@ class LongDecisions:
         """Return whether there is something to do in the next slice."""
         return self._steps is not None or bool(self._behind)
 
-    def put_off(self, call: Call) -> bool:
-        """Return whether the call has to wait; if so, it is handled again later."""
+    def put_off(self, call: Call, again: Callable[[], None]) -> bool:
+        """Return whether the call has to wait; if so, `again` is called later."""
         if self._steps is None and (self._handling or not self._behind):
             return False
-        self._behind.append((call, self._context.now_ms))
+        self._behind.append((call, self._context.now_ms, again))
         return True
 
-    def begin(self, call: Call, rest: Deciding | Decision[Any]) -> None:
+    def begin(self, call: Call, rest: Deciding | Decision[Any], refused: RefusedRows | None = None) -> None:
         """Continue, from the next slice on, a decision that is not made yet or has very many records."""
-        self._call, self._steps, self._appended = call, self._run(call, rest), False
+        self._call, self._steps, self._appended = call, self._run(call, rest, refused), False
         self._next_slice.schedule()
+
+    def frame(self, call: Call, response: Message, refused: RefusedRows | None) -> Slices[list[Buffer]]:
+        """Count the errors of an answer and frame it, in slices; consumes it."""
+        if refused:
+            self._boundary.count_refused(call, refused.codes)
+        yield from self._boundary.count_in_slices(call, response)
+        return (yield from call.frame_in_slices(response, refused.encoded if refused else None))
 
     def go_on(self) -> None:
         """Do one slice."""
@@ -147,7 +157,7 @@ class LongDecisions:
         elif call is not None:
             self._boundary.refuse(call, refusal.code, refusal.message)
         behind, self._behind = self._behind, deque()
-        for waiting, _ in behind:
+        for waiting, _, _again in behind:
             self._boundary.refuse(waiting, refusal.code, refusal.message)
         return applied_end
 
@@ -160,27 +170,40 @@ class LongDecisions:
         for _ in range(WAITING_CALLS_PER_CALLBACK):
             if not self._behind or self._steps is not None:
                 break
-            call, since_ms = self._behind.popleft()
+            call, since_ms, again = self._behind.popleft()
             take_time_off(call, self._context.now_ms - since_ms)
-            self._boundary.handle(call)
+            try:
+                again()
+            except Exception as error:
+                self._boundary.guard(call, error)
         self._handling = False
 
-    def _run(self, call: Call, rest: Deciding | Decision[Any]) -> Iterator[SliceEffects]:
+    def _run(
+        self, call: Call, rest: Deciding | Decision[Any], refused: RefusedRows | None
+    ) -> Iterator[SliceEffects]:
         if isinstance(rest, Decision):
             decision = rest
         else:
             decision = yield from rest
-        yield from self._boundary.count_in_slices(call, decision.answer)
+        if not decision.records:
+            if decision.after is not None:
+                decision.after(self._appends.next_offset)
+            self._boundary.go_on(call, self._answer_later(call, decision, refused))
+            return
+        answer = yield from self.frame(call, decision.answer, refused)
         yield None
-        answer = yield from call.frame_in_slices(decision.answer)
-        end_offset = self._appends.next_offset
-        has_records = bool(decision.records)
-        if decision.records:
-            yield None
-            end_offset = yield from self._append_in_runs(decision.records, decision.atomic, answer)
+        end_offset = yield from self._append_in_runs(decision.records, decision.atomic, answer)
         if decision.after is not None:
             decision.after(end_offset)
-        self._parked.answer(call, answer, end_offset if has_records else self._appends.decided_end)
+        self._parked.answer(call, answer, end_offset)
+
+    def _answer_later(self, call: Call, decision: Decision[Any], refused: RefusedRows | None) -> Slices[None]:
+        """Answer with a decision that changes nothing, while others are taken."""
+        epoch, end_offset = self._standing.active_epoch, self._appends.decided_end
+        answer = yield from self.frame(call, decision.answer, refused)
+        if epoch is not None and self._standing.active_epoch != epoch:
+            raise self._standing.not_controller()  # what the answer reflects may be undone
+        self._parked.answer(call, answer, end_offset)
 
     def _append_in_runs(
         self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer]

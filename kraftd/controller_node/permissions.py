@@ -1,28 +1,31 @@
-"""A call's permissions on the resources that its request names: topics, and resources with configs.
+"""What of a request is decided: its elements are sorted out before, in slices, as Kafka's ControllerApis do.
 
-Without an authorizer nothing is filtered. The codes of denials and the hidden names are Kafka's
-(ControllerApis).
+Refused here: elements that the sender may not change, elements named twice, and all others whose answer does
+not depend on the metadata. A decision, for which all other decisions wait, only gets the rest.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Set
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.configs.resources import ResourceType
-from kraftd.controller.decision import Decision
-from kraftd.controller.slices import Deciding
-from kraftd.controller.topics.names import NameFilter, everything
-from kraftd.types import METADATA_TOPIC
+from kraftd.controller.slices import Pace, Slices
+from kraftd.requests.occurrences import count_in_slices
+from kraftd.requests.permission import Permission
+from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
 
+ELEMENT_US = 1  # microseconds, for the pace: an element that is not refused, without its authorization
+
+DUPLICATE_RESOURCE = "The request names this resource more than once."
 _CLUSTER = AclResourceType.CLUSTER
 # By type of config resource: the authorized resource, and the code of a denial.
 _OWNERS = {
@@ -32,96 +35,130 @@ _OWNERS = {
     ResourceType.BROKER_LOGGER: (_CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     ResourceType.CLIENT_METRICS: (_CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
 }
-# Types whose configs the active controller changes; log levels belong to each node.
-_DECIDED = frozenset(_OWNERS) - {ResourceType.BROKER_LOGGER}
+
+Problem = tuple[ErrorCode, str | None]
 
 
-def topics_allowed(
-    node: Node, call: Call, operation: AclOperation, *, or_on_cluster: bool = False, quietly: bool = False
-) -> NameFilter:
-    """A filter that passes the topics on which the call may do this operation; with `or_on_cluster` all pass
-    if it may do it on the cluster.
-    """
-    boundary = node.boundary
-    if not boundary.has_authorizer:
-        return everything
-    if or_on_cluster and boundary.allows_quietly(call, operation, _CLUSTER, CLUSTER_NAME):
-        return everything
-    allows = boundary.allows_quietly if quietly else boundary.allows
+class TopicPermission:
+    """The permission for an operation on topics; with `or_on_cluster` the cluster's is enough for all."""
 
-    def allowed(names: Iterable[str]) -> Set[str]:
-        return {name for name in names if allows(call, operation, AclResourceType.TOPIC, name)}
+    __slots__ = ("_on_topics",)
 
-    return allowed
+    def __init__(
+        self,
+        node: Node,
+        call: Call,
+        operation: AclOperation,
+        *,
+        or_on_cluster: bool = False,
+        quietly: bool = False,
+    ) -> None:
+        boundary = node.boundary
+        self._on_topics: Permission | None = None
+        if not (or_on_cluster and boundary.allows_quietly(call, operation, _CLUSTER, CLUSTER_NAME)):
+            self._on_topics = Permission(boundary, call, operation, AclResourceType.TOPIC, quietly=quietly)
 
+    def allows(self, name: str) -> bool:
+        """Return whether the sender may do it on this topic."""
+        return self._on_topics is None or self._on_topics.allows(name)
 
-def refused_configs(
-    node: Node, call: Call, resources: Iterable[Any], *, altering: bool, loggers: bool = True
-) -> dict[int, ErrorCode]:
-    """The denials among the resources of a request about configs, by their place in it.
+    @property
+    def is_on_cluster(self) -> bool:
+        """Return whether the cluster's permission is enough."""
+        return self._on_topics is None
 
-    Left to the decision, which refuses them for other reasons: resources named twice (except loggers) or of
-    unknown type, loggers if the API has none, and all resources of a DescribeConfigs with an unknown type.
-    """
-    if not node.boundary.has_authorizer:
-        return {}
-    requested = [(one.resource_type, one.resource_name) for one in resources]
-    counts = Counter(requested)
-    if not altering and any(type not in _OWNERS for type, _ in requested):
-        return {}
-    refused = {}
-    for at, (type, name) in enumerate(requested):
-        is_logger = type == ResourceType.BROKER_LOGGER
-        if type not in _OWNERS or (is_logger and not loggers):
-            continue
-        if altering and counts[type, name] > 1 and not is_logger:
-            continue
-        resource_type, code = _OWNERS[ResourceType(type)]
-        operation = AclOperation.ALTER_CONFIGS if altering else AclOperation.DESCRIBE_CONFIGS
-        if altering and type == ResourceType.BROKER_LOGGER:
-            operation = AclOperation.CLUSTER_ACTION
-        resource = CLUSTER_NAME if resource_type is _CLUSTER else name
-        if not node.boundary.allows(call, operation, resource_type, resource):
-            refused[at] = code
-    return refused
+    @property
+    def cost_us(self) -> int:
+        """What the last answer has cost, in microseconds."""
+        return 0 if self._on_topics is None else self._on_topics.cost_us
+
+    def end(self) -> None:
+        """Audit the refusals without a question."""
+        if self._on_topics is not None:
+            self._on_topics.end()
+
+    def __repr__(self) -> str:
+        return f"<TopicPermission {self._on_topics!r}>"
 
 
-def no_topic_left(
-    node: Node, call: Call, names: Iterable[str], operation: AclOperation, *, or_on_cluster: bool = False
-) -> bool:
-    """Return whether a standby can answer: every topic that is named once is denied.
+class TopicProblems(NamedTuple):
+    """Why an API refuses topics; `row` makes the answer's row of one."""
 
-    Kafka's controllers refuse such topics without checking for leadership.
-    """
-    if node.standing.active:
-        return False
-    once = [name for name, count in Counter(names).items() if count == 1 and name != METADATA_TOPIC]
-    allowed = topics_allowed(node, call, operation, or_on_cluster=or_on_cluster, quietly=True)
-    return not allowed(once)
+    row: Callable[[str, ErrorCode, str | None], Message]
+    repeated: Problem
+    denied: Problem
+    reserved: dict[str, Problem]
 
 
-def no_config_left(resources: Iterable[Any]) -> bool:
-    """Return whether a standby can answer: every resource is denied, of a type without decisions, or named
-    twice.
-    """
-    counts = Counter((one.resource_type, one.resource_name) for one in resources)
-    return all(type not in _DECIDED or count > 1 for (type, _), count in counts.items())
+def sort_out_topics(
+    topics: list[Any], permission: TopicPermission, problems: TopicProblems, refused: RefusedRows
+) -> Slices[list[Any]]:
+    """The topics that are named once, and that the sender may change; the others are refused, each once."""
+    left: list[Any] = []
+    pace = Pace()
+    times = yield from count_in_slices(topics, attrgetter("name"), pace)
+    for topic in topics:
+        name = topic.name
+        count = times.take(name)
+        if not count:
+            continue  # answered at its first place
+        problem = problems.repeated if count > 1 else problems.reserved.get(name)
+        cost_us = ELEMENT_US
+        if problem is None:
+            if permission.allows(name):
+                left.append(topic)
+            else:
+                problem = problems.denied
+            cost_us += permission.cost_us
+        if problem is not None:
+            refused.add(problems.row(name, *problem))
+            cost_us += ROW_US
+        if pace.spent(cost_us):
+            yield
+    permission.end()
+    refused.end()
+    return left
 
 
-def with_refusals(
-    made: Decision[Any] | Deciding, field: str, refusals: list[Any]
-) -> Decision[Any] | Deciding:
-    """The decision, with the answers of earlier refusals appended to a list of its answer."""
-    if not refusals:
-        return made
-    if isinstance(made, GeneratorType):
-        return _in_slices(made, field, refusals)
-    assert isinstance(made, Decision)
-    getattr(made.answer, field).extend(refusals)
-    return made
+class ConfigPermissions:
+    """The permissions of a call on resources with configs, with the codes of Kafka's ControllerApis."""
+
+    def __init__(self, node: Node, call: Call, *, altering: bool) -> None:
+        self._node = node
+        self._call = call
+        self._operation = AclOperation.ALTER_CONFIGS if altering else AclOperation.DESCRIBE_CONFIGS
+        self._altering = altering
+        self._by_type: dict[int, Permission] = {}
+        self.cost_us = 0
+
+    def denial(self, type: int, name: str) -> ErrorCode | None:
+        """The code that refuses a resource of a known type; None if the sender is allowed."""
+        resource_type, code = _OWNERS[type]  # type: ignore[index]
+        permission = self._by_type.get(type)
+        if permission is None:
+            operation = self._operation
+            if self._altering and type == ResourceType.BROKER_LOGGER:
+                operation = AclOperation.CLUSTER_ACTION
+            permission = Permission(self._node.boundary, self._call, operation, resource_type)
+            self._by_type[type] = permission
+        allowed = permission.allows(CLUSTER_NAME if resource_type is _CLUSTER else name)
+        self.cost_us = permission.cost_us
+        return None if allowed else code
+
+    def end(self) -> None:
+        """Audit the refusals without a question."""
+        for permission in self._by_type.values():
+            permission.end()
+
+    def __repr__(self) -> str:
+        return f"<ConfigPermissions for {self._operation.name}>"
 
 
-def _in_slices(deciding: Deciding, field: str, refusals: list[Any]) -> Deciding:
-    decision = yield from deciding
-    getattr(decision.answer, field).extend(refusals)
-    return decision
+def is_resource_type(number: int) -> bool:
+    """Return whether resources of this type have configs."""
+    return number in _OWNERS
+
+
+def named_resource(resource: Any) -> tuple[int, str]:
+    """The type and the name of a resource in a request about configs."""
+    return resource.resource_type, resource.resource_name

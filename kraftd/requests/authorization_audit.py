@@ -5,8 +5,10 @@ A period has a limited number of lines; the omitted ones are counted and reporte
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
+from kraftd.acl import AclResourceType
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer, describe_decision
@@ -65,6 +67,21 @@ class AuthorizationAudit:
         fields = describe_decision(allowed, call.principal, call.host, operation, type, name)
         if rule is None:
             rule = authorizer.reason(call.principal, call.host, operation, type, name)
+        self._write(allowed, call, fields, rule)
+
+    def note_denials(self, call: Requester, operation: int, type: int, count: int) -> None:
+        """Count denials of one request to a principal that may do the operation on no resource of the type;
+        log them in one line.
+        """
+        self.denied += count
+        self._left -= 1
+        if self._left < 0:
+            return
+        fields = describe_decision(False, call.principal, call.host, operation, type, "")
+        fields = {**fields, "resource": f"{count} more of type {AclResourceType(type).name}"}
+        self._write(False, call, {**fields, "count": count}, "no ACL allows it on any resource of the type")
+
+    def _write(self, allowed: bool, call: Requester, fields: Mapping[str, Any], rule: str) -> None:
         request = ApiKey(call.key).name if is_known(call.key) else str(call.key)
         event = "authorization allowed" if allowed else "authorization denied"
         details = {**fields, "client_id": call.client_id, "api": request, "rule": rule}

@@ -11,10 +11,11 @@ An API's file calls `answer` and `refuse`; code that parks a call answers it lat
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
+from kraftd.controller.slices import Slices, at_once
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.call import Call, envelope_error
@@ -130,7 +131,16 @@ class Boundary:
             if self._authorizer is not None and not self._may_enter(call, route):
                 denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
                 raise Refusal(denied, denied.message)
-            route.handle(call)
+            work = route.handle(call)
+            if work is not None:
+                at_once(work)
+        except Exception as error:
+            self.guard(call, error)
+
+    def go_on(self, call: Call, work: Slices[None]) -> None:
+        """Do the work of a call that may take several event loop callbacks."""
+        try:
+            at_once(work)
         except Exception as error:
             self.guard(call, error)
 
@@ -186,6 +196,20 @@ class Boundary:
         authorizer = self._authorizer
         return authorizer is None or authorizer.allows_on_any(call.principal, call.host, operation, type)
 
+    def allows_none(self, call: Requester, operation: AclOperation, type: AclResourceType) -> bool:
+        """Return whether the call is known to be denied this on every resource of the type.
+
+        An authorizer that cannot tell is asked about each resource.
+        """
+        tell = getattr(self._authorizer, "allows_none", None)
+        return tell is not None and bool(tell(call.principal, call.host, operation, type))
+
+    def note_denials(
+        self, call: Requester, operation: AclOperation, type: AclResourceType, count: int
+    ) -> None:
+        """Audit that so many resources of the type were refused without asking about each."""
+        self.authorizations.note_denials(call, operation, type, count)
+
     # -- answers go out
 
     def answer(self, call: Call, response: Message) -> None:
@@ -206,6 +230,12 @@ class Boundary:
         if errors:
             self.refusals.note(call, errors)
         return errors
+
+    def count_refused(self, call: Call, codes: Mapping[int, int]) -> None:
+        """Count errors of an answer that is encoded already, and note refusals."""
+        for code, count in codes.items():
+            self.stats.count_error(call.key, code, count)
+        self.refusals.note(call, codes)
 
     def send(self, call: Call, parts: list[Buffer]) -> None:
         """Answer with a framed response, its errors counted already."""

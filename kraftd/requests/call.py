@@ -16,7 +16,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, framed_response
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
-from kraftd.wire.slices import encode_in_slices
+from kraftd.wire.slices import EncodedRows, encode_in_slices
 
 _CORRELATION_ID = Struct(">i")
 PRODUCE = int(ApiKey.PRODUCE)
@@ -100,9 +100,17 @@ class Call(msgspec.Struct, eq=False, gc=False):
             return envelope_error(outer, ErrorCode.NOT_CONTROLLER)
         return self.frame(response)
 
-    def frame_in_slices(self, response: Message) -> Generator[None, None, list[Buffer]]:
-        """As `frame`, as a generator, for a response that may be very large; consumes the response."""
-        parts = yield from encode_in_slices(response, self.version)
+    def frame_in_slices(
+        self, response: Message, refused: EncodedRows | None = None
+    ) -> Generator[None, None, list[Buffer]]:
+        """As `frame`, as a generator, for a response that may be very large; consumes the response.
+
+        `refused` are rows that follow those of the response.
+        """
+        if refused is None:
+            parts = yield from encode_in_slices(response, self.version)
+        else:
+            parts = yield from refused.behind_in_slices(response)
         parts = framed_response(self.key, self.version, self.correlation_id, parts)
         outer = self.envelope
         if outer is None:

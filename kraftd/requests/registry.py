@@ -6,7 +6,7 @@ Fetch of a controller listener is the quorum's, Fetch of a client listener reads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from copy import copy
 from enum import Enum
 from functools import cached_property
@@ -17,7 +17,7 @@ from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey, latest_version_unstable, request_class, valid_versions
 from kraftd.wire.message import Message, Range
 
-Handle = Callable[[Call], None]
+Handle = Callable[[Call], Generator[None, None, None] | None]  # a generator, if it may take long
 
 
 class ListenerKind(Enum):

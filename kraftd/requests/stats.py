@@ -86,10 +86,10 @@ class RequestStats:
             self.count_error(key, code)
         return found
 
-    def count_error(self, key: int, code: int) -> None:
-        """Count one error of an API."""
+    def count_error(self, key: int, code: int, count: int = 1) -> None:
+        """Count errors of an API."""
         stats = self.by_key.get(key) or self._new(key)
-        stats.errors[code] = stats.errors.get(code, 0) + 1
+        stats.errors[code] = stats.errors.get(code, 0) + count
 
     def count_errors_in_slices(self, key: int, message: Message) -> Generator[None, None, list[int]]:
         """As `count_errors`, as a generator, for an answer that may be very large."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
 
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller.configs.changes import (
+    Resource,
     alter_configs,
+    changed_value,
     incremental_alter_configs,
     new_topic_configs,
 )
@@ -19,6 +22,7 @@ from kraftd.controller.configs.values import (
     election_settings,
 )
 from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.slices import Pace
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages.clear_elr_record import ClearElrRecord
 from kraftd.messages.config_record import ConfigRecord
@@ -104,26 +108,6 @@ def test_each_resource_is_accepted_or_refused_separately(cluster: Cluster) -> No
     assert [record.message.resource_name for record in decided.records] == ["u"]
 
 
-def test_a_resource_named_twice_is_answered_once_and_not_changed(cluster: Cluster) -> None:
-    twice = (TOPIC, "t", [("retention.ms", SET, "5")])
-    decided = decide(cluster, change(twice, (TOPIC, "u", []), twice))
-    assert codes(decided) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
-    assert decided.records == []
-
-
-def test_an_unknown_kind_of_resource_is_refused_with_unsupported_version(cluster: Cluster) -> None:
-    assert codes(decide(cluster, change((99, "t", [])))) == [ErrorCode.UNSUPPORTED_VERSION]
-
-
-def test_resources_without_records_are_answered_each_time_they_are_named(cluster: Cluster) -> None:
-    own = str(CONTROLLER_ID)
-    answered = codes(
-        decide(cluster, change((99, "x", []), (LOGGER, own, []), (99, "x", []), (LOGGER, own, [])))
-    )
-    unknown = ErrorCode.UNSUPPORTED_VERSION
-    assert answered == [unknown, ErrorCode.NONE, unknown, ErrorCode.NONE]
-
-
 def test_validate_only_writes_no_config(cluster: Cluster) -> None:
     decided = decide(cluster, change((TOPIC, "t", [("retention.ms", SET, "5")]), validate_only=True))
     assert (codes(decided), decided.records) == ([ErrorCode.NONE], [])
@@ -172,7 +156,6 @@ def test_a_broker_resource_must_be_the_id_of_a_registered_broker(
 @pytest.mark.parametrize(
     ("resource", "code", "text"),
     [
-        ((99, "t", []), ErrorCode.UNSUPPORTED_VERSION, "There is no resource type 99."),
         (
             (TOPIC, "gone", [("retention.ms", SET, "5")]),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -303,9 +286,9 @@ def test_alter_configs_deletes_the_configs_that_it_does_not_name(cluster: Cluste
 
 
 def test_a_new_topic_may_have_configs_before_it_exists(cluster: Cluster) -> None:
-    records = new_topic_configs(cluster.ctx, "new", {"cleanup.policy": "compact", "segment.ms": "9"})
+    records = new_topic_configs(cluster.ctx, "new", {"cleanup.policy": "compact", "segment.ms": "9"}, Pace())
     assert [record.message.name for record in records] == ["cleanup.policy", "segment.ms"]
-    assert new_topic_configs(cluster.ctx, "new", {}) == []
+    assert new_topic_configs(cluster.ctx, "new", {}, Pace()) == []
 
 
 def test_a_change_of_min_insync_replicas_clears_the_elrs_it_affects__kip966() -> None:
@@ -520,8 +503,22 @@ def test_deleting_a_key_that_is_not_set_is_accepted(cluster: Cluster) -> None:
 
 
 def test_a_new_topic_with_its_own_min_insync_replicas_has_no_elr__kip966() -> None:
-    records = new_topic_configs(Cluster(elr=True).ctx, "new", {"min.insync.replicas": "2"})
+    records = new_topic_configs(Cluster(elr=True).ctx, "new", {"min.insync.replicas": "2"}, Pace())
     assert [record.message for record in records] == [
         ConfigRecord(TOPIC, "new", "min.insync.replicas", "2"),
         ClearElrRecord(topic_name="new"),
     ]
+
+
+def test_very_many_items_are_appended_and_subtracted_in_linear_time(cluster: Cluster) -> None:
+    items = ",".join(f"{number:x}" for number in range(6_000))
+    resource = Resource(TOPIC, "t")
+    config = AlterableConfig(THROTTLED, APPEND, items)
+    began = process_time()
+    assert changed_value(resource, items, config) == items
+    config.config_operation = SUBTRACT
+    assert changed_value(resource, items, config) == ""
+    assert process_time() - began < 0.5
+    config.value = "a" * 40_000
+    with pytest.raises(Refusal, match="longer than 32767 bytes"):
+        changed_value(resource, items, config)

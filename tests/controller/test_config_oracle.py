@@ -21,6 +21,7 @@ from kraftd.controller.configs.description import describe_configs
 from kraftd.controller.configs.values import effective_topic_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Refusal
+from kraftd.controller.slices import Pace
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
 from kraftd.messages.clear_elr_record import ClearElrRecord
@@ -381,5 +382,5 @@ def test_every_synonym_of_a_topic_config_is_a_key_of_the_server() -> None:
 def test_a_new_topics_configs_are_refused_with_the_code_of_the_first_problem(oracle: ConfigOracle) -> None:
     ctx = cluster_with(BASE, [])
     with pytest.raises(Refusal) as refused:
-        new_topic_configs(ctx, "new", {"retention.ms": "x"})
+        new_topic_configs(ctx, "new", {"retention.ms": "x"}, Pace())
     assert refused.value.code == ErrorCode.INVALID_CONFIG

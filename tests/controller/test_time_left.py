@@ -11,11 +11,9 @@ from kraftd.controller.partitions.election import elect_leaders
 from kraftd.controller.partitions.reassignment import alter_partition_reassignments
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
-from kraftd.controller.topics.delete_topics import delete_topics
 from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import Cluster
@@ -36,8 +34,6 @@ def cluster() -> Cluster:
     [
         (create_topics, CreateTopicsRequest([CreatableTopic("b", 1, 1)])),
         (create_topics, CreateTopicsRequest([CreatableTopic("", 1, 1)])),
-        (delete_topics, DeleteTopicsRequest([DeleteTopicState("a")])),
-        (delete_topics, DeleteTopicsRequest([DeleteTopicState(None, b"\7" * 16)])),
         (create_partitions, CreatePartitionsRequest([CreatePartitionsTopic("a", 3, None)])),
         (elect_leaders, ElectLeadersRequest(0, None)),
         (elect_leaders, ElectLeadersRequest(9, [TopicPartitions("a", (0,))])),
@@ -62,11 +58,7 @@ def test_a_request_whose_timeout_has_passed_is_refused(
     ("decide", "request_"),
     [
         (create_topics, CreateTopicsRequest([])),
-        (create_topics, CreateTopicsRequest([CreatableTopic("b", 1, 1)] * 2)),
-        (create_topics, CreateTopicsRequest([CreatableTopic("__cluster_metadata", 1, 1)])),
-        (delete_topics, DeleteTopicsRequest([DeleteTopicState("a")] * 2)),
-        (delete_topics, DeleteTopicsRequest([DeleteTopicState(None, bytes(16))])),
-        (create_partitions, CreatePartitionsRequest([CreatePartitionsTopic("a", 3, None)] * 2)),
+        (create_partitions, CreatePartitionsRequest([])),
         (elect_leaders, ElectLeadersRequest(0, [])),
         (alter_partition_reassignments, reassign.AlterPartitionReassignmentsRequest(topics=[])),
     ],

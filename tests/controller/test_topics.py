@@ -95,7 +95,6 @@ def test_a_refused_topic_does_not_prevent_the_creation_of_others(cluster: Cluste
         CreatableTopic("negative", 1, -2),
         CreatableTopic("null", 1, 1, [], [CreatableTopicConfig("retention.ms", None)]),
         CreatableTopic("config", 1, 1, [], [CreatableTopicConfig("no.such.config", "1")]),
-        CreatableTopic("__cluster_metadata", 1, 1),
     ]
     results = create(cluster, *topics)
     assert codes(results) == {
@@ -108,16 +107,9 @@ def test_a_refused_topic_does_not_prevent_the_creation_of_others(cluster: Cluste
         "negative": ErrorCode.INVALID_REPLICATION_FACTOR,
         "null": ErrorCode.INVALID_CONFIG,
         "config": ErrorCode.INVALID_CONFIG,
-        "__cluster_metadata": ErrorCode.INVALID_REQUEST,
     }
     assert all(result.error_message for result in results if result.error_code)
     assert set(cluster.image.topic_names()) == {"there", "dot.ted", "good"}
-
-
-def test_a_name_that_a_request_repeats_is_refused_once_and_not_created(cluster: Cluster) -> None:
-    results = create(cluster, CreatableTopic("a", 1, 1), CreatableTopic("b", 1, 1), CreatableTopic("a", 2, 1))
-    assert [(r.name, r.error_code) for r in results] == [("b", 0), ("a", ErrorCode.INVALID_REQUEST)]
-    assert cluster.image.topic_named("a") is None
 
 
 @pytest.mark.parametrize(
@@ -168,23 +160,20 @@ def test_more_than_ten_thousand_records_at_once_are_refused(cluster: Cluster) ->
     assert len(create(cluster, *[CreatableTopic(f"t{i}", 1, 1) for i in range(5_000)])) == 5_000
 
 
-def test_creation_and_shown_configs_depend_on_the_senders_permissions(
+def test_shown_configs_depend_on_the_senders_permissions(
     cluster: Cluster,
 ) -> None:
-    seen, hidden, refused = create(
+    seen, hidden = create(
         cluster,
         CreatableTopic("seen", 1, 1),
         CreatableTopic("hidden", 1, 1),
-        CreatableTopic("refused", 1, 1),
-        creatable=lambda names: {"seen", "hidden"},
-        describable=lambda names: {"seen"},
+        describable=lambda name: name == "seen",
     )
     assert seen.topic_config_error_code == 0 and seen.configs
     assert hidden.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and not hidden.configs
     assert (hidden.error_code, hidden.num_partitions) == (0, -1)
     made = cluster.image.topic_named("hidden")
     assert made is not None and (hidden.name, hidden.topic_id) == ("hidden", made.id)
-    assert refused.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_no_record_newer_than_the_metadata_version_is_written() -> None:
@@ -240,57 +229,23 @@ def test_topics_are_deleted_by_name_and_by_id_with_their_configs(cluster: Cluste
     assert cluster.image.topic_count == 0 and not cluster.image.config(2, "a")
 
 
-def test_old_versions_delete_by_a_list_of_names(cluster: Cluster) -> None:
-    cluster.topic("a", (0, 1))
-    request = DeleteTopicsRequest(topic_names=("a", "none"), timeout_ms=1000)
-    results = cluster.decide(delete_topics, request, 5).responses
-    assert codes(results) == {"a": ErrorCode.NONE, "none": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-
-
-def test_an_ambiguous_or_repeated_topic_is_not_deleted(cluster: Cluster) -> None:
-    a, b, c = cluster.topic("a", (0,)), cluster.topic("b", (0,)), cluster.topic("c", (0,))
+def test_a_topic_that_is_named_by_name_and_by_id_is_not_deleted(cluster: Cluster) -> None:
+    a, b = cluster.topic("a", (0,)), cluster.topic("b", (0,))
     states = [
+        DeleteTopicState(None, a.id),
         DeleteTopicState("a"),
-        DeleteTopicState("a"),
-        DeleteTopicState(None, b.id),
-        DeleteTopicState(None, b.id),
-        DeleteTopicState(None, c.id),
-        DeleteTopicState("c"),
-        DeleteTopicState("both", a.id),
-        DeleteTopicState(None, ZERO_UUID),
+        DeleteTopicState("b"),
         DeleteTopicState(None, b"\7" * 16),
     ]
-    decision = delete_topics(cluster.ctx, DeleteTopicsRequest(states, (), 1000), 6)
+    request = DeleteTopicsRequest(states, (), 1000)
+    decision = delete_topics(cluster.ctx, request, 6, refused_ids={b.id})
     invalid = ErrorCode.INVALID_REQUEST
     assert {(r.name, r.topic_id, r.error_code) for r in decision.answer.responses} == {
-        ("a", ZERO_UUID, invalid),
-        (None, b.id, invalid),
-        ("c", c.id, invalid),
-        ("both", a.id, invalid),
-        (None, ZERO_UUID, invalid),
+        ("a", a.id, invalid),
+        ("b", b.id, invalid),
         (None, b"\7" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
     }
     assert decision.records == []
-
-
-def test_an_unauthorized_sender_learns_no_name_from_an_id(cluster: Cluster) -> None:
-    a = cluster.topic("a", (0,))
-    (by_id,) = delete(cluster, a.id, deletable=lambda names: set(), describable=lambda names: set())
-    (by_name,) = delete(cluster, "a", deletable=lambda names: set(), describable=lambda names: {"a"})
-    assert (by_id.name, by_id.error_code) == (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    assert (by_name.topic_id, by_name.error_code) == (ZERO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    assert cluster.image.topic_count == 1
-
-
-@pytest.mark.parametrize(
-    ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)]
-)
-def test_no_topic_is_deleted_if_deletion_is_disabled(version: int, code: ErrorCode) -> None:
-    cluster = Cluster(topic_deletion=False).brokers(0)
-    cluster.topic("a", (0,))
-    with pytest.raises(Refusal) as refused:
-        delete_topics(cluster.ctx, DeleteTopicsRequest(topic_names=("a",)), version)
-    assert refused.value.code is code
 
 
 # Growing
@@ -324,16 +279,3 @@ def test_an_invalid_growth_of_a_topic_is_refused(cluster: Cluster) -> None:
     assert grow(cluster, "a", 2**31 - 1) is ErrorCode.POLICY_VIOLATION
     assert grow(cluster, "a", 4, validate_only=True) is ErrorCode.NONE
     assert len(topic.partitions) == 2
-
-
-def test_a_topic_named_twice_or_not_authorized_does_not_grow(cluster: Cluster) -> None:
-    for name in "abc":
-        cluster.topic(name, (0,))
-    topics = [CreatePartitionsTopic(name, 2, None) for name in ("a", "b", "c", "a")]
-    request = CreatePartitionsRequest(topics, 1000)
-    results = cluster.decide(create_partitions, request, 3, alterable=lambda names: {"b"}).results
-    assert codes(results) == {
-        "a": ErrorCode.INVALID_REQUEST,
-        "b": ErrorCode.NONE,
-        "c": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    }

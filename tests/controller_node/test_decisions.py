@@ -63,7 +63,7 @@ class Harness:
             self.standing.active_epoch = None
         return NEXT_OFFSET + len(records)
 
-    def _put_off(self, call: Call) -> bool:
+    def _put_off(self, call: Call, again: Any) -> bool:
         self.put_off.append(call)
         return self.waits
 
@@ -143,7 +143,7 @@ def test_a_long_decision_begins_or_waits_for_the_one_under_way(under_way: bool) 
         harness = Harness()
         harness.long.is_under_way = under_way
         call = harness.decide(made, heartbeat())
-        assert harness.begun == ([] if under_way else [(call, made)])
+        assert harness.begun == ([] if under_way else [(call, made, None)])
         assert harness.put_off == ([call] if under_way else [])
         assert not harness.appended and not harness.parked
 

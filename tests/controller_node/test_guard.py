@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller.quotas.mutation import Charge
+from kraftd.controller.slices import at_once
 from kraftd.controller_node import (
     api_18_api_versions,
     api_63_broker_heartbeat,
@@ -166,7 +167,7 @@ def test_a_fault_after_a_decision_is_logged_and_not_answered_again(
 ) -> None:
     route = harness.node.boundary.registry.routes[ApiKey.CREATE_TOPICS]
     handle = route.handle
-    route.handle = lambda call: (handle(call), planted())  # type: ignore[assignment,misc,return-value]
+    route.handle = lambda call: (at_once(handle(call)), planted())  # type: ignore[assignment,misc,return-value]
     harness.sync_by_itself = False
     place = harness.create("a")
     check_logged(harness)

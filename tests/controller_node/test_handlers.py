@@ -11,7 +11,6 @@ import pytest
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
-from kraftd.controller.topics.names import everything
 from kraftd.controller_node.events import ConnectionClosed
 from kraftd.controller_node.mutation_quota import charge_of
 from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_change_tokens
@@ -111,11 +110,13 @@ def test_a_controller_describes_its_image_once_it_is_loaded(
         identity=SimpleNamespace(security_protocol=lambda _: 2),
         following=SimpleNamespace(knows_metadata=lambda call: calls.append(call) or known),
         decisions=SimpleNamespace(
-            decide=lambda call, decide, on_standby=False: decided.append((call, decide, on_standby))
+            decide=lambda call, decide, on_standby=False, refused=None: decided.append(
+                (call, decide, on_standby)
+            )
         ),
     )
     call = Call(1, 0, "C", "h", key, 0, 1, "c", message)
-    import_module(f"kraftd.controller_node.{file}").handle(node, call)
+    list(import_module(f"kraftd.controller_node.{file}").handle(node, call) or ())
     assert calls == [call]
     assert [(one, callable(decide), standby) for one, decide, standby in decided] == (
         [(call, True, True)] if known else []
@@ -383,41 +384,6 @@ def test_clients_that_know_the_error_are_refused_above_their_quota__kip599(
     )
     charge_of(ctx, Call(1, 0, "C", "h", key, version, 1, "c", None, ALICE))
     assert charged == [("quotas", "alice", "c", 7, strict)]
-
-
-@pytest.mark.parametrize("file", ["19_create_topics", "20_delete_topics", "37_create_partitions"])
-@pytest.mark.parametrize("active", [True, False])
-def test_requests_about_topics_are_charged_and_filtered(
-    monkeypatch: pytest.MonkeyPatch, file: str, active: bool
-) -> None:
-    module = import_module(f"kraftd.controller_node.api_{file}")
-    decided: list[Any] = []
-    node: Any = SimpleNamespace(
-        boundary=SimpleNamespace(has_authorizer=False),
-        standing=SimpleNamespace(active=active),
-        decisions=SimpleNamespace(
-            decide=lambda _, decide, on_standby=False: decided.append((decide, on_standby))
-        ),
-    )
-    monkeypatch.setattr(module, "charge_of", lambda ctx, call: ("charge", ctx, call))
-    subject = getattr(module, file[3:])
-    monkeypatch.setattr(subject, "begin", lambda *arguments, **options: (arguments, options))
-    call = Call(1, 0, "C", "h", int(file[:2]), 3, 1, "c", SimpleNamespace(topics=[]))
-    module.handle(node, call)
-    ((decide, on_standby),) = decided
-    arguments, options = decide("ctx", "request", 3)
-    assert on_standby is (not active and file != "20_delete_topics")  # the request names no topic
-    assert arguments == ("ctx", "request", 3)
-    assert options.pop("charge") == ("charge", "ctx", call)
-    assert set(options.values()) == {everything}
-    assert (
-        set(options)
-        == {
-            "19_create_topics": {"creatable", "describable"},
-            "20_delete_topics": {"deletable", "describable"},
-            "37_create_partitions": {"alterable"},
-        }[file]
-    )
 
 
 def test_a_described_cluster_lists_the_operations_if_it_is_asked_to__kip430(harness: Harness) -> None:

@@ -72,3 +72,16 @@ def test_lines_per_period_are_limited_and_omitted_ones_are_counted(beyond: int) 
             note(audit, False)
         assert len(outbox.take()) == 2 * (MAX_LINES_PER_PERIOD + min(beyond, 0))
         assert audit.end_period() == max(beyond, 0)
+
+
+def test_denials_of_one_request_are_counted_in_one_line() -> None:
+    outbox = Outbox()
+    audit = AuthorizationAudit(outbox)
+    call = Call(1, 0, "C", "10.0.0.1", ApiKey.CREATE_TOPICS, 0, 1, "admin", None, Principal("User", "alice"))
+    audit.note_denials(call, AclOperation.CREATE, AclResourceType.TOPIC, 1_000)
+    assert audit.denied == 1_000
+    event, line = outbox.take()
+    assert isinstance(event, AuditLine) and isinstance(line, LogLine)
+    assert event.event == line.text == "authorization denied"
+    assert (line.fields["count"], line.fields["resource"]) == (1_000, "1000 more of type TOPIC")
+    assert line.fields["operation"] == "CREATE"

@@ -9,8 +9,9 @@ gives up its leadership.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kraftd.configdef.definition import broker_def, topic_def
 from kraftd.configdef.text import split, utf16_length
@@ -35,14 +36,15 @@ from kraftd.wire.record_frame import VersionedRecord
 
 MAX_VALUE_LENGTH = 32767  # UTF-16 code units, and as many bytes of UTF-8 that a string field can hold
 
-RESOURCE_US, CONFIG_US = 8, 4  # microseconds, for the pace
-
-DUPLICATE_RESOURCE = "The request names this resource more than once."
-
+# Microseconds, for the pace: a resource, the change of a key, a name.
+RESOURCE_US, CONFIG_US, NAME_US = 8, 4, 1
+CHARS_PER_US = 32  # of a list that is changed
 
 RequestedResource = TypeVar(
     "RequestedResource", incremental.AlterConfigsResource, legacy.AlterConfigsResource
 )
+Row = TypeVar("Row")
+Config = TypeVar("Config", incremental.AlterableConfig, legacy.AlterableConfig)
 
 
 class Resource(NamedTuple):
@@ -57,14 +59,6 @@ class Change(NamedTuple):
     value: str | None
 
 
-class Outcome(NamedTuple):
-    """The result for a resource; NONE without a text if its changes were accepted."""
-
-    resource: Resource
-    code: ErrorCode
-    message: str | None
-
-
 @Sliced
 def incremental_alter_configs(
     ctx: Context, request: incremental.IncrementalAlterConfigsRequest, *, forwarded: bool
@@ -75,23 +69,26 @@ def incremental_alter_configs(
     Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
     """
 
-    def changes_of(resource: Resource, requested: incremental.AlterConfigsResource) -> list[Change]:
+    def changes_of(
+        resource: Resource, latest: dict[str, incremental.AlterableConfig]
+    ) -> Slices[list[Change]]:
         if resource.type == ResourceType.BROKER_LOGGER:
-            check_loggers(ctx, resource, requested)
+            check_loggers(ctx, resource, latest.values())
             return []
         current = known_configs(ctx, resource.type, resource.name)
-        latest = {config.name: config for config in requested.configs}  # of a key named twice the last counts
-        return [
-            Change(name, changed_value(resource, current.get(name), config))
-            for name, config in latest.items()
-        ]
+        changes = []
+        for name, config in latest.items():
+            changes.append(Change(name, changed_value(resource, current.get(name), config)))
+            if pace.spent(value_us(config.value)):
+                yield
+        return changes
 
-    records, outcomes = yield from alter(ctx, request.resources, changes_of, forwarded, keep_others=True)
-    answers = [
-        incremental_answer.AlterConfigsResourceResponse(code, message, resource.type, resource.name)
-        for resource, code, message in outcomes
-    ]
-    answer = incremental_answer.IncrementalAlterConfigsResponse(responses=answers)
+    pace = Pace()
+    row = incremental_answer.AlterConfigsResourceResponse
+    records, rows = yield from alter(
+        ctx, request.resources, changes_of, row, pace, forwarded, keep_others=True
+    )
+    answer = incremental_answer.IncrementalAlterConfigsResponse(responses=rows)
     return Decision(answer, [] if request.validate_only else records)
 
 
@@ -104,93 +101,98 @@ def alter_configs(
     Raises Refusal(POLICY_VIOLATION) when it would write more records than one request may.
     """
 
-    def changes_of(resource: Resource, requested: legacy.AlterConfigsResource) -> list[Change]:
-        if resource.type == ResourceType.BROKER_LOGGER:
-            raise invalid_request("Log levels are changed with IncrementalAlterConfigs.")
-        return [
-            Change(*change) for change in {config.name: config.value for config in requested.configs}.items()
-        ]
+    def changes_of(resource: Resource, latest: dict[str, legacy.AlterableConfig]) -> Slices[list[Change]]:
+        changes = []
+        for name, config in latest.items():
+            changes.append(Change(name, config.value))
+            if pace.spent(NAME_US):
+                yield
+        return changes
 
-    records, outcomes = yield from alter(ctx, request.resources, changes_of, forwarded, keep_others=False)
-    answers = [
-        legacy_answer.AlterConfigsResourceResponse(code, message, resource.type, resource.name)
-        for resource, code, message in outcomes
-    ]
-    answer = legacy_answer.AlterConfigsResponse(responses=answers)
+    pace = Pace()
+    row = legacy_answer.AlterConfigsResourceResponse
+    records, rows = yield from alter(
+        ctx, request.resources, changes_of, row, pace, forwarded, keep_others=False
+    )
+    answer = legacy_answer.AlterConfigsResponse(responses=rows)
     return Decision(answer, [] if request.validate_only else records)
 
 
-def new_topic_configs(ctx: Context, name: str, configs: Mapping[str, str]) -> list[VersionedRecord]:
+def latest_configs(configs: Iterable[Config], pace: Pace) -> Slices[dict[str, Config]]:
+    """The configs by name; of a name that is given twice the last counts.
+
+    Raises Refusal(POLICY_VIOLATION) for more than 10,000 names.
+    """
+    latest: dict[str, Config] = {}
+    for config in configs:
+        latest[config.name] = config
+        check_record_count(len(latest))
+        if pace.spent(NAME_US):
+            yield
+    return latest
+
+
+@Sliced
+def new_topic_configs(
+    ctx: Context, name: str, configs: Mapping[str, str], pace: Pace
+) -> Slices[list[VersionedRecord]]:
     """The records that give a topic, which does not exist yet, these configs. Raises Refusal as Kafka
     refuses them.
     """
     if not configs:
         return []
     changes = [Change(*config) for config in configs.items()]
-    records = resource_records(ctx, Resource(ResourceType.TOPIC, name), changes, (), forwarded=False)
+    resource = Resource(ResourceType.TOPIC, name)
+    records = yield from resource_records(ctx, resource, changes, (), pace, forwarded=False)
     return records + clear_elr_records(ctx, records)
 
 
 def alter(
     ctx: Context,
     requested_resources: Sequence[RequestedResource],
-    changes_of: Callable[[Resource, RequestedResource], list[Change]],
+    changes_of: Callable[[Resource, dict[str, Any]], Slices[list[Change]]],
+    row: Callable[[int, str | None, int, str], Row],
+    pace: Pace,
     forwarded: bool,
     keep_others: bool,
-) -> Slices[tuple[list[VersionedRecord], list[Outcome]]]:
-    """Records and outcomes of a request's resources, in their order. A resource named twice is not changed,
-    and answered once.
-
-    Resources of unknown type, and loggers if they are changed (`keep_others`), are each answered.
-    """
+) -> Slices[tuple[list[VersionedRecord], list[Row]]]:
+    """Records and answers of a request's resources, in their order: none is named twice, but for loggers."""
     records: list[VersionedRecord] = []
-    outcomes: list[Outcome] = []
-    counts: dict[Resource, int] = {}
-    to_answer: list[tuple[Resource, RequestedResource]] = []
-    pace = Pace()
+    rows: list[Row] = []
     for requested in requested_resources:
-        if pace.spent(1):
+        if pace.spent(RESOURCE_US):
             yield
         resource = Resource(requested.resource_type, requested.resource_name)
-        is_logger = resource.type == ResourceType.BROKER_LOGGER
-        if is_resource_type(resource.type) and not (is_logger and keep_others):
-            counts[resource] = counts.get(resource, 0) + 1
-        if counts.get(resource, 1) == 1:
-            to_answer.append((resource, requested))
-    for resource, requested in to_answer:
-        if pace.spent(RESOURCE_US + CONFIG_US * len(requested.configs)):
-            yield
+        latest = yield from latest_configs(requested.configs, pace)
+        code, message = ErrorCode.NONE, None
         try:
-            if not is_resource_type(resource.type):
-                raise Refusal(ErrorCode.UNSUPPORTED_VERSION, f"There is no resource type {resource.type}.")
-            if counts.get(resource, 1) > 1:
-                raise invalid_request(DUPLICATE_RESOURCE)
-            changes = changes_of(resource, requested)
+            changes = yield from changes_of(resource, latest)
             if resource.type != ResourceType.BROKER_LOGGER:
                 gone = () if keep_others else absent_keys(ctx, resource, changes)
-                records += resource_records(
-                    ctx, resource, changes, gone, forwarded=forwarded, must_exist=True
+                records += yield from resource_records(
+                    ctx, resource, changes, gone, pace, forwarded=forwarded, must_exist=True
                 )
-            outcomes.append(Outcome(resource, ErrorCode.NONE, None))
         except Refusal as refusal:
-            outcomes.append(Outcome(resource, refusal.code, refusal.message))
+            code, message = refusal.code, refusal.message
+        rows.append(row(code, message, *resource))
         check_record_count(len(records))
     records += clear_elr_records(ctx, records)
     check_record_count(len(records))
-    return records, outcomes
+    return records, rows
 
 
-def is_resource_type(number: int) -> bool:
-    return number in ResourceType._value2member_map_
+def value_us(value: str | None) -> int:
+    """About how many microseconds a value takes, for the pace."""
+    return CONFIG_US + (0 if value is None else len(value) // CHARS_PER_US)
 
 
-def check_loggers(ctx: Context, resource: Resource, requested: incremental.AlterConfigsResource) -> None:
+def check_loggers(ctx: Context, resource: Resource, configs: Iterable[incremental.AlterableConfig]) -> None:
     """Changes of this node's log levels. Raises Refusal for all of them: kraftd has no loggers of Kafka's
     names.
     """
     if resource.name != str(ctx.settings.node_id):
         raise invalid_request(f"This is node {ctx.settings.node_id}, not {resource.name!r}.")
-    for config in requested.configs:
+    for config in configs:
         if config.config_operation in (Operation.SET, Operation.DELETE):
             raise invalid_config(f"There is no logger {config.name!r}.")
         raise invalid_request("A log level can be set or deleted, nothing else.")
@@ -221,13 +223,26 @@ def changed_value(resource: Resource, current: str | None, config: incremental.A
         raise invalid_config(f"Cannot {operation} to {config.name}: it is not a list.")
     if config.value is None:
         raise invalid_request(f"{operation} to {config.name} needs a value.")
+    if len(config.value) > MAX_VALUE_LENGTH:
+        raise too_long(config.name)
     items = [item for item in split(key.default or "" if current is None else current, ",") if item]
-    for item in split(config.value, ","):
-        if operation == "APPEND" and item not in items:
-            items.append(item)
-        elif operation == "SUBTRACT" and item in items:
-            items.remove(item)
-    return ",".join(items)
+    if operation == "APPEND":
+        present = set(items)
+        added = dict.fromkeys(split(config.value, ","))
+        return ",".join([*items, *[item for item in added if item not in present]])
+    taken = Counter(split(config.value, ","))
+    left = []
+    for item in items:
+        if taken[item] > 0:
+            taken[item] -= 1
+        else:
+            left.append(item)
+    return ",".join(left)
+
+
+def too_long(name: str) -> Refusal:
+    """The refusal of a value that does not fit into a record."""
+    return invalid_config(f"The value of {name} is longer than {MAX_VALUE_LENGTH} bytes.")
 
 
 def resource_records(
@@ -235,10 +250,11 @@ def resource_records(
     resource: Resource,
     changes: Iterable[Change],
     gone: Iterable[str],
+    pace: Pace,
     *,
     forwarded: bool,
     must_exist: bool = False,
-) -> list[VersionedRecord]:
+) -> Slices[list[VersionedRecord]]:
     """The records of one resource's changes and deleted keys. Raises Refusal if Kafka would refuse them.
 
     A change to the current value writes nothing, except for a node, which then reads the files of its configs
@@ -246,11 +262,12 @@ def resource_records(
     """
     current = known_configs(ctx, resource.type, resource.name)
     after = dict(current)
-    effective = [
-        change
-        for change in changes
-        if current.get(change.name) != change.value or resource.type == ResourceType.BROKER
-    ]
+    effective = []
+    for change in changes:
+        if current.get(change.name) != change.value or resource.type == ResourceType.BROKER:
+            effective.append(change)
+        if pace.spent(NAME_US):
+            yield
     removed = [Change(name, None) for name in gone]
     for name, value in (*effective, *removed):
         if resource.type == ResourceType.BROKER:
@@ -260,20 +277,25 @@ def resource_records(
         if value is None:
             after.pop(name, None)
         elif utf16_length(value) > MAX_VALUE_LENGTH or len(value.encode()) > MAX_VALUE_LENGTH:
-            raise invalid_config(f"The value of {name} is longer than {MAX_VALUE_LENGTH} bytes.")
+            raise too_long(name)
         else:
             after[name] = value
+        if pace.spent(CONFIG_US):
+            yield
     validate_resource(resource.type, resource.name, after, current, server_config(ctx))
     if must_exist:
         check_existence(ctx, resource)
     if ctx.policies.alter_config is not None:
         requested = {change.name: change.value for change in effective}  # KAFKA-14195
-        change = ConfigChange(resource_type=resource.type, resource_name=resource.name, configs=requested)
-        ctx.policies.check_configs(change)
-    return [
-        VersionedRecord(ConfigRecord(resource.type, resource.name, name, value), 0)
-        for name, value in (*effective, *removed)
-    ]
+        ctx.policies.check_configs(
+            ConfigChange(resource_type=resource.type, resource_name=resource.name, configs=requested)
+        )
+    records = []
+    for name, value in (*effective, *removed):
+        records.append(VersionedRecord(ConfigRecord(resource.type, resource.name, name, value), 0))
+        if pace.spent(NAME_US):
+            yield
+    return records
 
 
 def check_existence(ctx: Context, resource: Resource) -> None:

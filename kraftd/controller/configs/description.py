@@ -7,7 +7,7 @@ carries none of Kafka's prose.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from kraftd.configdef import facts
 from kraftd.configdef.definition import (
@@ -46,8 +46,9 @@ from kraftd.messages.describe_configs_response import (
 from kraftd.wire.error_code import ErrorCode
 
 RESOURCE_US, CONFIG_US = 12, 2  # microseconds, for the pace
+KEYS_PER_PACE_CHECK, KEYS_US = 1_000, 100  # of the keys that a request names for one resource
 
-Wanted = tuple[str, ...] | None  # the requested keys; None is all of them
+Wanted = Set[str] | None  # the requested keys; None is all of them
 Entry = tuple[str, str | None, ConfigKey | None, list[DescribeConfigsSynonym], bool]
 
 DESCRIBED = (
@@ -67,18 +68,19 @@ def describe_configs(
 
     An unknown type of resource refuses the whole request: every resource is answered INVALID_REQUEST.
     """
+    pace = Pace()
     for resource in request.resources:
+        if pace.spent(1):
+            yield
         if resource.resource_type not in DESCRIBED:
-            text = cut(
-                f"Resources of type {resource.resource_type} ({resource.resource_name!r}) have no configs."
-            )
-            refused = [result(other, (), ErrorCode.INVALID_REQUEST, text) for other in request.resources]
-            return Decision(DescribeConfigsResponse(results=refused))
-    server, pace = Server(ctx), Pace()
+            return Decision((yield from _all_refused(request.resources, resource, pace)))
+    server = Server(ctx)
     results = []
     for resource in request.resources:
-        wanted = resource.configuration_keys or None
         describe = DESCRIBERS[resource.resource_type]
+        wanted: Wanted = None
+        if resource.configuration_keys:
+            wanted = yield from _wanted(server, resource.configuration_keys, pace)
         shown: list[DescribeConfigsResourceResult] = []
         try:
             shown += [
@@ -98,6 +100,32 @@ def describe_configs(
     return Decision(DescribeConfigsResponse(results=results))
 
 
+def _all_refused(
+    resources: list[DescribeConfigsResource], unknown: DescribeConfigsResource, pace: Pace
+) -> Slices[DescribeConfigsResponse]:
+    """The refusal of every resource, because one of them is of an unknown type."""
+    text = cut(f"Resources of type {unknown.resource_type} ({unknown.resource_name!r}) have no configs.")
+    refused = []
+    for resource in resources:
+        refused.append(result(resource, (), ErrorCode.INVALID_REQUEST, text))
+        if pace.spent(CONFIG_US):
+            yield
+    return DescribeConfigsResponse(results=refused)
+
+
+def _wanted(server: Server, keys: Sequence[str], pace: Pace) -> Slices[Set[str]]:
+    """The requested keys; of very many, those that there are."""
+    if len(keys) <= KEYS_PER_PACE_CHECK:
+        return frozenset(keys)
+    known = server.known_keys()
+    wanted: set[str] = set()
+    for first in range(0, len(keys), KEYS_PER_PACE_CHECK):
+        wanted |= known.intersection(keys[first : first + KEYS_PER_PACE_CHECK])
+        if pace.spent(KEYS_US):
+            yield
+    return wanted
+
+
 class Server:
     """This node's configs in their precedence: its dynamic ones, the cluster's, the file's, the defaults."""
 
@@ -115,6 +143,11 @@ class Server:
         if found is None:
             found = self._synonyms[name] = self._synonyms_of(name)
         return found
+
+    def known_keys(self) -> frozenset[str]:
+        """The keys of all resources here."""
+        definitions = (topic_def(), group_def(), client_metrics_def(), broker_def())
+        return frozenset().union(*definitions, self.effective, self.cluster)
 
     def _synonyms_of(self, name: str) -> list[DescribeConfigsSynonym]:
         key = server_key(name)

@@ -2,5 +2,5 @@
 
 Public: `create_topics`, `delete_topics` and `create_partitions`, a decision of that name in each. `placement`
 chooses the replicas of new partitions and `assignment` checks manual ones; `names` has the rules of topic
-names, and NameFilter, by which callers pass permissions.
+names, and NameTest, by which callers pass what the sender may see.
 """

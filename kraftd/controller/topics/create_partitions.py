@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
@@ -11,7 +9,6 @@ from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
 from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
-from kraftd.controller.topics.names import NameFilter, everything
 from kraftd.controller.topics.placement import Racks, rounds
 from kraftd.controller.topics.work import ASSIGNED_US, PARTITION_US, PARTITIONS_PER_PACE_CHECK, PLACED_US
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -29,35 +26,24 @@ def create_partitions(
     request: CreatePartitionsRequest,
     version: int,
     *,
-    alterable: NameFilter = everything,
     charge: Charge = UNLIMITED,
 ) -> Slices[Decision[CreatePartitionsResponse]]:
     """The new partitions of all valid topics in one batch; per topic its error.
 
-    With validate_only the same answer and no records. alterable filters the names that the sender may alter.
-    Raises Refusal(REQUEST_TIMED_OUT). Per topic: INVALID_REQUEST (named twice), TOPIC_AUTHORIZATION_FAILED,
-    UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
+    The request names no topic twice. With validate_only the same answer and no records.
+    Raises Refusal(REQUEST_TIMED_OUT). Per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR.
     POLICY_VIOLATION for the topic that brings the request above 10,000 partitions, and for those after it
     (Kafka answers UNKNOWN_SERVER_ERROR then, and adds some).
     """
-    counts = Counter([topic.name for topic in request.topics])
-    authorized = alterable([name for name, count in counts.items() if count == 1])
-    if authorized:
+    if request.topics:
         check_time_left(request.timeout_ms)
     answer = CreatePartitionsResponse(results=[])
-    for name, count in counts.items():
-        if count > 1:
-            message = "The request has this topic name more than once."
-            answer.results.append(CreatePartitionsTopicResult(name, ErrorCode.INVALID_REQUEST, message))
-        elif name not in authorized:
-            answer.results.append(CreatePartitionsTopicResult(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     records: list[VersionedRecord] = []
     pace = Pace()
     for topic in request.topics:
         if pace.spent(TOPIC_US):
             yield
-        if counts[topic.name] > 1 or topic.name not in authorized:
-            continue
         try:
             records += yield from _grow(ctx, pace, topic, MAX_RECORDS_PER_REQUEST - len(records), charge)
         except Refusal as refusal:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Set
-
-from kraftd.controller.configs.changes import new_topic_configs
+from kraftd.controller.configs.changes import NAME_US, new_topic_configs
 from kraftd.controller.configs.values import effective_topic_configs
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
@@ -15,23 +12,25 @@ from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_rec
 from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
-from kraftd.controller.topics.names import NameFilter, everything, may_collide, topic_name_problem
+from kraftd.controller.topics.names import NameTest, any_name, may_collide, topic_name_problem
 from kraftd.controller.topics.placement import Racks, rounds
 from kraftd.controller.topics.work import (
     ASSIGNED_US,
+    COUNTED_US,
     PARTITION_US,
     PARTITIONS_PER_PACE_CHECK,
     PLACED_US,
     TOPIC_US,
 )
-from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
-from kraftd.types import METADATA_TOPIC, ONE_UUID, ZERO_UUID
+from kraftd.types import ONE_UUID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
+MAX_NAMED_CONFIGS = 1_000  # in the text of a refusal, which is cut
 _DEFAULT = -1  # of the number of partitions and the replication factor (KIP-464)
 
 
@@ -41,27 +40,21 @@ def create_topics(
     request: CreateTopicsRequest,
     version: int,
     *,
-    creatable: NameFilter = everything,
-    describable: NameFilter = everything,
+    describable: NameTest = any_name,
     charge: Charge = UNLIMITED,
 ) -> Slices[Decision[CreateTopicsResponse]]:
     """The valid topics, with configs and partitions, in one batch; per topic its error.
 
-    With validate_only the answer is the same and the charge counts, but there are no records. creatable and
-    describable filter the names that the sender may create, and whose configs it may see.  Raises Refusal:
+    The request names no topic twice. With validate_only the answer is the same and the charge counts, but
+    there are no records. describable says of a name whether the sender may see its configs. Raises Refusal:
     REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 partitions or records in a request.
     """
     answer = CreateTopicsResponse(topics=[])
-    counts = _counts([topic.name for topic in request.topics])
-    allowed = [name for name, count in counts.items() if count == 1 and name != METADATA_TOPIC]
-    authorized = creatable(allowed)
-    described = describable(allowed)
-    topics = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name in authorized]
-    if topics:
+    if request.topics:
         check_time_left(request.timeout_ms)
-    _check_partition_count(topics, ctx.settings.num_partitions)
-    creation = _Creation(ctx, described, charge)
-    for topic in topics:
+    creation = _Creation(ctx, describable, charge)
+    yield from _check_partition_count(request.topics, ctx.settings.num_partitions, creation.pace)
+    for topic in request.topics:
         if creation.pace.spent(TOPIC_US):
             yield
         try:
@@ -71,30 +64,19 @@ def create_topics(
                 CreatableTopicResult(topic.name, error_code=refusal.code, error_message=refusal.message)
             )
         check_record_count(len(creation.records))
-    for name, count in counts.items():
-        if count > 1:
-            code, message = ErrorCode.INVALID_REQUEST, "The request has this topic name more than once."
-        elif name == METADATA_TOPIC:
-            code, message = ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is internal and cannot be created."
-        elif name not in authorized:
-            code, message = ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."
-        else:
-            continue
-        answer.topics.append(CreatableTopicResult(name, error_code=code, error_message=message))
     answer.throttle_time_ms = charge.throttle_ms
     records = [] if request.validate_only else creation.records
     return Decision(answer, records, after=charge.commit)
 
 
-def _counts(names: list[str]) -> dict[str, int]:
-    """How often each name occurs: nearly always once."""
-    counts = dict.fromkeys(names, 1)
-    return counts if len(counts) == len(names) else Counter(names)
-
-
-def _check_partition_count(topics: list[CreatableTopic], default_partition_count: int) -> None:
+def _check_partition_count(
+    topics: list[CreatableTopic], default_partition_count: int, pace: Pace
+) -> Slices[None]:
+    """Raise Refusal(POLICY_VIOLATION) for more than 10,000 partitions."""
     total = 0
     for topic in topics:
+        if pace.spent(COUNTED_US):
+            yield
         if topic.assignments:
             total += len(topic.assignments)
         elif topic.num_partitions == _DEFAULT:
@@ -111,13 +93,13 @@ def _check_partition_count(topics: list[CreatableTopic], default_partition_count
 class _Creation:
     """One request's creation of topics: what its topics share, and the records so far."""
 
-    __slots__ = ("_charge", "_ctx", "_described", "_image", "_new_partitions", "_racks", "pace", "records")
+    __slots__ = ("_charge", "_ctx", "_describable", "_image", "_new_partitions", "_racks", "pace", "records")
 
-    def __init__(self, ctx: Context, described: Set[str], charge: Charge) -> None:
+    def __init__(self, ctx: Context, describable: NameTest, charge: Charge) -> None:
         self._charge = charge
         self._ctx = ctx
         self._image = ctx.image
-        self._described = described
+        self._describable = describable
         self._racks: Racks | None = None
         self._new_partitions = NewPartitions(ctx.image)
         self.records: list[VersionedRecord] = []
@@ -130,13 +112,8 @@ class _Creation:
         configs: dict[str, str] = {}
         config_records: list[VersionedRecord] = []
         if topic.configs:
-            without_value = [config.name for config in topic.configs if config.value is None]
-            if without_value:
-                raise Refusal(
-                    ErrorCode.INVALID_CONFIG, f"These topic configs have no value: {','.join(without_value)}"
-                )
-            configs = {config.name: config.value for config in topic.configs if config.value is not None}
-            config_records = new_topic_configs(self._ctx, name, configs)
+            configs = yield from self._configs(topic.configs)
+            config_records = yield from new_topic_configs.begin(self._ctx, name, configs, self.pace)
         if topic.assignments:
             partitions = yield from self._assigned(topic)
             replicas = {index: replicas for index, (replicas, _) in enumerate(partitions)}
@@ -158,7 +135,7 @@ class _Creation:
             records += self._new_partitions.records(topic_id, first, some)
             if self.pace.spent(PARTITION_US * len(some)):
                 yield
-        if name not in self._described:
+        if not self._describable(name):
             return CreatableTopicResult(
                 name, topic_id, ErrorCode.NONE, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED
             )
@@ -172,6 +149,24 @@ class _Creation:
             len(partitions[0][0]),
             effective_topic_configs(self._ctx, configs),
         )
+
+    def _configs(self, requested: list[CreatableTopicConfig]) -> Slices[dict[str, str]]:
+        """The configs by name. Raises Refusal(INVALID_CONFIG) for those without a value."""
+        configs: dict[str, str] = {}
+        without_value: list[str] = []
+        for config in requested:
+            if self.pace.spent(NAME_US):
+                yield
+            if config.value is not None:
+                configs[config.name] = config.value
+                check_record_count(len(configs))
+            elif len(without_value) < MAX_NAMED_CONFIGS:
+                without_value.append(config.name)
+        if without_value:
+            raise Refusal(
+                ErrorCode.INVALID_CONFIG, f"These topic configs have no value: {','.join(without_value)}"
+            )
+        return configs
 
     def _assigned(self, topic: CreatableTopic) -> Slices[list[tuple[Replicas, Replicas]]]:
         """Replicas and ISR of each partition from the request."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable
 
 MAX_NAME_LENGTH = 249  # a partition's directory is the name, a dash and an index of up to five digits
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _SHOWN_LENGTH = 300
 
-# Returns those of some topic names that the authorizer lets the sender act on or see.
-NameFilter = Callable[[Collection[str]], Set[str]]
+# Returns whether the authorizer lets the sender see a topic of this name.
+NameTest = Callable[[str], bool]
 
 
-def everything(names: Collection[str]) -> Set[str]:
-    """The NameFilter that passes every name."""
-    return frozenset(names)
+def any_name(name: str) -> bool:
+    """The NameTest that passes every name."""
+    return True
 
 
 def topic_name_problem(name: str) -> str | None:
