@@ -160,7 +160,8 @@ def _why(answer: Answer) -> str:
     """Why a node that accepts connections cannot be asked."""
     if answer.speaks == "TLS" and default_setup.get() is None:
         return "it speaks TLS, and was asked without, as this node's file says"
-    return f"{answer.failure}; it speaks {answer.speaks}" if answer.speaks else answer.failure
+    is_known = answer.speaks in ("", "SASL")
+    return answer.failure if is_known else f"{answer.failure}; it speaks {answer.speaks}"
 
 
 def _of_another_cluster(voter_id: int, at: str, theirs: str | None, ours: str) -> VoterAnswer:

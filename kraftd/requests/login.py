@@ -77,6 +77,11 @@ class ConnectionLogin:
         self._rules = rules
         self._began_ms: int | None = None
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the peer has begun a login; a tool that only looks what a node is does not."""
+        return self.session.state not in (SaslState.INITIAL, SaslState.HANDSHAKE)
+
     def needs_login(self, frames: list[memoryview], now_ms: int) -> bool:
         """Return whether any of the frames must be handled alone; few must after a login."""
         session = self.session

@@ -13,6 +13,7 @@ from typing import Any
 from kraftd.net.connection import Connection
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, PassOn, Reply
+from kraftd.requests.repeats import Repeats
 from kraftd.runtime.authentication_audit import TLS, AuthenticationAudit
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.complaints import Complaints
@@ -21,6 +22,9 @@ from kraftd.security.hosts import canonical_host
 from kraftd.security.principal_mapping import NoMatchingRule
 from kraftd.security.principals import ANONYMOUS, USER, Principal
 from kraftd.wire.primitives import Buffer
+
+# OpenSSL's reasons for a first message that is not TLS.
+WITHOUT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
 
 # Passes on frames of a connection: connection, first slot, frames, principal.
 Serve = Callable[[Connection, int, list[memoryview], Principal], None]
@@ -55,6 +59,7 @@ class Logins:
         self._failure_delay_ms = failure_delay_ms
         self._timers: dict[int, asyncio.TimerHandle] = {}
         self._certificate_ends_ms: dict[int, int] = {}  # by connection whose certificate authenticates it
+        self._looks = Repeats()  # attempts without TLS or login, by address
         self._failing: set[int] = set()  # connections whose failure is answered after its delay
 
     def admitted(self, connection: Connection) -> None:
@@ -119,6 +124,9 @@ class Logins:
                 return
             elif isinstance(outcome, End):
                 (self.expired if login.session.authenticated else self.failed)[connection.listener] += 1
+                if not login.has_begun and self._is_first_look(connection.host):
+                    connection.close("")
+                    return
                 self._warn(connection, "connection closed", outcome.reason)
                 connection.close("")
                 return
@@ -204,10 +212,20 @@ class Logins:
     def handshake_failed(self, listener: str, peer: tuple[str, int], reason: str) -> None:
         """Handle a failed TLS handshake."""
         self.failed[listener] += 1
-        self.audit.handshake_failed(listener, canonical_host(peer[0]), reason)
+        host = canonical_host(peer[0])
+        self.audit.handshake_failed(listener, host, reason)
+        if reason in WITHOUT_TLS and self._is_first_look(host):
+            return
         self.complaints.warn(
             "TLS handshake failed", peer=f"{peer[0]}:{peer[1]}", listener=listener, reason=reason
         )
+
+    def _is_first_look(self, host: str) -> bool:
+        """Count an attempt without TLS or login; return whether it is the only one from an address lately.
+
+        That one has no line in the log: a tool may have looked what is spoken here. A client tries again.
+        """
+        return self._looks.due(host, self._clock.now_ms() * 1_000_000) == 1
 
     def _warn(self, connection: Connection, text: str, reason: str) -> None:
         peer = f"{connection.peer[0]}:{connection.peer[1]}"

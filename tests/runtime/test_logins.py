@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kraftd.config.security import ListenerSecurity, SecurityConfig
+from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.net.connection import Connection
@@ -112,6 +113,30 @@ def test_a_fault_in_a_login_is_answered_and_logged_with_its_traceback(
     assert text == "a login failed because of an internal error" and "secret" not in repr(fields)
     assert isinstance(fields["exc_info"], ZeroDivisionError) and fields["exc_info"].__traceback__ is not None
     assert door.logins.failed[LISTENER] == 1
+
+
+def test_a_single_request_without_a_login_has_no_line_and_further_ones_have() -> None:
+    """A single one may be of a tool that looks what the listener speaks."""
+    versions = b"".join(encode_request(ApiKey.API_VERSIONS, 3, 1, "c", ApiVersionsRequest("a", "1")))
+
+    async def look(door: Door, host: str) -> None:
+        connection = door.connections.factory(LISTENER)()
+        connection.connection_made(MemoryTransport((host, 5)))
+        connection.data_received(versions)
+        connection.data_received(versions)
+        assert connection.closing
+
+    async def looks() -> Door:
+        door = Door(asyncio.get_running_loop())
+        for host in ("10.0.0.9", "10.0.0.8", "10.0.0.9"):
+            await look(door, host)
+        door.logins.handshake_failed(LISTENER, ("10.0.0.7", 5), "WRONG_VERSION_NUMBER")
+        return door
+
+    door = asyncio.run(looks())
+    ((text, fields),) = door.log.warnings
+    assert (text, fields["peer"]) == ("connection closed", "10.0.0.9:5")
+    assert door.logins.failed[LISTENER] == 4
 
 
 def requests(*messages: Any) -> bytes:

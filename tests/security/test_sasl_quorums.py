@@ -121,6 +121,9 @@ def test_controllers_elect_by_scram_and_stay_connected_past_their_sessions(
     wait_until(lambda: leader_count(three, '"controller registered"') >= 3, "all are registered")
     time.sleep(2.5)  # sessions end after 1.5 s; controllers log in again on their open connections
     assert leader_count(three, "its session has expired") == 0
+    looked = three[0].kraftd("doctor", "--bootstrap", f"127.0.0.1:{three[0].port}", check=False)
+    assert "it wants a login by SASL" in looked.stdout
+    assert "connection closed" not in three[0].log.read_text()
     with connect(three[0].port, None, scram("controller", "secret", "SCRAM-SHA-256")):
         pass
     assert leader_count(three, '"active controller"') == 1

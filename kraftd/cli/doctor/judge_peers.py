@@ -15,8 +15,8 @@ UPGRADE = "upgrade that node, or set the feature's level down (kafka-features.sh
 class Answer(NamedTuple):
     """An address's answer. failure is empty if it speaks Kafka's protocol.
 
-    speaks is "TLS", "HTTP" or "PLAINTEXT" where that was found out after a failure. cluster_id is None if
-    the answer has none. listens is false if no connection was accepted.
+    speaks is "TLS", "SASL", "HTTP" or "PLAINTEXT" where that was found out after a failure. cluster_id is
+    None if the answer has none. listens is false if no connection was accepted.
     """
 
     at: str
@@ -35,6 +35,8 @@ def judge_peer(answer: Answer, cluster_id: str | None, *, expects_tls: bool) -> 
         if answer.speaks == "TLS" and expects_tls:
             login = "give --command-config to ask it more"
             return note("peers", answer.at, "it speaks TLS, as this node's listener does", login)
+        if answer.speaks == "SASL":
+            return problem("peers", answer.at, answer.failure, "give --command-config to ask it more")
         if answer.speaks == "PLAINTEXT":
             protocol = "correct security.protocol, or the address"
             return problem("peers", answer.at, "it speaks PLAINTEXT, and TLS was tried", protocol)
@@ -130,7 +132,7 @@ def judge_port(
     if answer.failure and not answer.speaks and held_up:
         text = f"this node runs and does not serve ({answer.failure})"
         return problem("ports", at, text, held_up)
-    if answer.failure and answer.speaks not in ("TLS", "PLAINTEXT"):
+    if answer.failure and answer.speaks not in ("TLS", "SASL", "PLAINTEXT"):
         what = f"a process that speaks {answer.speaks}" if answer.speaks else "another process"
         text = f"{what} has the port ({answer.failure})"
         return problem("ports", at, text, "stop that process, or choose another port in listeners")

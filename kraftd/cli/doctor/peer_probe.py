@@ -1,4 +1,7 @@
-"""Probes addresses for their protocol: Kafka's first, then TLS, HTTP, or PLAINTEXT after TLS."""
+"""Probes addresses for their protocol: Kafka's first, then TLS, HTTP, or PLAINTEXT after TLS.
+
+A kraftd node logs no line for one such probe.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from kraftd.messages.describe_cluster_response import DescribeClusterResponse
 from kraftd.types import address_text
 
 Address = tuple[str, int]
+WANTS_LOGIN = "it wants a login by SASL, and was asked without one"
 HTTP_PROBE = b"GET / HTTP/1.0\r\n\r\n"
 TLS_ALERT, TLS_HANDSHAKE = b"\x15", b"\x16"  # types of a TLS record
 
@@ -39,7 +43,12 @@ async def probe(address: Address, timeout_s: float, *, is_own: bool = False) -> 
     try:
         async with await Connection.open(*address, timeout_s, client_id="kraftd-cli") as connection:
             elapsed_ms = (time.perf_counter() - began_s) * 1000
-            versions = await connection.ask(ApiVersionsRequest("kraftd", "1"), ApiVersionsResponse)
+            try:
+                versions = await connection.ask(ApiVersionsRequest("kraftd", "1"), ApiVersionsResponse)
+            except ClientFailure as failure:
+                if CLOSED not in str(failure):
+                    raise
+                return Answer(at, WANTS_LOGIN, "SASL")  # before a login, versions are answered once
             cluster_id = await _cluster_id(connection)
             return Answer(at, "", "", frozenset(connection.versions), versions, cluster_id, elapsed_ms)
     except ClientFailure as failure:
