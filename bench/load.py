@@ -44,9 +44,10 @@ class BenchBroker:
         cluster_id: str,
         host: str = HOST,
         tls: ssl.SSLContext | None = None,
+        client: Client | None = None,
     ) -> None:
         self.broker_id = broker_id
-        self.client = Client(host, port, client_id=f"broker-{broker_id}", timeout_s=60, tls=tls)
+        self.client = client or Client(host, port, client_id=f"broker-{broker_id}", timeout_s=60, tls=tls)
         offered = self.client.call(ApiVersionsRequest("bench", "1"), version=4).supported_features
         request = BrokerRegistrationRequest(
             broker_id=broker_id,

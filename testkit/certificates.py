@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 _DAY = datetime.timedelta(days=1)
 _NAMES = {"CN": NameOID.COMMON_NAME, "OU": NameOID.ORGANIZATIONAL_UNIT_NAME, "O": NameOID.ORGANIZATION_NAME}
 
@@ -31,9 +32,7 @@ def _name(text: str) -> x509.Name:
 class Issued:
     """A certificate with its key, and the authority that issued it."""
 
-    def __init__(
-        self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate, authority: x509.Certificate
-    ) -> None:
+    def __init__(self, key: Key, certificate: x509.Certificate, authority: x509.Certificate) -> None:
         self.key = key
         self.certificate = certificate
         self.authority = authority
@@ -80,15 +79,17 @@ class Authority:
         path.write_text(self.pem)
         return path
 
-    def issue(self, subject: str, *, days: int = 30, host: str = "127.0.0.1") -> Issued:
-        """A certificate for client and server; with negative days it has expired."""
-        key = ec.generate_private_key(ec.SECP256R1())
+    def issue(self, subject: str, *, days: int = 30, host: str = "127.0.0.1", rsa_bits: int = 0) -> Issued:
+        """A certificate for client and server; with negative days it has expired. Its key is EC or RSA."""
+        key: Key = ec.generate_private_key(ec.SECP256R1())
+        if rsa_bits:
+            key = rsa.generate_private_key(65537, rsa_bits)
         return Issued(key, self._sign(_name(subject), key.public_key(), days, host), self.certificate)
 
     def _sign(
         self,
         subject: x509.Name,
-        key: ec.EllipticCurvePublicKey,
+        key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
         days: int,
         host: str = "127.0.0.1",
         *,

@@ -13,7 +13,7 @@ from kraftd.wire.table import api_key
 
 
 class Client:
-    """A connection to a broker or controller, over TLS with a context.
+    """A connection to a broker or controller, over TLS with a context, from an address.
 
     ConnectionError when the other side closes it.
     """
@@ -25,9 +25,11 @@ class Client:
         client_id: str = "test",
         timeout_s: float = 30,
         tls: ssl.SSLContext | None = None,
+        source: str = "",
     ) -> None:
         self.client_id, self.correlation_id, self._peer = client_id, 0, f"{host}:{port}"
-        self.socket = socket.create_connection((host, port), timeout=timeout_s)
+        own = (source, 0) if source else None
+        self.socket = socket.create_connection((host, port), timeout=timeout_s, source_address=own)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_hostname=host)

@@ -1,4 +1,4 @@
-"""``python -m bench.hostile``: hostile peers of a secured controller, and ordinary heartbeats meanwhile.
+"""``python -m bench.intruders``: hostile peers of a secured controller, and ordinary heartbeats meanwhile.
 
 It measures kraftd alone: Apache Kafka's controllers have neither a handshake timeout nor a limit of refusals
 logged.
@@ -260,7 +260,7 @@ def heartbeats_ms(brokers: list[BenchBroker], ends_s: float) -> list[float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.hostile", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.intruders", description=__doc__)
     parser.add_argument("--seconds", type=float, default=6, help="duration of each kind of attack")
     options = parser.parse_args()
     shown = Table(title=f"Heartbeats of {BROKERS} brokers over mTLS, each every {INTERVAL_S * 1000:.0f} ms")
