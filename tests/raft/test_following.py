@@ -383,6 +383,18 @@ def test_follower_and_observer_shut_down_at_once(voters: tuple[int, ...]) -> Non
     assert lone.core.deadline_ms() is None
 
 
+@pytest.mark.parametrize("voters", [(1, 2, 3), (2, 3)])
+def test_a_leader_that_is_silent_for_the_fetch_timeout_answers_no_more(voters: tuple[int, ...]) -> None:
+    lone = Lone(voters=voters).follow(2)
+    assert not lone.core.leader_answers
+    lone.answer(fetch_of(lone), fetch_answer(EPOCH, high_watermark=8))
+    assert lone.core.leader_answers
+    lone.wait(lone.config.fetch_timeout_ms - 1)
+    assert lone.core.leader_answers
+    lone.wait(lone.config.fetch_timeout_ms)
+    assert not lone.core.leader_answers
+
+
 # --- readers ----------------------------------------------------------------------------------------------
 
 
