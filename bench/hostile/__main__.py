@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +33,17 @@ BY_BROKER = "-by-broker"
 # Rows whose number of connections is their own.
 OF_ONE_SIZE = ("nothing", "handshakes", "scrapes", "half-open", "mixed")
 POLL_S = 0.2
+RECOVERY_S = 300
 
 Measured = dict[str, Any]
 
 
-def measure(
-    nodes: Attacked,
-    row: str,
-    connections: int,
-    seconds: float,
-    settle_s: float,
-    *,
-    follower: bool,
-    elements: int,
-) -> Measured:
-    """Attack for that long: what others noticed, epochs passed, memory at most and afterwards."""
+def measure(nodes: Attacked, row: str, connections: int, options: argparse.Namespace) -> Measured:
+    """Attack for some time: what others noticed, epochs passed, memory at most and afterwards."""
+    elements: int = options.elements
     if row == "InitProducerId":
         nodes.add_acls(elements or ACLS)
-    target = nodes.target(follower=follower, elements=elements)
+    target = nodes.target(follower=options.follower, elements=elements)
     controllers = list(nodes.quorum.controllers.values())
     epoch = nodes.quorum.epoch()
     others = Others(target, f"{row.lower()}-{connections}", nodes.new_brokers(BROKERS))
@@ -59,15 +53,15 @@ def measure(
     others.start()
     attacker.start()
     began = time.monotonic()
-    while time.monotonic() - began < seconds and not attacker.has_ended():
+    while time.monotonic() - began < options.seconds and not attacker.has_ended():
         time.sleep(POLL_S)
         most = [max(most_mib, one.rss_mib()) for most_mib, one in zip(most, controllers, strict=True)]
     took_s = time.monotonic() - began
     made, answered = attacker.end()
     times = others.end()
-    nodes.quorum.wait_for_leader()
+    nodes.quorum.wait_for_leader(timeout_s=RECOVERY_S)
     depositions = nodes.quorum.epoch() - epoch
-    time.sleep(settle_s)
+    time.sleep(options.settle)
     after = [one.rss_mib() for one in controllers]
     nodes.quorum.wait_for_voters(*nodes.quorum.controllers)
     found: Measured = {"made": made, "answered": answered, "seconds": took_s, "depositions": depositions}
@@ -81,6 +75,25 @@ def measure(
     found["memory_grown_mib"] = max(now - then for now, then in zip(after, before, strict=True))
     found["load_average"] = os.getloadavg()[0]
     return found
+
+
+def measure_all(kind: Kind, rows: list[str], options: argparse.Namespace) -> Iterator[tuple[str, Measured]]:
+    """Each row from each number of connections; nodes that do not recover from one are replaced."""
+    jobs = [
+        (row, connections)
+        for row in rows
+        for connections in ((1,) if row in OF_ONE_SIZE else options.connections or (1, 50))
+    ]
+    while jobs:
+        with attacked(kind, with_broker=any(row.endswith(BY_BROKER) for row, _ in jobs)) as nodes:
+            while jobs:
+                row, connections = jobs.pop(0)
+                name = f"{row} x{connections}"
+                try:
+                    yield name, measure(nodes, row, connections, options)
+                except (OSError, EOFError, AssertionError) as error:
+                    sys.stderr.write(f"{name}: the nodes do not recover: {error}\n")
+                    break
 
 
 def table(results: dict[str, dict[str, Measured]]) -> Table:
@@ -132,26 +145,16 @@ def main() -> int:
     results: dict[str, dict[str, Measured]] = {}
     for kind in kinds:
         side = options.label if kind == "kraftd" else f"Kafka {KAFKA_VERSION}"
-        with attacked(kind, with_broker=any(row.endswith(BY_BROKER) for row in rows)) as nodes:
-            for row in rows:
-                if kind == "apache" and row in OF_KRAFTD:
-                    continue
-                for connections in options.connections or (1, 50):
-                    name = f"{row} x{connections}"
-                    found = measure(
-                        nodes, row, connections, options.seconds, options.settle,
-                        follower=options.follower, elements=options.elements,
-                    )  # fmt: skip
-                    results.setdefault(name, {})[side] = found
-                    console.print(f"{side}: {name}: {json.dumps(found)}")
-                    report = {
-                        "commit": commit(), "kafka": KAFKA_VERSION, "python": platform.python_version(),
-                        "cores": os.cpu_count(), "seconds": options.seconds, "follower": options.follower,
-                        "rows": results,
-                    }  # fmt: skip
-                    written.write_text(json.dumps(report, indent=1) + "\n")
-                    if row in OF_ONE_SIZE:
-                        break
+        chosen = [row for row in rows if kind == "kraftd" or row not in OF_KRAFTD]
+        for name, found in measure_all(kind, chosen, options):
+            results.setdefault(name, {})[side] = found
+            console.print(f"{side}: {name}: {json.dumps(found)}")
+            report = {
+                "commit": commit(), "kafka": KAFKA_VERSION, "python": platform.python_version(),
+                "cores": os.cpu_count(), "seconds": options.seconds, "follower": options.follower,
+                "rows": results,
+            }  # fmt: skip
+            written.write_text(json.dumps(report, indent=1) + "\n")
     console.print(table(results))
     console.print(f"written to {written}")
     if options.keep:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from argparse import Namespace
 from pathlib import Path
 
 from bench.hostile import plot
@@ -16,8 +17,9 @@ REQUESTS = 60
 
 def test_random_hostile_requests_depose_no_leader() -> None:
     """Of any API, version, size and principal, to leader and followers, in plaintext and over TLS."""
+    options = Namespace(seconds=60, settle=0, follower=False, elements=REQUESTS)
     with attacked("kraftd", with_broker=False) as nodes:
-        found = measure(nodes, "random", 4, 60, 0, follower=False, elements=REQUESTS)
+        found = measure(nodes, "random", 4, options)
     assert found["depositions"] == 0
     assert found["made"] > REQUESTS / 2
     assert table({"random x4": {"kraftd": found}}).row_count == 1
