@@ -8,6 +8,7 @@ from msgspec import structs
 
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.controller.decision import Decision
+from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.slices import Pace, Slices
 from kraftd.controller_node.permissions import (
     DUPLICATE_RESOURCE,
@@ -16,7 +17,6 @@ from kraftd.controller_node.permissions import (
     is_resource_type,
     named_resource,
 )
-from kraftd.requests.occurrences import count_in_slices
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.configs.resources import ResourceType
+from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.slices import Pace, Slices
-from kraftd.requests.occurrences import count_in_slices
 from kraftd.requests.permission import Permission
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode

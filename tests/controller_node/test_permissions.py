@@ -19,7 +19,8 @@ from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTop
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.metadata.state import AclState
 from kraftd.requests import permission
-from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
+from kraftd.security.authorizer import StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC, ZERO_UUID
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -354,7 +355,7 @@ def test_the_answer_is_the_same_in_any_slices(
     at_once = shared.ask(key, version, message)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "MAX_SLICE_WORK_US", 1)
-        patch.setattr("kraftd.requests.occurrences.MAX_KEYS_AT_ONCE", 1)
+        patch.setattr("kraftd.controller.occurrences.MAX_KEYS_AT_ONCE", 1)
         patch.setattr("kraftd.requests.refused_rows.ROWS_AT_ONCE", 2)
         patch.setattr(permission, "MAX_SINGLE_DENIALS", 1 if many else 50)
         assert shared.ask(key, version, message) == at_once

@@ -18,7 +18,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.state import AclState
 from kraftd.wire.error_code import ErrorCode
 
-ACL_US = 6
+ACL_US, RECORD_US = 6, 2
 
 _TYPES = frozenset(AclResourceType) - {AclResourceType.UNKNOWN, AclResourceType.ANY}
 _PATTERNS = frozenset({AclPatternType.LITERAL, AclPatternType.PREFIXED})
@@ -57,7 +57,12 @@ def create_acls(
             added[acl] = _new_acl_id(ctx, ctx.image)
             check_record_count(len(added))
         answer.results.append(AclCreationResult(ErrorCode.NONE, ""))  # as Kafka, never null here
-    return Decision(answer, [acl_record(acl_id, acl) for acl, acl_id in added.items()])
+    records = []
+    for acl, acl_id in added.items():
+        if pace.spent(RECORD_US):
+            yield
+        records.append(acl_record(acl_id, acl))
+    return Decision(answer, records)
 
 
 def _problem(creation: AclCreation) -> str | None:

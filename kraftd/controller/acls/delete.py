@@ -23,6 +23,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 ACLS_PER_PACE_CHECK = 250  # compared with a filter between two checks of the pace
 EXAMINED_US = 250  # the cost of that many comparisons
+FILTER_US, RECORD_US = 10, 1
 MAX_MATCHES = 100_000  # named in one answer, by all its filters
 
 
@@ -45,6 +46,8 @@ def delete_acls(
         if problem is not None:
             result = DeleteAclsFilterResult(ErrorCode.INVALID_REQUEST, problem)
             answer.filter_results.append(result)
+            if pace.spent(FILTER_US):
+                yield
             continue
         matches = wanted.matcher()
         result = DeleteAclsFilterResult(ErrorCode.NONE, None, [])
@@ -57,9 +60,13 @@ def delete_acls(
                 doomed[acl_id] = None
                 result.matching_acls.append(_matching(acl))
         answer.filter_results.append(result)
-        if pace.spent(10):
+        if pace.spent(FILTER_US + len(ctx.image.acls) % ACLS_PER_PACE_CHECK):
             yield
-    records = [VersionedRecord(RemoveAccessControlEntryRecord(acl_id), 0) for acl_id in doomed]
+    records = []
+    for acl_id in doomed:
+        if pace.spent(RECORD_US):
+            yield
+        records.append(VersionedRecord(RemoveAccessControlEntryRecord(acl_id), 0))
     return Decision(answer, records)
 
 

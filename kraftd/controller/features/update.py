@@ -20,6 +20,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
 GONE = " (if it is gone for good: kraftd quorum forget-controller)"
+MAX_UPDATES = 1_000  # there are fewer features
 _NO_ERROR_TEXT = "NONE"  # Kafka's error text for each updated feature
 
 
@@ -46,6 +47,8 @@ def update_features(ctx: Context, request: UpdateFeaturesRequest, version: int) 
 
     Errors are in the answer: INVALID_UPDATE_VERSION with the feature and the reason.
     """
+    if len(request.feature_updates) > MAX_UPDATES:
+        return refused(f"a request has at most {MAX_UPDATES} updates")
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**ctx.image.features, METADATA_VERSION: ctx.image.metadata_version}
     proposed |= {name: update.max_version_level for name, update in updates.items()}

@@ -6,7 +6,7 @@ from kraftd.controller.brokers.registration import check_broker_epoch
 from kraftd.controller.brokers.transitions import changes
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits, online_directories
+from kraftd.controller.partitions.edits import CHANGE_US, TOPIC_US, PartitionEdits, online_directories
 from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftd.messages.assign_replicas_to_dirs_response import (
@@ -42,9 +42,13 @@ def assign_replicas_to_dirs(
     offline: dict[tuple[bytes, int], None] = {}
     answer = AssignReplicasToDirsResponse(directories=[])
     for directory in request.directories:
+        if pace.spent(TOPIC_US):
+            yield
         online = directory.id in online_places
         topics = []
         for wanted in directory.topics:
+            if pace.spent(TOPIC_US):
+                yield
             topic = image.topic(wanted.topic_id)
             results = []
             for partition in wanted.partitions:

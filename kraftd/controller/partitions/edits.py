@@ -21,7 +21,8 @@ from kraftd.metadata.state import NO_LEADER, TOPIC_RESOURCE, BrokerState, Partit
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from kraftd.wire.record_frame import VersionedRecord
 
-CHANGE_US = 7  # microseconds, for the pace of operations that make very many
+# Microseconds, for the pace of operations that make very many changes, or name very many topics.
+CHANGE_US, TOPIC_US = 7, 2
 _ANY_TOPIC = ""  # a name that no topic has: finds the settings of topics without configs
 _NOWHERE: frozenset[bytes] = frozenset()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Election
-from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
+from kraftd.controller.partitions.edits import CHANGE_US, TOPIC_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
 from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
@@ -80,6 +80,8 @@ def elect_leaders(
             answer.replica_election_results.append(ReplicaElectionResult(topic.name, results))
     else:
         for requested in wanted:
+            if pace.spent(TOPIC_US):
+                yield
             named = image.topic_named(requested.topic)
             results = []
             for index in requested.partitions:

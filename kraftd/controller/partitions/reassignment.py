@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
 from kraftd.controller.partitions.change import Assignment, Election, Replicas
-from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
+from kraftd.controller.partitions.edits import CHANGE_US, TOPIC_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
 from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
@@ -53,6 +53,8 @@ def alter_partition_reassignments(
     moves = _Moves(ctx, keeps_replication_factor=not request.allow_replication_factor_change)
     pace = Pace()
     for wanted in request.topics:
+        if pace.spent(TOPIC_US):
+            yield
         topic = ctx.image.topic_named(wanted.name)
         results = []
         for move in wanted.partitions:
@@ -161,7 +163,7 @@ def list_partition_reassignments(
     """The reassignments under way, of the given partitions or of all; partitions without one are left out."""
     image = ctx.image
     answer = ListPartitionReassignmentsResponse(error_message=None, topics=[])
-    selected: Iterable[tuple[TopicState, Iterable[int]]]
+    selected: list[tuple[TopicState, Iterable[int]]] = []
     pace = Pace()
     if request.topics is None:
         moving: dict[bytes, list[int]] = {}
@@ -171,12 +173,15 @@ def list_partition_reassignments(
             moving.setdefault(topic_id, []).append(index)
         selected = [(image.topics[topic_id], indexes) for topic_id, indexes in moving.items()]
     else:
-        selected = [
-            (topic, wanted.partition_indexes)
-            for wanted in request.topics
-            if (topic := image.topic_named(wanted.name)) is not None
-        ]
+        for wanted in request.topics:
+            if pace.spent(TOPIC_US):
+                yield
+            found = image.topic_named(wanted.name)
+            if found is not None:
+                selected.append((found, wanted.partition_indexes))
     for topic, indexes in selected:
+        if pace.spent(TOPIC_US):
+            yield
         ongoing = []
         for index in indexes:
             if pace.spent(1):

@@ -7,10 +7,9 @@ host name that would have to be resolved.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.quotas.entities import check_value, keys_of
 from kraftd.controller.record_limit import check_record_count
 from kraftd.controller.slices import Pace, Sliced, Slices
@@ -24,6 +23,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
 
 ENTITY_US, OP_US = 8, 4
+MAX_PARTS = 100  # of an entity
 
 
 @Sliced
@@ -37,20 +37,23 @@ def alter_client_quotas(
     """
     answer = AlterClientQuotasResponse(entries=[])
     records: list[VersionedRecord] = []
-    counts = Counter([entity_of(requested) for requested in request.entries])
     pace = Pace()
+    times = yield from count_in_slices(request.entries, entity_of, pace, ENTITY_US)
     for requested in request.entries:
-        if pace.spent(ENTITY_US + OP_US * len(requested.ops)):
+        check_record_count(len(requested.ops))
+        if pace.spent(ENTITY_US):
             yield
         entity = entity_of(requested)
-        count = counts.pop(entity, 0)
+        count = times.take(entity)
         if not count:
             continue  # answered at its first place
         code, message = ErrorCode.NONE, None
         try:
             if count > 1:
                 raise Refusal(ErrorCode.INVALID_REQUEST, f"The request names {_text(entity)} more than once")
-            records += _records(ctx, entity, requested.ops)
+            if len(requested.entity) > MAX_PARTS:
+                raise Refusal(ErrorCode.INVALID_REQUEST, "An entity has more than 100 parts")
+            records += yield from _records(ctx, entity, requested.ops, pace)
         except Refusal as refusal:
             code, message = refusal.code, refusal.message
         answer.entries.append(EntryData(code, message, [EntityData(*part) for part in entity]))
@@ -59,19 +62,32 @@ def alter_client_quotas(
 
 
 def entity_of(requested: RequestedEntry) -> QuotaEntity:
-    """The entity as in the image: pairs sorted by type; of a repeated type the last counts."""
-    return tuple(sorted({part.entity_type: part.entity_name for part in requested.entity}.items()))
+    """The entity as in the image: pairs sorted by type; of a repeated type the last counts.
+
+    There are three types. Of very many parts the first ones are enough for a refusal.
+    """
+    parts = requested.entity[:MAX_PARTS]
+    return tuple(sorted({part.entity_type: part.entity_name for part in parts}.items()))
 
 
-def _records(ctx: Context, entity: QuotaEntity, ops: list[OpData]) -> list[VersionedRecord]:
+def _records(
+    ctx: Context, entity: QuotaEntity, ops: list[OpData], pace: Pace
+) -> Slices[list[VersionedRecord]]:
     """The records of one entity's changes; an unchanged value needs none. Raises Refusal."""
-    if not entity or len({op.key for op in ops}) == len(ops):
+    named = set()
+    for op in ops:
+        if pace.spent(OP_US):
+            yield
+        named.add(op.key)
+    if not entity or len(named) == len(ops):
         keys = keys_of(entity)
     else:
         raise Refusal(ErrorCode.INVALID_REQUEST, f"A quota key is named twice for {_text(entity)}")
     current = ctx.image.quotas.get(entity, {})
     records = []
     for op in ops:
+        if pace.spent(OP_US):
+            yield
         if op.remove:
             if op.key in current:
                 records.append(_record(entity, op.key, 0.0, remove=True))

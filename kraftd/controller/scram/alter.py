@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
+from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.record_limit import check_record_count
 from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.messages.alter_user_scram_credentials_request import (
@@ -55,24 +58,27 @@ def alter_user_scram_credentials(
     """
     image = ctx.image
     changes: dict[str, Change] = {}
-    problems: dict[str, Problem] = {}
+    refused: list[AlterUserScramCredentialsResult] = []
     pace = Pace()
-    requested: list[Change] = [*request.deletions, *request.upsertions]
+    requested: Sequence[Change] = request.deletions or request.upsertions
+    if request.deletions and request.upsertions:
+        requested = [*request.deletions, *request.upsertions]
+    times = yield from count_in_slices(requested, attrgetter("name"), pace)
     for change in requested:
         if pace.spent(USER_US):
             yield
         name = change.name
-        if name in problems:
-            continue
-        if changes.pop(name, None) is not None:
-            problems[name] = _TWICE
-            continue
+        count = times.take(name)
+        if not count:
+            continue  # answered at its first place
         problem = _problem(image, change)
+        if problem is None and count > 1:
+            problem = _TWICE
         if problem is None:
             changes[name] = change
+            check_record_count(len(changes))
         else:
-            problems[name] = problem
-    check_record_count(len(changes))
+            refused.append(AlterUserScramCredentialsResult(name, *problem))
     answer = AlterUserScramCredentialsResponse(results=[])
     records = []
     for name, change in changes.items():
@@ -80,8 +86,7 @@ def alter_user_scram_credentials(
             yield
         records.append(VersionedRecord(_record(change), 0))
         answer.results.append(AlterUserScramCredentialsResult(name, ErrorCode.NONE, None))
-    for name, (code, message) in problems.items():
-        answer.results.append(AlterUserScramCredentialsResult(name, code, message))
+    answer.results += refused
     return Decision(answer, records)
 
 

@@ -6,12 +6,16 @@ its controllers advertise the API and answer UNKNOWN_SERVER_ERROR, or not at all
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Collection
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision, cut
+from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.slices import Pace, Sliced, Slices
-from kraftd.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
+from kraftd.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from kraftd.messages.describe_user_scram_credentials_response import (
     CredentialInfo,
     DescribeUserScramCredentialsResponse,
@@ -33,11 +37,17 @@ def describe_user_scram_credentials(
         if pace.spent(1):
             yield
         by_user.setdefault(user, []).append(CredentialInfo(mechanism, credential.iterations))
-    counts = Counter([user.name for user in request.users or ()]) or Counter(by_user.keys())
+    requested: Collection[str] = by_user
+    if request.users:
+        requested = yield from _names(request.users, pace)
+    times = yield from count_in_slices(requested, str, pace)
     results = []
-    for user, count in counts.items():
+    for user in requested:
         if pace.spent(USER_US):
             yield
+        count = times.take(user)
+        if not count:
+            continue  # answered at its first place
         result = DescribeUserScramCredentialsResult(user, ErrorCode.NONE, None, [])
         if count > 1:
             result.error_code = ErrorCode.DUPLICATE_RESOURCE
@@ -51,3 +61,12 @@ def describe_user_scram_credentials(
             result.credential_infos = by_user[user]
         results.append(result)
     return Decision(DescribeUserScramCredentialsResponse(results=results))
+
+
+def _names(users: list[UserName], pace: Pace) -> Slices[list[str]]:
+    names = []
+    for user in users:
+        if pace.spent(1):
+            yield
+        names.append(user.name)
+    return names

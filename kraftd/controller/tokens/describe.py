@@ -10,9 +10,13 @@ from collections.abc import Callable
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
+from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.tokens.change import FIRST_VERSION_WITH_REQUESTER, may_renew
-from kraftd.messages.describe_delegation_token_request import DescribeDelegationTokenRequest
+from kraftd.messages.describe_delegation_token_request import (
+    DescribeDelegationTokenOwner,
+    DescribeDelegationTokenRequest,
+)
 from kraftd.messages.describe_delegation_token_response import (
     DescribedDelegationToken,
     DescribedDelegationTokenRenewer,
@@ -21,7 +25,7 @@ from kraftd.messages.describe_delegation_token_response import (
 from kraftd.metadata.state import DelegationTokenState
 from kraftd.wire.error_code import ErrorCode
 
-TOKEN_US = 8
+TOKEN_US = 25  # with two questions to the authorizer
 
 
 @Sliced
@@ -41,19 +45,25 @@ def describe_delegation_tokens(
         return Decision(DescribeDelegationTokenResponse(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, []))
     answer = DescribeDelegationTokenResponse(ErrorCode.NONE, [])
     owners = None
-    if request.owners is not None:
-        owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners}
-        if not owners:
-            return Decision(answer)
     pace = Pace()
+    if request.owners is not None:
+        if not request.owners:
+            return Decision(answer)
+        owners = yield from count_in_slices(request.owners, _principal, pace)
     for token_id, token in ctx.image.delegation_tokens.items():
         if pace.spent(TOKEN_US):
             yield
-        if owners is not None and owners.isdisjoint((token.owner, *token.renewers)):
+        if owners is not None and not any(one in owners for one in (token.owner, *token.renewers)):
             continue
         if may_renew(token, requester) or may_describe(token_id, token.owner):
             answer.tokens.append(_described(ctx, version, token_id, token))
+    if owners is not None:
+        yield from owners.free(pace)
     return Decision(answer)
+
+
+def _principal(owner: DescribeDelegationTokenOwner) -> str:
+    return f"{owner.principal_type}:{owner.principal_name}"
 
 
 def _described(

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from kraftd.controller.slices import Pace, Slices
 
-MAX_KEYS_AT_ONCE = 5_000  # counted in about half a millisecond
-COUNT_US = 1
+MAX_KEYS_AT_ONCE = 2_500  # counted in less than a millisecond; of costly keys fewer
+KEYS_FREED_PER_US = 4
 
 E = TypeVar("E")
 K = TypeVar("K", bound=Hashable)
@@ -23,25 +23,38 @@ class Occurrences(Generic[K]):
     def __init__(self, parts: list[dict[K, int]]) -> None:
         self._parts = parts  # a power of two of them
 
+    def __contains__(self, key: K) -> bool:
+        parts = self._parts
+        return key in parts[hash(key) & (len(parts) - 1)]
+
     def take(self, key: K) -> int:
         """Remove a key; return how often it occurred, and 0 if it was removed before."""
         parts = self._parts
         return parts[hash(key) & (len(parts) - 1)].pop(key, 0)
 
+    def free(self, pace: Pace) -> Slices[None]:
+        """Free the keys that were not taken, in slices."""
+        parts = self._parts
+        while parts:
+            if pace.spent(len(parts.pop()) // KEYS_FREED_PER_US):
+                yield
+
     def __repr__(self) -> str:
         return f"<Occurrences of {sum(map(len, self._parts))} keys>"
 
 
-def count_in_slices(elements: Collection[E], key: Callable[[E], K], pace: Pace) -> Slices[Occurrences[K]]:
-    """Count the keys of the elements, as a generator."""
+def count_in_slices(
+    elements: Collection[E], key: Callable[[E], K], pace: Pace, key_us: int = 1
+) -> Slices[Occurrences[K]]:
+    """Count the keys of the elements, as a generator; `key_us` is what a key costs, in microseconds."""
     length = len(elements)
-    if length <= MAX_KEYS_AT_ONCE:
+    if length * key_us <= MAX_KEYS_AT_ONCE:
         return Occurrences([Counter(map(key, elements))])
     part_count = 1 << (length // MAX_KEYS_AT_ONCE).bit_length()
     parts: list[dict[K, int]] = [{} for _ in range(part_count)]
     mask = part_count - 1
     for element in elements:
-        if pace.spent(COUNT_US):
+        if pace.spent(key_us):
             yield
         found = key(element)
         part = parts[hash(found) & mask]
