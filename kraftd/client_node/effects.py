@@ -8,6 +8,7 @@ from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import Event
 from kraftd.requests.call import Call
+from kraftd.requests.effects import ReadFrame
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
@@ -34,6 +35,10 @@ class AnswerFetch(Effect, frozen=True):
 
 class ScheduleClientSlice(Effect, frozen=True):
     """The client node has more to do than one event loop callback allows: answer SliceDue in the next one."""
+
+
+class ReadClientFrame(ReadFrame, frozen=True):
+    """ReadFrame of a client node."""
 
 
 class LookUpTimes(Effect, frozen=True):

@@ -18,6 +18,7 @@ from kraftd.client_node.effects import (
     AnswerFetch,
     ImageReached,
     MetadataMoved,
+    ReadClientFrame,
     ScheduleClientSlice,
     TimesLookedUp,
 )
@@ -46,7 +47,8 @@ from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesReceived, SliceDue
+from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FrameRead, FramesReceived, SliceDue
+from kraftd.requests.large_requests import Turns, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.api import ApiKey
@@ -80,6 +82,7 @@ class ClientNode:
         self.boundary = Boundary(
             client_registry(self, settings.unstable_versions),
             self.outbox,
+            Turns(self._schedule_slice, lambda: self.now_ms, ReadClientFrame),
             authorizer=authorizer,
             memo=self.memo,
         )
@@ -97,7 +100,7 @@ class ClientNode:
         self._epoch = view.epoch  # in which those were made
         self._fetch_calls: dict[int, set[Call]] = {}  # parked, by connection
         self._unloaded: list[Call] = []  # asked before the metadata was known
-        self._slices: deque[tuple[Call | None, Slices]] = deque()
+        self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
         self._slice_scheduled = False
         self._handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,
@@ -106,6 +109,7 @@ class ClientNode:
             ImageReached: lambda _: self._release_held(),
             Answered: lambda event: self.passing_on.answered(event, self.now_ms),
             TimesLookedUp: self._on_times_looked_up,
+            FrameRead: self.boundary.large.frame_read,
             AnswerNotWritten: self._on_answer_not_written,
             SliceDue: self._on_slice,
             DeadlineReached: self._on_deadline,
@@ -122,7 +126,12 @@ class ClientNode:
 
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due; None for never."""
-        due = (self.fetches.deadline_ms(), self.passing_on.deadline_ms(), self.held.deadline_ms())
+        due = (
+            self.fetches.deadline_ms(),
+            self.passing_on.deadline_ms(),
+            self.held.deadline_ms(),
+            self.boundary.large.deadline_ms(),
+        )
         return min((one for one in due if one is not None), default=None)
 
     # -- how calls are answered
@@ -150,12 +159,16 @@ class ClientNode:
     def answer_in_slices(self, call: Call, making: Generator[None, None, Message]) -> None:
         """Make and encode the answer, in as many event loop callbacks as that takes."""
         call.settled = True
-        self._go_on(call, self._make(call, making))
+        self.boundary.large.begin(call, self._make(call, making))
 
-    def _make(self, call: Call, making: Generator[None, None, Message]) -> Slices:
-        response = yield from making
-        errors = yield from self.boundary.count_in_slices(call, response)
-        parts = yield from call.frame_in_slices(response)
+    def _make(self, call: Call, making: Generator[None, None, Message]) -> Work:
+        try:
+            response = yield from making
+            errors = yield from self.boundary.count_in_slices(call, response)
+            parts = yield from call.frame_in_slices(response)
+        except Exception:
+            call.settled = False  # so that the guard answers
+            raise
         self.when_committed(call, lambda: self._send_made(call, parts, bool(errors)))
 
     def _send_made(self, call: Call, parts: list[Buffer], has_errors: bool) -> None:
@@ -270,7 +283,7 @@ class ClientNode:
                 self.boundary.handle(call)
         slots = self.fetches.watching(METADATA_KEY)
         if slots:
-            self._go_on(None, self._wake(slots))
+            self._go_on(self._wake(slots))
 
     def _release_held(self) -> None:
         for call, act in self.held.release(self.view.applied_end_offset, self.now_ms):
@@ -302,25 +315,15 @@ class ClientNode:
 
     def _on_slice(self, _: SliceDue) -> None:
         self._slice_scheduled = False
+        self.boundary.large.run_slice()
         if self._slices:
-            self._go_on(*self._slices.popleft())
-        if self._slices:
-            self._schedule_slice()
+            self._go_on(self._slices.popleft())
 
-    def _go_on(self, call: Call | None, slices: Slices) -> None:
+    def _go_on(self, slices: Slices) -> None:
         """Do the work of one callback, and keep the rest for the next."""
-        left = [slices]
-
-        def work() -> None:
-            if next(slices, _DONE) is _DONE:
-                left.clear()
-
-        if call is None:
-            work()
-        elif not self._guarded(call, work):
-            return
-        if left:
-            self._slices.append((call, slices))
+        if next(slices, _DONE) is not _DONE:
+            self._slices.append(slices)
+        if self._slices:
             self._schedule_slice()
 
     def _schedule_slice(self) -> None:
@@ -333,11 +336,13 @@ class ClientNode:
         while left > 0 and (done := self.fetches.expire(self.now_ms, 1)):  # the rest are due, still
             left -= sum(FETCH_COST + _partitions(response) for _fetch_id, response in done)
             self._complete(done)
+        self.boundary.large.run_due()
         self.passing_on.run_due(self.now_ms)
         self._release_held()
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         connection_id = event.connection_id
+        self.boundary.large.abandon(connection_id)
         for call in self._fetch_calls.pop(connection_id, ()):
             self.fetches.abandon(call, self.now_ms)
         self.passing_on.closed(connection_id)

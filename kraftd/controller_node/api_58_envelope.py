@@ -9,13 +9,15 @@ Differs from Apache Kafka: nowhere.
 
 from __future__ import annotations
 
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from kraftd.messages.default_principal_data import DefaultPrincipalData
-from kraftd.requests.call import Call
 from kraftd.requests.intake import read_carried
+from kraftd.requests.large_requests import LARGE_FRAME_BYTES
 from kraftd.requests.registry import FORWARDABLE
+from kraftd.requests.work_shares import Job
 from kraftd.security.hosts import java_text
 from kraftd.security.principals import Principal
 from kraftd.wire.codec import decode_prefix
@@ -24,6 +26,7 @@ from kraftd.wire.errors import ProtocolError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
+    from kraftd.requests.call import Call
 
 _VERSION = Struct(">h")
 
@@ -40,20 +43,38 @@ def handle(node: Node, call: Call) -> None:
     except ValueError:
         node.boundary.refuse(call, ErrorCode.INVALID_REQUEST)
         return
+    data = envelope.request_data
+
+    def take(job: Job | None, outcome: Call | Exception | None) -> None:
+        if isinstance(outcome, ProtocolError):
+            node.boundary.refuse(call, ErrorCode.UNSUPPORTED_VERSION)
+        elif isinstance(outcome, Exception):
+            node.boundary.guard(call, outcome)
+        elif outcome is None:
+            node.boundary.refuse(call, ErrorCode.INVALID_REQUEST)
+        else:
+            outcome.host, outcome.principal = host, principal
+            _serve(node, job, outcome)
+
+    read = partial(read_carried, call, data, FORWARDABLE)
+    if len(data) > LARGE_FRAME_BYTES:
+        node.boundary.large.add(Job((principal, host), call.connection_id, len(data), read, take, held=False))
+        return
     try:
-        inner = read_carried(call, bytes(envelope.request_data), FORWARDABLE)
-    except ProtocolError:
-        node.boundary.refuse(call, ErrorCode.UNSUPPORTED_VERSION)
-        return
-    if inner is None:
-        node.boundary.refuse(call, ErrorCode.INVALID_REQUEST)
-        return
-    inner.host = host
-    inner.principal = principal
-    if inner.key in node.boundary.registry.routes:
-        node.boundary.handle(inner)
+        inner = read()
+    except ProtocolError as error:
+        take(None, error)
     else:
+        take(None, inner)
+
+
+def _serve(node: Node, job: Job | None, inner: Call) -> None:
+    if inner.key not in node.boundary.registry.routes:
         node.boundary.refuse(inner, ErrorCode.UNSUPPORTED_VERSION)
+    elif job is not None:
+        node.boundary.serve(job, inner)
+    else:
+        node.boundary.handle(inner)
 
 
 def read_principal(data: bytes | memoryview) -> Principal:

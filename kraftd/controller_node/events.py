@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from kraftd.raft.events import Event
 from kraftd.requests.events import AnswerNotWritten as AnswerNotWritten
 from kraftd.requests.events import ConnectionClosed as ConnectionClosed
+from kraftd.requests.events import FrameRead as FrameRead
 from kraftd.requests.events import FramesReceived as FramesReceived
 from kraftd.requests.events import SliceDue as SliceDue
 from kraftd.types import OffsetAndEpoch

@@ -19,6 +19,7 @@ from kraftd.controller_node.events import (
     DiskFilled,
     DiskHasRoom,
     FlushDue,
+    FrameRead,
     FramesReceived,
     SliceDue,
     SnapshotOpened,
@@ -43,6 +44,7 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Event
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.events import CallHandedOver
+from kraftd.requests.large_requests import Turns
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.record_frame import VersionedRecord
@@ -68,11 +70,13 @@ class Node:
         self.identity, self.core, self.context = identity, core, context
         self.outbox = outbox = Outbox()
         registry = controller_registry(self, lambda: self.core_answers.pass_to_core)
-        self.boundary = boundary = Boundary(registry, outbox, authorizer=authorizer, fatal=FATAL)
+        self._next_slice = next_slice = NextSlice(outbox)
+        self._large_is_next = True
+        turns = Turns(next_slice.schedule, lambda: context.now_ms)
+        self.boundary = boundary = Boundary(registry, outbox, turns, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.identify(core.key, identity.cluster_id, lambda: core.is_leader)
         self.standing = standing = Standing(core)
         driver, self.wall_clock = CoreDriver(core, context, outbox), WallClock(context, outbox)
-        self._next_slice = next_slice = NextSlice(outbox)
         self._pending_events = pending = PendingEvents(outbox)
         self.following = following = Following(
             context, core, boundary, next_slice, outbox, snapshot, authorizer
@@ -103,6 +107,7 @@ class Node:
             FramesReceived: boundary.take_in,
             CallHandedOver: lambda event: boundary.handle(event.call),
             ConnectionClosed: self._on_connection_closed,
+            FrameRead: boundary.large.frame_read,
             AnswerNotWritten: lambda event: boundary.fail(event.call, event.error),
             CommittedRead: self._on_committed_read,
             SliceDue: self._on_slice_due,
@@ -116,14 +121,7 @@ class Node:
             raft_events.DeadlineReached: self._on_deadline,
             raft_events.WallClockStepped: self._on_wall_clock_stepped,
         }
-        driver.takers |= {
-            raft_effects.AppendAccepted: _nothing,  # the caller of the append handles these two
-            raft_effects.AppendRefused: _nothing,
-            raft_effects.HighWatermarkMoved: self._on_high_watermark,
-            raft_effects.LeadershipChanged: self.leadership.changed,
-            raft_effects.VotersChanged: self._on_voters,
-            raft_effects.ResetLog: self._on_reset_log,
-        }
+        driver.takers |= self._takers()
 
     # -- driving
 
@@ -142,7 +140,8 @@ class Node:
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due; None for never."""
         earliest = self.core.deadline_ms()
-        for deadline_ms in (self.periodic.deadline_ms, self.registration.deadline_ms):
+        large_ms = self.boundary.large.deadline_ms()
+        for deadline_ms in (self.periodic.deadline_ms, self.registration.deadline_ms, large_ms):
             if deadline_ms is not None and (earliest is None or deadline_ms < earliest):
                 earliest = deadline_ms
         return earliest
@@ -178,6 +177,7 @@ class Node:
         self.standing.ending = True
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
+        self.boundary.large.abandon(event.connection_id)
         self.following.abandon(event.connection_id)
         self.core_answers.abandon(event.connection_id)
 
@@ -187,6 +187,7 @@ class Node:
         if core_deadline_ms is not None and core_deadline_ms <= now_ms:
             self._appends.step_core(event)
         self.periodic.run_due()
+        self.boundary.large.run_due()
         if self.registration.deadline_ms is not None and self.registration.deadline_ms <= now_ms:
             self.registration.attempt()
 
@@ -212,9 +213,17 @@ class Node:
 
     def _on_slice_due(self, _: SliceDue) -> None:
         """Forget what committed decisions have replaced; else continue a long decision; else, on a standby,
-        read on. An active controller applies its own decisions itself.
+        read on. An active controller applies its own decisions itself. While there are large requests, every
+        other slice is theirs.
         """
         self._next_slice.started()
+        large = self.boundary.large
+        if large.busy:
+            self._next_slice.schedule()
+            self._large_is_next = not self._large_is_next
+            if not self._large_is_next:
+                large.run_slice()
+                return
         if self.active and self.following.forget_some():
             return
         long = self.decisions.long
@@ -241,6 +250,16 @@ class Node:
         self._replay_some()
 
     # -- effects of the core
+
+    def _takers(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            raft_effects.AppendAccepted: _nothing,  # the caller of the append handles these two
+            raft_effects.AppendRefused: _nothing,
+            raft_effects.HighWatermarkMoved: self._on_high_watermark,
+            raft_effects.LeadershipChanged: self.leadership.changed,
+            raft_effects.VotersChanged: self._on_voters,
+            raft_effects.ResetLog: self._on_reset_log,
+        }
 
     def _on_high_watermark(self, effect: raft_effects.HighWatermarkMoved) -> None:
         if not self.active:

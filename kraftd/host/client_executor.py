@@ -6,6 +6,7 @@ A subclass carries out the effects; the daemon's also sends requests to other no
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kraftd.client_node.effects import (
@@ -13,12 +14,14 @@ from kraftd.client_node.effects import (
     ImageReached,
     LookUpTimes,
     MetadataMoved,
+    ReadClientFrame,
     ScheduleClientSlice,
     TimesLookedUp,
 )
 from kraftd.client_node.node import ClientNode
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.cluster_view import NodeView
+from kraftd.host.frame_reads import read_frame
 from kraftd.host.paced_reads import PacedReads, Rest
 from kraftd.host.ports import ClientWire, Effects, Handle, Ports
 from kraftd.log.errors import StorageFailure
@@ -47,6 +50,7 @@ class ClientExecutor:
         self._log = log
         self._lines = ports.log
         self._timer = ports.timer
+        self._threads, self._failed = ports.work_threads, ports.failed
         self._wire = wire
         self._marks = view.marks()
         self._alarm: Handle | None = None
@@ -57,6 +61,7 @@ class ClientExecutor:
         return {
             AnswerFetch: self.reads.begin,
             LookUpTimes: self._look_up_times,
+            ReadClientFrame: partial(read_frame, self._threads, self.step, self._failed),
             ScheduleClientSlice: lambda _: self._timer.call_soon(self.step, SliceDue()),
         }
 

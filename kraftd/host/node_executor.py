@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kraftd.controller_node import effects, events
@@ -11,12 +12,13 @@ from kraftd.controller_node.registration import SendToController
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.downloads import MAX_WAITING_BYTES
 from kraftd.host.executor import EffectExecutor
+from kraftd.host.frame_reads import read_frame
 from kraftd.host.ports import NodeWire, Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.log.errors import DiskFull
 from kraftd.requests.call import Call
-from kraftd.requests.effects import AuditLine
+from kraftd.requests.effects import AuditLine, ReadFrame
 from kraftd.wire.primitives import Buffer
 
 TRUNCATED = "log truncated"  # in the audit stream
@@ -50,6 +52,7 @@ class NodeExecutor(EffectExecutor):
             effects.ReadCommitted: lambda effect: ports.timer.call_soon(self._read_committed, effect),
             effects.OpenSnapshot: lambda effect: ports.timer.call_soon(self._open_snapshot, effect),
             effects.ScheduleSlice: lambda _: ports.timer.call_soon(self.step, events.SliceDue()),
+            ReadFrame: partial(read_frame, ports.work_threads, self.step, self.fail),
             effects.ScheduleFlush: lambda _: ports.timer.call_soon(self.step, events.FlushDue()),
             effects.LogLine: self._lines.append,
             AuditLine: self.audited,

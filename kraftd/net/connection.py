@@ -8,7 +8,7 @@ event loop callback.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 from kraftd.net.limits import BufferBudget, Limits
@@ -18,6 +18,7 @@ from kraftd.security.hosts import canonical_host
 from kraftd.wire.primitives import Buffer
 
 JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper than writing several
+WRITTEN_BYTES = 262_144  # of a long answer in one event loop callback: TLS encrypts them there
 
 IPV4_MAPPED = "::ffff:"
 
@@ -46,6 +47,7 @@ class Connection:
         "_early",
         "_early_bytes",
         "_handler",
+        "_large_bytes",
         "_limits",
         "_on_lost",
         "_out",
@@ -57,12 +59,14 @@ class Connection:
         "_starved",
         "_transport",
         "_writable",
+        "_writing",
         "close_reason",
         "host",
         "id",
         "last_read_ms",
         "listener",
         "login",
+        "owner",
         "peer",
         "principal",
         "reads",
@@ -87,6 +91,9 @@ class Connection:
         # For the handler: the peer's authentication, and the login under way.
         self.principal: Any = None
         self.login: Any = None
+        self.owner: Hashable = (
+            None  # has a share of the budget: the address, after a login with its principal
+        )
         self.reads = 0  # counts reads; the sweep of idle connections compares it with its last value
         self.last_read_ms = 0
         self._handler = handler
@@ -102,9 +109,11 @@ class Connection:
         self._early: dict[int, list[Buffer]] = {}  # answers that are done before earlier ones
         self._early_bytes = 0
         self._out: list[Buffer] = []
+        self._large_bytes = 0  # of whole frames that await their answers, if they are large
         self._backlog: deque[memoryview] = deque()
         self._reading = True
         self._writable = True
+        self._writing = False  # a part of long answers is written, the rest follows
         self._starved = False
         self._scheduled = False
 
@@ -117,7 +126,7 @@ class Connection:
             # A dual-stack socket shows IPv4 addresses as IPv6; limits and logs use the IPv4 form.
             self.peer = (peer[0].removeprefix(IPV4_MAPPED), peer[1])
             zone = f"%{peer[3]}" if len(peer) == 4 and peer[3] and "%" not in peer[0] else ""
-            self.host = canonical_host(peer[0] + zone)
+            self.owner = self.host = canonical_host(peer[0] + zone)
         refusal = self._admit(self)
         if refusal is not None:
             self.close(refusal)
@@ -148,10 +157,11 @@ class Connection:
         if bad is not None:
             self.close(bad)
             return
-        held_bytes = splitter.held_bytes
+        if frames:
+            self._large_bytes += sum(len(one) for one in frames if len(one) > self._budget.free_bytes)
+        held_bytes = splitter.held_bytes + self._large_bytes
         if held_bytes > self._budget.free_bytes or self._starved:
-            self._starved = not self._budget.hold(self.id, held_bytes, self._fed)
-            self._regulate()
+            self._hold(held_bytes)
         elif frames and held_bytes == 0:
             self._budget.release(self.id)
 
@@ -164,6 +174,8 @@ class Connection:
 
     def resume_writing(self) -> None:
         self._writable = True
+        if self._out:
+            self.flush()
         self._regulate()
         if self._backlog:
             self._later()
@@ -201,6 +213,11 @@ class Connection:
         return len(self._backlog)
 
     @property
+    def awaits_large_answers(self) -> bool:
+        """Return whether the budget counts whole frames of this connection, which wait for their answers."""
+        return self._large_bytes > 0
+
+    @property
     def closing(self) -> bool:
         return self._transport is None or self.close_reason is not None
 
@@ -217,6 +234,9 @@ class Connection:
         out = self._out
         out += parts
         self._sent = slot + 1
+        if self._large_bytes and self._sent == self._assigned and not self._backlog:
+            self._large_bytes = 0
+            self._hold(self._splitter.held_bytes)
         early = self._early
         while early:
             ready = early.pop(self._sent, None)
@@ -231,16 +251,46 @@ class Connection:
         out = self._out
         transport = self._transport
         if out and transport is not None and not transport.is_closing():
+            if len(out) > 1:
+                size_bytes = sum(map(len, out)) if not self._writing else WRITTEN_BYTES + 1
+                if size_bytes > WRITTEN_BYTES:
+                    self._begin_writing()
+                    return
+                if size_bytes <= JOINED_BYTES:
+                    out = [b"".join(out)]
             self._out = []
-            if len(out) > 1 and sum(map(len, out)) <= JOINED_BYTES:
-                out = [b"".join(out)]
             transport.writelines(out)
         if self._backlog:
+            self._later()
+
+    def _begin_writing(self) -> None:
+        if not self._writing and self._writable:
+            self._writing = True
+            self._write_some()
+
+    def _write_some(self) -> None:
+        """Write a part of long answers; the rest follows in later callbacks, while the peer reads."""
+        out, transport = self._out, self._transport
+        if transport is None or transport.is_closing() or not self._writable:
+            self._writing = False
+            return
+        count, left_bytes = 0, WRITTEN_BYTES
+        while count < len(out) and left_bytes > 0:
+            left_bytes -= len(out[count])
+            count += 1
+        some = out[:count]
+        del out[:count]
+        transport.writelines(some)
+        self._writing = bool(out) and self._writable
+        if self._writing:
+            self._schedule(self._write_some)
+        elif not out and self._backlog:
             self._later()
 
     def stop_reading(self) -> None:
         """Accept no more requests; those that have arrived are still answered."""
         self._starved = True
+        self._large_bytes = 0
         self._regulate()
 
     def close(self, reason: str) -> None:
@@ -250,7 +300,9 @@ class Connection:
         self._backlog.clear()
         transport = self._transport
         if transport is not None:
-            self.flush()
+            if self._out and not transport.is_closing():
+                out, self._out = self._out, []
+                transport.writelines(out)
             transport.close()
 
     # -- callbacks and back-pressure
@@ -290,6 +342,11 @@ class Connection:
 
     def _fed(self) -> None:
         self._starved = False
+        self._regulate()
+
+    def _hold(self, held_bytes: int) -> None:
+        """Count bytes against the budget, and read on only within it."""
+        self._starved = not self._budget.hold(self.id, held_bytes, self._fed, self.owner)
         self._regulate()
 
     def _regulate(self) -> None:

@@ -1,14 +1,16 @@
 """Limits on what peers can make this process hold: frame sizes, connections, requests, buffered bytes.
 
 Each connection may hold a little without charge (`free_bytes`). Bytes of incomplete frames beyond it count
-against one budget for all connections. Over the budget, connections wait (they are not read) until others are
-done. The one that has waited longest for its bytes continues regardless. So a frame larger than the whole
-budget still gets through, and small requests of others never wait.
+against one budget for all connections, and so do whole frames of more until they are answered. Over the
+budget, connections wait (they are not read) until others are done. The one that has waited longest for its
+bytes continues regardless. So a frame larger than the whole budget still gets through, and small requests of
+others never wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping
 
 import msgspec
 
@@ -44,15 +46,23 @@ class BufferBudget:
         self.held_bytes = 0
         self._held: dict[int, int] = {}  # connection id -> bytes; in order of first need
         self._waiting: dict[int, Callable[[], None]] = {}
+        self._owners: dict[int, Hashable] = {}  # of the connections that hold bytes
+        self._owned: Counter[Hashable] = Counter()  # bytes by owner
 
-    def hold(self, connection_id: int, held_bytes: int, resume: Callable[[], None]) -> bool:
-        """Note a connection's bytes; returns False if it must not be read until `resume` is called."""
+    def hold(
+        self, connection_id: int, held_bytes: int, resume: Callable[[], None], owner: Hashable = None
+    ) -> bool:
+        """Note a connection's bytes; returns False if it must not be read until `resume` is called.
+
+        Of one owner, connections after its first may hold half of the budget together: the rest is for
+        others.
+        """
         counted = held_bytes if held_bytes > self.free_bytes else 0
         before = self._held.pop(connection_id, 0) if not counted else self._held.get(connection_id, 0)
+        self._count(connection_id, counted - before, owner)
         if counted:
             self._held[connection_id] = counted
-        self.held_bytes += counted - before
-        if counted > before and self.held_bytes > self.max_bytes and next(iter(self._held)) != connection_id:
+        if counted > before and not self._has_room_for(connection_id):
             self._waiting[connection_id] = resume
             return False
         self._waiting.pop(connection_id, None)
@@ -65,20 +75,32 @@ class BufferBudget:
         self._waiting.pop(connection_id, None)
         before = self._held.pop(connection_id, 0)
         if before:
-            self.held_bytes -= before
+            self._count(connection_id, -before, None)
             self._wake()
 
+    def _count(self, connection_id: int, more_bytes: int, owner: Hashable) -> None:
+        """Count bytes for the owner that the connection had with its first ones."""
+        owner = self._owners.setdefault(connection_id, owner)
+        self.held_bytes += more_bytes
+        self._owned[owner] += more_bytes
+        if connection_id not in self._held and more_bytes <= 0:
+            del self._owners[connection_id]
+        if not self._owned[owner]:
+            del self._owned[owner]
+
+    def _has_room_for(self, connection_id: int) -> bool:
+        if self.held_bytes > self.max_bytes and next(iter(self._held)) != connection_id:
+            return False
+        owner = self._owners[connection_id]
+        if owner is None or 2 * self._owned[owner] <= self.max_bytes:
+            return True
+        return connection_id == next(one for one in self._held if self._owners[one] == owner)
+
     def _wake(self) -> None:
-        if not self._waiting:
-            return
-        if self.held_bytes <= self.max_bytes:
-            waiting, self._waiting = self._waiting, {}
-            for resume in waiting.values():
+        for connection_id in [one for one in self._waiting if self._has_room_for(one)]:
+            resume = self._waiting.pop(connection_id, None)
+            if resume is not None:
                 resume()
-        else:
-            first = next(iter(self._held), None)
-            if first is not None and first in self._waiting:
-                self._waiting.pop(first)()
 
     @property
     def blocking_id(self) -> int | None:

@@ -86,7 +86,11 @@ class Connections:
             silent_ms = now_ms - connection.last_read_ms
             if connection.in_flight == 0 and 0 <= self.limits.idle_ms <= silent_ms:
                 connection.close("idle")
-            elif connection.id == blocking_id and silent_ms >= self.limits.stall_ms:
+            elif (
+                connection.id == blocking_id
+                and silent_ms >= self.limits.stall_ms
+                and not connection.awaits_large_answers
+            ):
                 connection.close(f"a frame that others wait for got no byte for {silent_ms} ms")
             else:
                 continue

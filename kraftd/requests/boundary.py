@@ -6,27 +6,33 @@ Authorized: an operation on the cluster before its handler runs; on other resour
 the log, and the process lives. The exceptions are faults that leave the node's own state half changed
 (`fatal`). Counted: requests, errors and times by API, in `stats`.
 
-An API's file calls `answer` and `refuse`; code that parks a call answers it later by `send`.
+An API's file calls `answer` and `refuse`; code that parks a call answers it later by `send`. A handler that
+may take long is a generator: `large` runs its slices, and those of large requests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from functools import partial
+
+from msgspec.structs import replace
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Slices, at_once
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.call import Call, envelope_error
-from kraftd.requests.effects import Answer, CloseConnection
+from kraftd.requests.effects import Answer, CloseConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
-from kraftd.requests.intake import NotServed, read_call
+from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call
+from kraftd.requests.large_refusals import refuse_in_slices, refused_count
+from kraftd.requests.large_requests import LARGE_FRAME_BYTES, LargeRequests, Turns, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusal_log import RefusalLog
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import Registry, Route
 from kraftd.requests.stats import RequestStats
+from kraftd.requests.work_shares import Job
 from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady
 from kraftd.security.principals import ANONYMOUS
 from kraftd.wire.error_code import ErrorCode
@@ -36,18 +42,21 @@ from kraftd.wire.primitives import Buffer
 
 Fatal = tuple[type[Exception], ...]
 
+REFUSED_AT_ONCE_BYTES = 4_096  # a larger request is refused in slices
+
 
 class Boundary:
     """The boundary between the listeners of one kind and the handlers of one node.
 
-    `fatal` are exceptions that the guard lets through, so that the process ends. `failures` counts the
-    faults that were answered.
+    `turns` lets large requests take turns, with the node's other work. `fatal` are exceptions that the guard
+    lets through, so that the process ends. `failures` counts the faults that were answered.
     """
 
     def __init__(
         self,
         registry: Registry,
         outbox: Outbox,
+        turns: Turns | None = None,
         *,
         authorizer: Authorizer | None = None,
         fatal: Fatal = (),
@@ -63,16 +72,25 @@ class Boundary:
         self._authorizer = authorizer  # None: everything is allowed
         self._fatal = fatal
         self.authorizations = AuthorizationAudit(outbox)
+        turns = turns or Turns(lambda: outbox.emit(ScheduleSlice()), int)
+        self.large = LargeRequests(outbox, self.guard, self._take_in, turns)
 
     # -- calls come in
 
     def take_in(self, event: FramesReceived) -> None:
         """Handle the requests in frames; a frame that is no request closes its connection."""
+        if not self.large.put_behind(event):
+            self._take_in(event)
+
+    def _take_in(self, event: FramesReceived) -> None:
         connection_id = event.connection_id
         slot = event.first_slot
         principal = event.principal
         memo = self.memo
         for view in event.frames:
+            if len(view) > LARGE_FRAME_BYTES:
+                self._take_in_large(event, slot, view)
+                return
             frame = bytes(view)
             place = None
             if memo is not None and frame[:2] in memo.apis:
@@ -85,16 +103,9 @@ class Boundary:
                 place = None if key is None else Place(memo.answers, key)
             try:
                 call = read_call(self._routes, connection_id, slot, event.listener, event.host, frame)
-            except NotServed as error:
-                self.stats.not_served += 1
-                self._outbox.emit(Answer(connection_id, slot, error.parts))
-            except ProtocolError as error:
-                self._outbox.emit(CloseConnection(connection_id, str(error)))
-                return
             except Exception as error:
-                self.log_failure("a request could not be read", f"{len(frame)} bytes", error)
-                self._outbox.emit(CloseConnection(connection_id, "a request could not be read"))
-                return
+                if not self._goes_on_without(connection_id, slot, len(frame), error):
+                    return
             else:
                 if principal is not ANONYMOUS:
                     call.principal = principal
@@ -103,6 +114,55 @@ class Boundary:
                 call.place = place
                 self.handle(call)
             slot += 1
+
+    def _goes_on_without(self, connection_id: int, slot: int, size_bytes: int, error: Exception) -> bool:
+        """Handle a frame that is no call; return whether the connection stays open."""
+        if isinstance(error, NotServed):
+            self.stats.not_served += 1
+            self._outbox.emit(Answer(connection_id, slot, error.parts))
+            return True
+        reason = str(error)
+        if not isinstance(error, ProtocolError):
+            reason = "a request could not be read"
+            self.log_failure(reason, f"{size_bytes} bytes", error)
+        self._outbox.emit(CloseConnection(connection_id, reason))
+        return False
+
+    def _take_in_large(self, event: FramesReceived, slot: int, view: memoryview) -> None:
+        """Give a large frame to its lane; what comes behind it on the connection waits there."""
+        read = partial(
+            read_call,
+            self._routes,
+            event.connection_id,
+            slot,
+            event.listener,
+            event.host,
+            view,
+            MAX_ELEMENTS,
+        )
+
+        def take(job: Job, outcome: Call | Exception) -> None:
+            if isinstance(outcome, Exception):
+                self._goes_on_without(event.connection_id, slot, job.size_bytes, outcome)
+                return
+            outcome.principal = event.principal
+            outcome.arrived_ns = event.arrived_ns
+            outcome.size_bytes = job.size_bytes
+            self.serve(job, outcome)
+
+        sender = (event.principal, event.host)
+        self.large.add(Job(sender, event.connection_id, len(view), read, take))
+        behind = event.frames[slot - event.first_slot + 1 :]
+        self.large.put_behind(replace(event, first_slot=slot + 1, frames=behind), first=True)
+
+    def serve(self, job: Job, call: Call) -> None:
+        """Handle the call of a large request, from the next slice on."""
+        self.large.serve(job, call, self._work_of(call))
+
+    def _work_of(self, call: Call) -> Work:
+        work = self._enter(call)
+        if work is not None:
+            yield from work
 
     def _answer_again(self, event: FramesReceived, slot: int, frame: bytes, kept: KeptAnswer) -> None:
         """Answer a request from the memo."""
@@ -125,24 +185,25 @@ class Boundary:
         self._outbox.effects.append(Answer(event.connection_id, slot, parts, call))
 
     def handle(self, call: Call) -> None:
-        """Authorize a call and run its API's handler, guarded."""
+        """Authorize a call and run its API's handler, guarded; if that is a generator, its first slice."""
         try:
-            route = self._routes[call.key]
-            if self._authorizer is not None and not self._may_enter(call, route):
-                denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-                raise Refusal(denied, denied.message)
-            work = route.handle(call)
+            work = self._enter(call)
+        except Exception as error:
+            self.guard(call, error)
+        else:
             if work is not None:
-                at_once(work)
-        except Exception as error:
-            self.guard(call, error)
+                self.large.begin(call, work)
 
-    def go_on(self, call: Call, work: Slices[None]) -> None:
+    def go_on(self, call: Call, work: Work) -> None:
         """Do the work of a call that may take several event loop callbacks."""
-        try:
-            at_once(work)
-        except Exception as error:
-            self.guard(call, error)
+        self.large.begin(call, work)
+
+    def _enter(self, call: Call) -> Work | None:
+        route = self._routes[call.key]
+        if self._authorizer is not None and not self._may_enter(call, route):
+            denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            raise Refusal(denied, denied.message)
+        return route.handle(call)
 
     def _may_enter(self, call: Call, route: Route) -> bool:
         return route.door is None or self.allows(call, *route.door)
@@ -241,6 +302,8 @@ class Boundary:
         """Answer with a framed response, its errors counted already."""
         call.settled = True
         self._outbox.effects.append(Answer(call.connection_id, call.slot, parts, call))
+        if call.size_bytes > LARGE_FRAME_BYTES:
+            self.large.free(call)
 
     def refuse(self, call: Call, code: ErrorCode, message: str | None = None) -> None:
         """Refuse the whole request. The refusal of a one-way request closes its connection, as in Kafka.
@@ -268,11 +331,23 @@ class Boundary:
             return
         if code == ErrorCode.NOT_CONTROLLER and call.envelope is not None:
             parts = envelope_error(call.envelope, code)  # the broker looks for the controller again
+        elif call.size_bytes > REFUSED_AT_ONCE_BYTES and call.message is not None:
+            call.settled = True
+            self.large.begin(call, self._refuse_in_slices(call, code, message))
+            return
         else:
             response = refuse(call.key, call.version, call.message, code, message)
             self.stats.count_errors(call.key, response)
             parts = call.frame(response)
         self.refusals.note(call, (code,), message)
+        self.send(call, parts)
+
+    def _refuse_in_slices(self, call: Call, code: ErrorCode, message: str | None) -> Work:
+        """Refuse a request that may have very many elements, each of which the answer names."""
+        response = yield from refuse_in_slices(call.key, call.version, call.message, code, message)
+        self.stats.count_error(call.key, code, refused_count(response))
+        self.refusals.note(call, (code,), message)
+        parts = yield from call.frame_in_slices(response)
         self.send(call, parts)
 
     # -- faults

@@ -46,7 +46,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
     `message` is decoded with `version`; `slot` is its place among the requests of its connection.
     `arrived_ns` is of the runner's clock, 0 if nothing is measured. `settled` becomes true with its answer,
     even if that waits for a commit: a later fault is logged and not answered. `place` is where an AnswerMemo
-    may keep the answer.
+    may keep the answer. `throttle_ms` is how long the requester's next large request has to wait: its answer
+    says so, where the response can.
     """
 
     connection_id: int
@@ -64,6 +65,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     size_bytes: int = 0
     settled: bool = False
     place: Any = None
+    throttle_ms: int = 0
 
     @property
     def is_one_way(self) -> bool:
@@ -82,6 +84,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
         Raises EncodeError if the version cannot carry the response.
         """
         version = self.version
+        if self.throttle_ms:
+            self._tell_throttle(response)
         parts = framed_response(self.key, version, self.correlation_id, encode(response, version))
         outer = self.envelope
         if outer is None:
@@ -107,6 +111,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
         `refused` are rows that follow those of the response.
         """
+        if self.throttle_ms:
+            self._tell_throttle(response)
         if refused is None:
             parts = yield from encode_in_slices(response, self.version)
         else:
@@ -115,7 +121,12 @@ class Call(msgspec.Struct, eq=False, gc=False):
         outer = self.envelope
         if outer is None:
             return parts
-        return outer.frame(EnvelopeResponse(b"".join(parts)[4:], 0))
+        parts[0] = parts[0][4:]  # without its size
+        return outer.frame(EnvelopeResponse(b"".join(parts), 0))
+
+    def _tell_throttle(self, response: Any) -> None:
+        if hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = max(response.throttle_time_ms, self.throttle_ms)
 
     def __repr__(self) -> str:
         name = ApiKey(self.key).name if is_known(self.key) else f"API {self.key}"

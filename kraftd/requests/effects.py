@@ -9,6 +9,8 @@ from msgspec import Struct
 from kraftd.raft.answers import fill_records
 from kraftd.raft.effects import Effect
 from kraftd.requests.call import Call
+from kraftd.requests.events import FrameRead
+from kraftd.requests.work_shares import Job
 from kraftd.security.principals import Principal
 from kraftd.wire.api import ApiKey
 from kraftd.wire.primitives import Buffer
@@ -61,6 +63,19 @@ class CloseConnection(Effect, frozen=True):
 
 class ScheduleSlice(Effect, frozen=True):
     """There is more to do than one event loop callback allows: answer SliceDue in the next one."""
+
+
+class ReadFrame(Effect, frozen=True):
+    """Call `job.read` in a thread, because a large frame takes long to decode: FrameRead comes back."""
+
+    job: Job
+
+    def read(self) -> FrameRead:
+        """What comes back."""
+        try:
+            return FrameRead(self.job, self.job.read())
+        except Exception as error:
+            return FrameRead(self.job, error)
 
 
 class Detail(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kraftd.raft.events import Event
 from kraftd.requests.call import Call
+from kraftd.requests.work_shares import Job
 from kraftd.security.principals import ANONYMOUS, Principal
 
 
@@ -43,6 +44,13 @@ class AnswerNotWritten(Event, frozen=True):
 
     call: Call
     error: Exception
+
+
+class FrameRead(Event, frozen=True):
+    """A large frame is decoded: its call, or the exception that says why it is none. Answers ReadFrame."""
+
+    job: Job
+    outcome: Call | Exception
 
 
 class SliceDue(Event, frozen=True):

@@ -21,6 +21,7 @@ from kraftd.wire.frames import parse_request_header
 from kraftd.wire.primitives import Buffer
 
 _HEADER = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
+MAX_ELEMENTS = 2_000_000  # of a request: decoded, each takes up to 200 bytes
 _UNKNOWN = struct.Struct(">iih")  # size, correlation id, error code
 
 
@@ -38,18 +39,19 @@ def read_call(
     slot: int,
     listener: str,
     host: str,
-    frame: bytes,
+    frame: Buffer,
+    max_elements: int = 0,
 ) -> Call:
     """The call in a frame, its message decoded, of an API that one of the routes serves.
 
     Bytes after the message are ignored here and below, as in Apache Kafka: librdkafka 2.16 leaves three in
     Metadata v13. Raises ProtocolError for a frame that is no request, NotServed for one that is answered
-    unread.
+    unread. With `max_elements`, a message of more elements in its arrays raises ProtocolError.
     """
     try:
         key, version, correlation_id, length = _HEADER.unpack_from(frame)
         at = 10 + length if length > 0 else 10
-        client_id = frame[10:at].decode()
+        client_id = str(frame[10:at], "utf-8")
         route = routes.get(key)
         if route is not None and length >= -1 and route.first <= version <= route.last:
             if version >= route.flexible:
@@ -57,7 +59,7 @@ def read_call(
                     _, _, _, at = parse_request_header(frame)  # tagged fields in the header: none are known
                 else:
                     at += 1
-            message = decode_prefix(route.request, version, frame, at)[0]
+            message = decode_prefix(route.request, version, frame, at, max_elements)[0]
             return Call(connection_id, slot, listener, host, key, version, correlation_id, client_id, message)
     except (IndexError, UnicodeDecodeError):
         pass  # the header is too short or no text: diagnosed below
@@ -66,7 +68,7 @@ def read_call(
     return _unusual(connection_id, slot, listener, host, frame)
 
 
-def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: bytes) -> Call:
+def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: Buffer) -> Call:
     """The call of an ApiVersions request in an unknown version. Raises the same as read_call for any other
     frame, since served ones take the fast path.
     """
@@ -82,14 +84,14 @@ def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: byt
         call.message = ApiVersionsRequest()
         return call
     if is_valid(key, version):
-        call.message = decode_prefix(request_class(key), version, frame, at)[0]
+        call.message = decode_prefix(request_class(key), version, frame, at, MAX_ELEMENTS)[0]
     else:
         first, last = valid_versions(key)
         call.version = min(max(version, first), last)
     raise NotServed(call.frame(refuse(key, call.version, call.message, ErrorCode.UNSUPPORTED_VERSION)))
 
 
-def read_carried(outer: Call, frame: bytes, forwardable: Container[int]) -> Call | None:
+def read_carried(outer: Call, frame: Buffer, forwardable: Container[int]) -> Call | None:
     """The call inside an Envelope, on the Envelope's connection; the caller sets host and principal.
 
     None for an API that is not forwardable, whatever other faults the request has. Raises ProtocolError for
@@ -100,7 +102,7 @@ def read_carried(outer: Call, frame: bytes, forwardable: Container[int]) -> Call
         return None
     if not is_valid(key, version):
         raise ProtocolError("RequestHeader", "request_api_version", 2, f"API {key} has no version {version}")
-    message = decode_prefix(request_class(key), version, frame, at)[0]
+    message = decode_prefix(request_class(key), version, frame, at, MAX_ELEMENTS)[0]
     return Call(
         outer.connection_id,
         outer.slot,

@@ -6,6 +6,7 @@ Every request passes here, so the cost is two lookups, one search among bounds a
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Generator
 from functools import cache
 from typing import Any
@@ -92,9 +93,11 @@ class RequestStats:
         stats.errors[code] = stats.errors.get(code, 0) + count
 
     def count_errors_in_slices(self, key: int, message: Message) -> Generator[None, None, list[int]]:
-        """As `count_errors`, as a generator, for an answer that may be very large."""
+        """As `count_errors`, as a generator, for an answer that may be very large; each code once."""
         has_code, lists = _places(type(message))
-        found = [message.error_code] if has_code and message.error_code else []  # type: ignore[attr-defined]
+        found: Counter[int] = Counter()
+        if has_code and message.error_code:  # type: ignore[attr-defined]
+            found[int(message.error_code)] += 1  # type: ignore[attr-defined]
         left = MAX_STRUCTS_PER_SLICE
         for name, places in lists:
             inner = tuple(one for one, _ in places[1])
@@ -103,10 +106,10 @@ class RequestStats:
                     yield
                     left = MAX_STRUCTS_PER_SLICE
                 left -= struct_count(row, inner)
-                found += _found(row, places)
-        for code in found:
-            self.count_error(key, code)
-        return found
+                found.update(_found(row, places))
+        for code, count in found.items():
+            self.count_error(key, code, count)
+        return list(found)
 
     def _new(self, key: int) -> ApiStats:
         stats = self.by_key[key] = ApiStats()

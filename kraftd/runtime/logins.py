@@ -171,6 +171,7 @@ class Logins:
             connection.close("")
             return
         connection.principal = Principal(USER, name)
+        connection.owner = (connection.principal, connection.host)
         self._certificate_ends_ms[connection.id] = ends_ms
         self.succeeded[connection.listener] += 1
         self.audit.succeeded(connection, TLS, str(connection.principal))
@@ -179,6 +180,7 @@ class Logins:
         self._cancel_timer(connection)
         self.succeeded[connection.listener] += 1
         session = connection.login.session
+        connection.owner = (session.principal, connection.host)
         self.audit.succeeded(connection, session.mechanism, str(session.principal))
         connection.limit_frames(1 << 62)
 

@@ -69,6 +69,8 @@ class ClientHarness(Harness):
                 case effects.ScheduleClientSlice():
                     self.callbacks_run += 1
                     self.client_step(SliceDue())
+                case effects.ReadClientFrame():
+                    self.client_step(effect.read())
                 case effects.HandToController():
                     self.step(CallHandedOver(effect.call))
                 case effects.SendToNode():

@@ -21,7 +21,7 @@ from kraftd.metadata_dir.format import FormatPlan, format_directories
 from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
-from kraftd.requests.effects import AuditLine
+from kraftd.requests.effects import AuditLine, ReadFrame
 from kraftd.runtime.assembly import build_node
 from kraftd.types import METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.api import ApiKey, response_version
@@ -166,6 +166,8 @@ class Harness:
                 case effects.ScheduleSlice():
                     if self.runs_slices_by_itself:
                         self.events.append(events.SliceDue())
+                case ReadFrame():
+                    self.events.append(effect.read())
                 case effects.ScheduleFlush():
                     if self.flushes_by_itself:
                         self.events.append(events.FlushDue())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from kraftd.controller_node.api_58_envelope import handle, read_principal
 from kraftd.messages.default_principal_data import DefaultPrincipalData
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.envelope_request import EnvelopeRequest
@@ -21,7 +23,8 @@ from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import ProtocolError, UnsupportedVersionError
-from kraftd.wire.frames import encode_request
+from kraftd.wire.frames import encode_request, parse_response
+from tests.controller_node.harness import Harness
 
 ADDRESS = bytes((10, 0, 0, 9))
 REQUEST = ElectLeadersRequest(0, None, 5)
@@ -133,3 +136,18 @@ def test_addresses_are_written_as_java_writes_them(address: bytes, text: str) ->
 def test_bytes_of_another_length_are_no_address(size: int) -> None:
     with pytest.raises(ValueError, match="address"):
         java_text(bytes(size))
+
+
+def test_a_large_request_that_a_broker_carries_is_decoded_and_answered_in_slices(tmp_path: Path) -> None:
+    harness = Harness(tmp_path).start()
+    request = DeleteTopicsRequest([DeleteTopicState(f"topic-{one}") for one in range(5_000)], (), 1_000)
+    carried = forwarded(ApiKey.DELETE_TOPICS, 6, request)
+    place = harness.send(ApiKey.ENVELOPE, 0, EnvelopeRequest(carried, principal(), ADDRESS))
+    behind = harness.send(ApiKey.ENVELOPE, 0, EnvelopeRequest(b"\0", principal(), ADDRESS))
+    _, answer = parse_response(ApiKey.DELETE_TOPICS, 6, harness.answer(place).response_data)
+    codes = [(one.name, one.error_code) for one in answer.responses]
+    assert codes == [(one.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for one in request.topics]
+    assert harness.answer(behind).error_code == ErrorCode.UNSUPPORTED_VERSION
+    damaged = EnvelopeRequest(carried[:-9_000], principal(), ADDRESS)
+    refused = harness.answer(harness.send(ApiKey.ENVELOPE, 0, damaged))
+    assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION

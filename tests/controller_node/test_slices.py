@@ -92,7 +92,7 @@ def create_wide(harness: ClusterHarness) -> Arguments:
 
 
 def create_wide_assigned(harness: ClusterHarness) -> Arguments:
-    wide = assigned("wide", 3, 1, partitions=1_200)
+    wide = assigned("wide", 3, 1, partitions=1_100)
     return ApiKey.CREATE_TOPICS, 7, create_topics.CreateTopicsRequest([wide], 1000)
 
 

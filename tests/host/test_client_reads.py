@@ -38,7 +38,7 @@ class Executor(ClientExecutor):
         self.stepped: list[Any] = []
         timer = SimpleNamespace(call_soon=lambda action, *given: self.due.append(lambda: action(*given)))
         log = SimpleNamespace(error=lambda text, **_: self.errors.append(text))
-        ports: Any = SimpleNamespace(timer=timer, log=log)
+        ports: Any = SimpleNamespace(timer=timer, log=log, work_threads=None, failed=None)
         super().__init__(harness.clients, harness.view, harness.storage.log, ports, self)
         self.harness = harness
 

@@ -26,7 +26,7 @@ class Peer:
         self.batches: list[int] = []
         self.lost: list[str | None] = []
         self.later: list[Callable[[], None]] = []
-        self.connections = Connections(self, Limits(**limits), self.later.append)
+        self.connections = Connections(self, Limits(**limits), lambda function: self.later.append(function))
 
     def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
         self.batches.append(len(frames))
@@ -270,9 +270,12 @@ def test_incomplete_frames_share_a_budget_and_small_requests_still_pass() -> Non
     assert peer.received == [(0, b"small")]
     assert small_transport.reading
     first.data_received(bytes(30_000))
+    assert not second_transport.reading  # the whole frame counts until it is answered
+    first.answer(0, [b"done"])
     assert second_transport.reading
     second.data_received(bytes(30_000))
     assert len(peer.received) == 3
+    second.answer(0, [b"done"])
     assert peer.connections.budget.held_bytes == 0
 
 
@@ -318,3 +321,49 @@ def test_a_closed_connection_ignores_calls(method: str) -> None:
     connection.close("done")
     connection.connection_lost(None)
     getattr(connection, method)(*([0, [b"x"]] if method == "answer" else []))
+
+
+def test_one_owner_holds_half_of_the_budget_beside_its_first_connection() -> None:
+    peer = Peer(max_buffered_bytes=100_000, free_bytes=1_000)
+    connections = [peer.connect("10.0.0.1") for _ in range(3)]
+    other, other_transport = peer.connect("10.0.0.2")
+    for connection, _ in connections:
+        connection.data_received(BIG + bytes(30_000))
+    assert [transport.reading for _, transport in connections] == [True, False, False]
+    other.data_received(BIG + bytes(5_000))
+    assert other_transport.reading
+    connections[0][0].connection_lost(None)
+    assert [transport.reading for _, transport in connections[1:]] == [True, False]
+
+
+def test_a_connection_whose_large_request_is_served_is_not_silent() -> None:
+    peer = Peer(max_buffered_bytes=10_000, free_bytes=1_000, stall_ms=1_000)
+    served, served_transport = peer.connect("10.0.0.1")
+    waiting, waiting_transport = peer.connect("10.0.0.2")
+    served.data_received(BIG + bytes(50_000))
+    waiting.data_received(BIG + bytes(20_000))
+    assert not waiting_transport.reading
+    for now_ms in (0, 5_000):
+        peer.connections.sweep(now_ms)
+    assert not served_transport.closed
+    served.answer(0, [b"done"])
+    assert waiting_transport.reading
+
+
+def test_a_long_answer_is_written_in_parts_while_the_peer_reads() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a") + framed(b"b"))
+    piece = bytes(100_000)
+    connection.answer(0, [piece] * 7)
+    connection.flush()
+    assert transport.take() == bytes(300_000)
+    connection.pause_writing()
+    peer.run_later()
+    connection.answer(1, [b"last"])
+    connection.flush()
+    assert transport.take() == b""
+    connection.resume_writing()
+    while peer.later:
+        peer.run_later()
+    assert transport.take() == bytes(400_000) + b"last"

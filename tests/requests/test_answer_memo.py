@@ -162,4 +162,5 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
             "size_bytes": [23, 16, 17][at],
             "settled": True,
             "place": None,
+            "throttle_ms": 0,
         }

@@ -32,7 +32,7 @@ from kraftd.wire.api import message_class
 from kraftd.wire.codec import encode
 from kraftd.wire.errors import EncodeError
 from kraftd.wire.message import Message
-from kraftd.wire.slices import EncodedRows, encode_in_slices
+from kraftd.wire.slices import EncodedRows, encode_in_slices, free_in_slices
 from kraftd.wire.table import table_of
 from tests.wire.strategies import ALL_MESSAGES, for_all, messages, versions
 
@@ -154,3 +154,24 @@ def test_rows_that_were_encoded_before_follow_those_of_the_message(
     whole.topics = whole.topics[:first]
     assert b"".join(at_once(rows.behind_in_slices(whole))) == expected
     assert repr(rows) == f"<EncodedRows {more}>"
+
+
+@pytest.mark.parametrize("structs", [1, 3, 10_000])
+def test_a_message_is_freed_in_slices_of_its_structs(structs: int) -> None:
+    partitions = [2, 0, 7, 1]
+    message = MetadataResponse(
+        brokers=[MetadataResponseBroker(one) for one in range(4)],
+        topics=[
+            MetadataResponseTopic(partitions=[MetadataResponsePartition() for _ in range(count)])
+            for count in partitions
+        ],
+    )
+    topics, counts = list(message.topics), []
+    freeing = free_in_slices(message, structs)
+    while True:
+        left = len(message.brokers) + len(message.topics) + sum(len(one.partitions) for one in topics)
+        if next(freeing, "done") == "done":
+            break
+        counts.append(left - len(message.brokers) - sum(len(one.partitions) for one in topics))
+    assert not message.brokers and not message.topics
+    assert len(counts) >= {1: 12, 3: 6, 10_000: 0}[structs]
