@@ -220,6 +220,17 @@ def three_static(folder: Path) -> tuple[dict[int, Path], dict[int, int]]:
     return configs, ports
 
 
+def led(
+    stack: contextlib.ExitStack, configs: dict[int, Path], ports: dict[int, int]
+) -> tuple[dict[int, subprocess.Popen[str]], int, int, int]:
+    """Start three voters, and register a broker; returns the processes, the leader, and the two others."""
+    processes = {number: stack.enter_context(started(config))[0] for number, config in configs.items()}
+    leader = described(ports[1])["LeaderId"]
+    first, second = (number for number in configs if number != leader)
+    register_broker(ports[leader], CLUSTER_ID)
+    return processes, leader, first, second
+
+
 def write_static(folder: Path, number: int, port: int, voters: str) -> Path:
     keys = {"controller__quorum__bootstrap__servers": None, "controller__quorum__voters": voters, **QUICK}
     return write_config(folder / str(number), port, node__id=str(number), **keys)
@@ -229,10 +240,7 @@ def test_a_static_recover_refuses_while_a_majority_leads_and_works_once_it_is_lo
     """A voter is stopped and its file names it alone; the other two lead on, and are lost only later."""
     configs, ports = three_static(tmp_path)
     with contextlib.ExitStack() as stack:
-        processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
-        leader = described(ports[1])["LeaderId"]
-        stopped, other = (number for number in configs if number != leader)
-        register_broker(ports[leader], CLUSTER_ID)
+        processes, leader, stopped, other = led(stack, configs, ports)
         create_topics(ports[leader], "before")
         wait_until(lambda: described(ports[leader])["MaxFollowerLag"] == 0, "the followers are level")
         processes[stopped].terminate()
@@ -288,10 +296,7 @@ def test_recover_refuses_an_unformatted_directory(tmp_path: Path) -> None:
 def test_recover_refuses_while_the_others_are_a_majority(tmp_path: Path) -> None:
     configs, ports = three(tmp_path)
     with contextlib.ExitStack() as stack:
-        processes = {n: stack.enter_context(started(config))[0] for n, config in configs.items()}
-        leader = described(ports[1])["LeaderId"]
-        stopped, other = (number for number in configs if number != leader)
-        register_broker(ports[leader], CLUSTER_ID)
+        processes, leader, stopped, other = led(stack, configs, ports)
         processes[stopped].terminate()
         processes[stopped].wait(30)
         before = tree(tmp_path / str(stopped))

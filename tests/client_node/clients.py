@@ -44,7 +44,6 @@ class ClientHarness(Harness):
         )
         self.sent_to_nodes: list[effects.SendToNode] = []
         self.reads: list[effects.AnswerFetch] = []
-        self.lines: list[LogLine] = []
         self.callbacks_run = 0
         self._marks = self.view.marks()
 
@@ -80,7 +79,6 @@ class ClientHarness(Harness):
                 case AuditLine():
                     self.audited.append(effect)
                 case LogLine():
-                    self.lines.append(effect)
                     self.keep_line(effect)
                 case _:
                     raise AssertionError(f"an effect that is not performed here: {effect!r}")

@@ -119,6 +119,7 @@ class Harness:
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
         self.logged_texts: list[str] = []
+        self.lines: list[effects.LogLine] = []  # of the nodes themselves, without those of effects
         self.audited: list[AuditLine] = []
         self.events: deque[Any] = deque()
         self._requests: dict[tuple[int, int], tuple[int, int]] = {}
@@ -197,6 +198,7 @@ class Harness:
             raise failure
         assert LINES.get(line.text) == line.level, line
         self.logged_texts.append(line.text)
+        self.lines.append(line)
 
     def sync(self) -> None:
         """End one sync."""

@@ -22,7 +22,6 @@ from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTop
 from kraftd.metrics.health import health
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
 from kraftd.raft.quorum.voters import VoterSet
-from kraftd.requests.effects import LogLine
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch, uuid_text
 from kraftd.wire.api import ApiKey
 from tests.controller_node.harness import CLUSTER_ID, START_MS, Harness
@@ -117,13 +116,11 @@ def test_only_the_directory_of_a_broker_that_is_ahead_may_be_deleted(
 def test_a_replica_that_must_drop_records_is_logged(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, high_watermark: int, version: int
 ) -> None:
-    lines: list[LogLine] = []
-    monkeypatch.setattr(harness, "keep_line", lines.append)
     end, epoch = harness.node.core.log_end_offset, harness.node.core.epoch
     fetch(harness, end, -1)
     for _ in range(3):
         fetch(harness, end + 7, high_watermark, node_id=8, version=version)
-    (line,) = (one for one in lines if one.text == PARTS)
+    (line,) = (one for one in harness.lines if one.text == PARTS)
     assert line.fields == {
         "from_node": 8,
         "host": "127.0.0.1",
@@ -164,15 +161,11 @@ def test_a_replica_is_reported_as_ahead_until_it_follows_this_log(harness: Harne
     assert harness.logged_texts.count(AHEAD) == 1
 
 
-def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[LogLine] = []
-    monkeypatch.setattr(harness, "keep_line", lines.append)
+def test_a_line_and_an_event_name_the_replica_its_client_and_both_logs(harness: Harness) -> None:
     end = harness.node.core.log_end_offset
     fetch(harness, end + 7, end + 5)
     (event,) = (one for one in harness.audited if one.event == "replica ahead")
-    (line,) = (one for one in lines if one.text == AHEAD)
+    (line,) = (one for one in harness.lines if one.text == AHEAD)
     assert (line.level, line.fields, event.offset) == ("warning", event.fields, -1)
     assert event.fields == {
         "from_node": 7,

@@ -17,7 +17,6 @@ from kraftd.raft.effects import ReplicaWentBack
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.requests.call import Call
-from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.types import METADATA_TOPIC, ReplicaKey, uuid_text
 from kraftd.wire.api import ApiKey
@@ -51,18 +50,14 @@ def reported(harness: Harness) -> list[str]:
     return lines
 
 
-def test_a_voter_that_went_back_is_logged_audited_and_listed(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_voter_that_went_back_is_logged_audited_and_listed(harness: Harness) -> None:
     count_as_voter(harness, 7)
-    lines: list[LogLine] = []
-    monkeypatch.setattr(harness, "keep_line", lines.append)
     end, epoch = harness.node.core.log_end_offset, harness.node.core.epoch
     fetch(harness, end, -1)
     assert reported(harness) == []
     fetch(harness, end - 1, -1, connection=2)
     (event,) = (one for one in harness.audited if one.event == "replica went back")
-    (line,) = (one for one in lines if one.text == WENT_BACK)
+    (line,) = (one for one in harness.lines if one.text == WENT_BACK)
     assert (line.level, line.fields, event.offset) == ("warning", event.fields, -1)
     assert event.fields == {
         "from_node": 7,
@@ -83,16 +78,12 @@ def test_a_voter_that_went_back_is_logged_audited_and_listed(
     assert warned.text.startswith("node 7 at 127.0.0.1 went back: ") and warned.remedy == REMEDY
 
 
-def test_an_observer_that_begins_anew_is_logged_and_listed_nowhere(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[LogLine] = []
-    monkeypatch.setattr(harness, "keep_line", lines.append)
+def test_an_observer_that_begins_anew_is_logged_and_listed_nowhere(harness: Harness) -> None:
     end = harness.node.core.log_end_offset
     fetch(harness, end, -1)
     fetch(harness, 1, -1, connection=2)
     fetch(harness, 0, -1, connection=3)
-    (line,) = (one for one in lines if one.text == OBSERVER_WENT_BACK)
+    (line,) = (one for one in harness.lines if one.text == OBSERVER_WENT_BACK)
     assert (line.level, line.fields["from_node"], line.fields["acknowledged"]) == ("info", 7, end)
     assert (line.fields["its_log_end"], "remedy" in line.fields) == (1, False)
     assert [one for one in harness.audited if one.event == "replica went back"] == []
