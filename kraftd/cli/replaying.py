@@ -15,6 +15,7 @@ from kraftd.cli.failures import DIRECTORY, CommandFailure
 from kraftd.cli.sources.source import Beginning, Limit, Source
 from kraftd.cli.visible import raw
 from kraftd.history.tree import Provenance
+from kraftd.log.errors import CorruptStorage
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
 from kraftd.wire.batch import Batch, CorruptBatch
@@ -98,9 +99,21 @@ async def replayed(source: Source, limit: Limit) -> State:
     await check_within(source, limit)
     with without_collection():
         beginning = await source.begin(limit)
-        with bar_of(beginning.size_bytes) as bar:
-            state = begun(source, beginning, bar)
-            return await advance(source, state, limit, bar)
+        try:
+            return await _replayed_from(source, beginning, limit)
+        except (CommandFailure, CorruptStorage) as error:
+            newest = await source.begin(limit, by_checkpoint=True)
+            if newest.next_offset <= beginning.next_offset:
+                raise
+            state = await _replayed_from(source, newest, limit)
+            what = f"what is before offset {newest.next_offset} is from a checkpoint"
+            click.echo(f"{error}\nSo {what}.", err=True)
+            return state
+
+
+async def _replayed_from(source: Source, beginning: Beginning, limit: Limit) -> State:
+    with bar_of(beginning.size_bytes) as bar:
+        return await advance(source, begun(source, beginning, bar), limit, bar)
 
 
 async def check_within(source: Source, limit: Limit) -> None:

@@ -85,14 +85,16 @@ def write_past(folder: Path) -> Path:
     return folder
 
 
-def checkpoint_at(folder: Path, end: int) -> OffsetAndEpoch:
-    """Write the checkpoint that replaces the records before an offset."""
+def checkpoint_at(folder: Path, end: int, *more: Message) -> OffsetAndEpoch:
+    """Write the checkpoint that replaces the records before an offset, and more records that it has."""
     image, offset = Image(), 1
     for messages in PAST:
         for message in messages:
             if offset < end:
                 image.apply(message, offset, 1)
             offset += 1
+    for message in more:
+        image.apply(message, end - 1, 1)
     snapshot_id = OffsetAndEpoch(end, 1)
     writer = CheckpointWriter(
         RealDisk(),

@@ -128,6 +128,28 @@ def test_a_directory_its_partition_and_a_copied_segment_show_the_same_state(past
     assert run("show", "-d", path, "--json").out == run("show", "-d", past, "--json").out
 
 
+def test_the_log_and_not_a_checkpoint_tells_what_it_covers(past: Path) -> None:
+    """Apache Kafka's checkpoints may keep the config of a deleted topic whose name was used again."""
+    end, _ = checkpoint_at(past, END, ConfigRecord(2, "payments", "retention.ms", "1"))
+    states = [run("show", "/configs", "-d", past, *limit).out for limit in ((), ("--as-of", end - 1))]
+    assert "orders" in states[0] and "payments" not in states[0] and states[0] == states[1]
+
+
+def test_a_checkpoint_replaces_damaged_records_before_it(past: Path) -> None:
+    end, _ = checkpoint_at(past, END)
+    log = open_log(RealDisk(), f"{past}/__cluster_metadata-0").log
+    log.roll()
+    append(log, [ConfigRecord(2, "orders", "retention.ms", "7")], BEGAN_MS + 9 * MINUTE_MS)
+    log.close()
+    whole = run("show", "/configs", "-d", past, "--json").out
+    segment = past / SEGMENT
+    data = bytearray(segment.read_bytes())
+    data[80] ^= 0xFF
+    segment.write_bytes(data)
+    found = run("show", "/configs", "-d", past, "--json")
+    assert found.out == whole and f"what is before offset {end} is from a checkpoint" in found.err
+
+
 def test_replay_begins_with_a_checkpoint_if_the_log_before_it_is_deleted(past: Path) -> None:
     whole = run("show", "-d", past, "--json").out
     snapshot_id = checkpoint_at(past, 7)

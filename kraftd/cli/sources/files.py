@@ -30,11 +30,12 @@ class FileSource:
     def __repr__(self) -> str:
         return f"<FileSource {self.name}>"
 
-    async def begin(self, limit: Limit) -> Beginning:
+    async def begin(self, limit: Limit, *, by_checkpoint: bool = False) -> Beginning:
         past = self._past
         start = past.log_start
+        if start == 0 and not by_checkpoint:
+            return Beginning(0, 0, -1, iter(()), past.size_bytes)
         within = [one for one in past.checkpoints() if limit.takes_checkpoint(one.id, one.timestamp_ms)]
-        # A log from offset 0 needs no checkpoint, but the newest one leaves less to read.
         usable = [one for one in within if start is None or one.id.offset >= start]
         if usable:
             return self._from_checkpoint(usable[-1])

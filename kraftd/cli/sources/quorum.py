@@ -132,9 +132,9 @@ class QuorumSource:
             pass  # the read that follows reports it
         return True
 
-    async def begin(self, limit: Limit) -> Beginning:
+    async def begin(self, limit: Limit, *, by_checkpoint: bool = False) -> Beginning:
         bounds = await self._bounds()
-        if bounds.latest is None:
+        if bounds.latest is None or (bounds.log_start == 0 and not by_checkpoint):
             return Beginning(0, 0, -1, iter(()), 0)
         if limit.offset is None or bounds.latest.offset - 1 <= limit.offset:
             beginning = await self._download(bounds.latest)
@@ -270,7 +270,7 @@ class TopicSource:
             return False
         return self._cluster.cache.leader(METADATA_TOPIC, METADATA_PARTITION) is not None
 
-    async def begin(self, limit: Limit) -> Beginning:
+    async def begin(self, limit: Limit, *, by_checkpoint: bool = False) -> Beginning:
         return await self.begin_earliest()
 
     async def begin_earliest(self) -> Beginning:

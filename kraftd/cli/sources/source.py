@@ -75,8 +75,12 @@ class Source(Protocol):
 
     name: str
 
-    async def begin(self, limit: Limit) -> Beginning:
-        """The newest beginning within the limit. Raises CommandFailure where the log covers none."""
+    async def begin(self, limit: Limit, *, by_checkpoint: bool = False) -> Beginning:
+        """Offset 0 if the log has it, else the newest checkpoint within the limit.
+
+        The log is the truth about what it covers: a checkpoint may have stale configs. With by_checkpoint,
+        the newest checkpoint in any case. Raises CommandFailure where the log covers no beginning.
+        """
 
     async def begin_earliest(self) -> Beginning:
         """The beginning that lies farthest back."""
