@@ -160,7 +160,7 @@ class Routes:
         write_splits(self.session, tasks, job)
 
     def state(self) -> None:
-        self.timeline.stage(str(self.home / "staged"), history=False)
+        self.timeline.stage(str(self.home / "staged"))
         replace_dataset(partitions(self.timeline), str(self.home / "state"))
 
     def history(self) -> None:

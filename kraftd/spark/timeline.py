@@ -1,5 +1,7 @@
-"""The records behind a cluster's state at an offset, as data frames: a checkpoint and the log after it.
+"""The records behind a cluster's state at an offset, as data frames.
 
+Where the log covers an offset, the log is the truth: a checkpoint only replaces what is older than the log.
+Mode PERMISSIVE starts from the newest sound checkpoint instead, because the log before it may have holes.
 Records of aborted or unfinished metadata transactions (KIP-868) are in `log` and nowhere else.
 """
 
@@ -42,14 +44,19 @@ class Timeline:
         *,
         permissive: bool = False,
         checkpoints_below: int | None = None,
+        base: CheckpointFile | None = None,
     ) -> None:
-        """checkpoints_below leaves out the checkpoints from this end offset on."""
+        """checkpoints_below leaves out the checkpoints from this end offset on.
+
+        base is a checkpoint to start from, without regard to the log before it.
+        """
         self.session = session
         self.source = log
         self.end_offset = end_offset
         self.permissive = permissive
         self._mode = "PERMISSIVE" if permissive else "FAILFAST"
         self._below = log.end_offset + 1 if checkpoints_below is None else checkpoints_below
+        self._base = base
         self._staged: dict[str, DataFrame] | None = None
         self.made: dict[str, DataFrame] = {}
         self._check_start()
@@ -82,7 +89,9 @@ class Timeline:
         rows = reduce(DataFrame.unionByName, found)
         return rows.where("damage IS NOT NULL").select("damage.*")
 
-    def until(self, end_offset: int, *, checkpoints_below: int | None = None) -> Timeline:
+    def until(
+        self, end_offset: int, *, checkpoints_below: int | None = None, base: CheckpointFile | None = None
+    ) -> Timeline:
         """The same timeline up to below a lower offset; staged data is shared."""
         found = Timeline(
             self.session,
@@ -90,6 +99,7 @@ class Timeline:
             end_offset,
             permissive=self.permissive,
             checkpoints_below=checkpoints_below,
+            base=base,
         )
         found._staged = self._staged
         return found
@@ -103,19 +113,17 @@ class Timeline:
         tasks = plan_tasks(self.source.log.splits, Wanted(), start, self.end_offset - 1, tail=damage)
         return write_splits(self.session, tasks, Job(path, schema, self.permissive))
 
-    def stage(self, directory: str, records: str | None = None, *, history: bool = True) -> None:
+    def stage(self, directory: str, records: str | None = None) -> None:
         """Decode once, into Parquet in a directory that the workers share; later reads use it.
 
-        records is a dataset that holds the whole log already. With history false only the records that
-        `state` reads are decoded. The caller deletes the directory.
+        records is a dataset that holds the whole log already. The caller deletes the directory.
         """
-        newest, first = self.newest_checkpoint, self.first_checkpoint
         if records is None:
             records = join(directory, "log")
-            start = 0 if history or newest is None else newest.end_offset
-            self.write_log(records, start, damage=self.permissive)
+            self.write_log(records, damage=self.permissive)
         staged = {"log": self._staged_rows(records, source_schema())}
-        for checkpoint in dict.fromkeys([newest, first if history else None, *self.unsound_checkpoints]):
+        bases = [self.state_checkpoint, self.first_checkpoint, *self.unsound_checkpoints]
+        for checkpoint in dict.fromkeys(bases):
             if checkpoint is not None:
                 path = join(directory, str(len(staged)))
                 splits = checkpoint_splits(checkpoint, permissive=self.permissive)
@@ -131,19 +139,35 @@ class Timeline:
     def _staged_rows(self, path: str, schema: pa.Schema) -> DataFrame:
         return self.session.read.schema(from_arrow_schema(schema)).parquet(path)
 
-    def state(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame:
-        """The shortest history that yields the state: the newest checkpoint, and the log behind it."""
-        return self._history(self.newest_checkpoint, columns, types)
+    def state(
+        self, columns: Sequence[str], types: Sequence[str], *, dated_by: Sequence[str] = ()
+    ) -> DataFrame:
+        """The history that yields the state: `state_checkpoint`, and the log behind it.
 
-    def history(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame:
+        dated_by are the columns of a key. With them, a record of the checkpoint has the offset and time of
+        the key's last record in the log before the checkpoint.
+        """
+        return self._history(self.state_checkpoint, columns, types, dated_by)
+
+    def before_state(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame | None:
+        """The records of the log before `state_checkpoint`, None if there are none."""
+        return self._before(self.state_checkpoint, columns, types)
+
+    def history(
+        self, columns: Sequence[str], types: Sequence[str], *, dated_by: Sequence[str] = ()
+    ) -> DataFrame:
         """The whole known history: the checkpoint at which the log begins, and the log."""
-        return self._history(self.first_checkpoint, columns, types)
+        return self._history(self.first_checkpoint, columns, types, dated_by)
 
     @cached_property
-    def newest_checkpoint(self) -> CheckpointFile | None:
-        """The newest checkpoint within the end; None if there is none, and the log begins at offset 0. Mode
-        PERMISSIVE skips damaged ones as long as another one, or the whole log, can replace them.
+    def state_checkpoint(self) -> CheckpointFile | None:
+        """The checkpoint to which the records of the log are applied, None for a log from offset 0.
+
+        In mode PERMISSIVE, the newest one within the end. It skips damaged ones as long as another one, or
+        the whole log, can replace them.
         """
+        if self._base is not None or not self.permissive:
+            return self._base or self.first_checkpoint
         found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
         unsound = [each for each in self.unsound_checkpoints if each != self.first_checkpoint]
         found = [each for each in found if each not in unsound]
@@ -179,8 +203,23 @@ class Timeline:
             if each.end_offset > 0 and start <= each.end_offset < self._below
         ]
 
-    def _history(
+    def _before(
         self, checkpoint: CheckpointFile | None, columns: Sequence[str], types: Sequence[str]
+    ) -> DataFrame | None:
+        log = self.source.log
+        if checkpoint is None or self._base is not None or not log.plans:
+            return None
+        if log.start_offset >= checkpoint.end_offset:
+            return None
+        columns = list(dict.fromkeys(["offset", *columns]))
+        return self._without_aborted(self.log(columns, types).where(F.col("offset") < checkpoint.end_offset))
+
+    def _history(
+        self,
+        checkpoint: CheckpointFile | None,
+        columns: Sequence[str],
+        types: Sequence[str],
+        dated_by: Sequence[str] = (),
     ) -> DataFrame:
         columns = list(dict.fromkeys(["offset", *columns]))
         start = 0 if checkpoint is None else checkpoint.end_offset
@@ -191,7 +230,9 @@ class Timeline:
         if held is None:
             held = self._read_checkpoint(checkpoint, columns)
         base = redacted(_of_types(held, types).select(*columns))
-        return base.withColumn("offset", F.lit(BEFORE_THE_LOG).cast("long")).unionByName(rows)
+        base = base.withColumn("offset", F.lit(BEFORE_THE_LOG).cast("long"))
+        earlier = self._before(checkpoint, [*columns, "timestamp_ms", "type"], types) if dated_by else None
+        return (base if earlier is None else _dated(base, earlier, dated_by)).unionByName(rows)
 
     def _read(self, path: str, columns: Sequence[str], start: int) -> DataFrame:
         reader = self.session.read.format(NAME).schema(_schema([*columns, "type"]))
@@ -245,6 +286,24 @@ class Timeline:
                 f"{replica.segments[0].path}: byte 0, offset {start}: the log begins here and no "
                 "checkpoint holds what came before: segments or the checkpoint are missing"
             )
+
+
+def _dated(base: DataFrame, earlier: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The records of a checkpoint, with the offset and time of the last earlier record of the same key."""
+    told = earlier.groupBy(*[_key(base, name).alias(f"told_{name}") for name in keys]).agg(
+        F.max("offset").alias("told_offset"), F.max_by("timestamp_ms", "offset").alias("told_timestamp_ms")
+    )
+    same = [_key(base, name).eqNullSafe(F.col(f"told_{name}")) for name in keys]
+    known = {"offset": F.coalesce("told_offset", "offset")}
+    if "timestamp_ms" in base.columns:
+        known["timestamp_ms"] = F.coalesce("told_timestamp_ms", "timestamp_ms")
+    return base.join(told, same, "left").withColumns(known).select(*base.columns)
+
+
+def _key(rows: DataFrame, name: str) -> Column:
+    """A column to compare; an array is a set."""
+    is_array = dict(rows.dtypes)[name].startswith("array")
+    return F.sort_array(name) if is_array else F.col(name)
 
 
 def _of_types(rows: DataFrame, types: Sequence[str] | None) -> DataFrame:

@@ -128,7 +128,7 @@ def test_a_directory_its_partition_and_a_copied_segment_show_the_same_state(past
     assert run("show", "-d", path, "--json").out == run("show", "-d", past, "--json").out
 
 
-def test_the_log_and_not_a_checkpoint_tells_what_it_covers(past: Path) -> None:
+def test_the_log_and_not_a_checkpoint_is_the_truth(past: Path) -> None:
     """Apache Kafka's checkpoints may keep the config of a deleted topic whose name was used again."""
     end, _ = checkpoint_at(past, END, ConfigRecord(2, "payments", "retention.ms", "1"))
     states = [run("show", "/configs", "-d", past, *limit).out for limit in ((), ("--as-of", end - 1))]

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
+from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
+from kraftd.messages.client_quota_record import ClientQuotaRecord, EntityData
+from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.spark.layout import find_replicas
@@ -143,6 +147,42 @@ def test_a_checkpoint_and_the_log_behind_it_give_the_same_state(
         if name == "brokers":
             continue
         assert in_order(found) == in_order(expected), name
+
+
+def test_the_log_before_a_checkpoint_has_the_offsets(spark: SparkSession, tmp_path: Path) -> None:
+    """Once the log begins with offset 0, once within the records that the checkpoint replaces."""
+    for start in (0, 3):
+        directory = LogDirectory(tmp_path / f"from {start}", start=start)
+        named = [TopicRecord(name=f"t{number}", topic_id=bytes([number]) * 16) for number in range(4)]
+        acls = [AccessControlEntryRecord(id=bytes([number]) * 16, principal="User:u") for number in range(4)]
+        quota = ClientQuotaRecord([EntityData("user", "u"), EntityData("client-id", None)], "rate", 1.0)
+        messages: list[Message] = [
+            *named,
+            *acls,
+            ConfigRecord(2, "t3", "retention.ms", "1"),
+            quota,
+            RemoveTopicRecord(named[2].topic_id),
+        ]
+        image = Image()
+        for offset, message in enumerate(messages):
+            image.apply(message, offset, 1)
+        for message in messages[start:]:
+            directory.append([message])
+        directory.snapshot(len(messages), list(image.records()))
+        directory.append([ConfigRecord(2, "t1", "retention.ms", "1")])
+        timeline = timeline_of(spark, directory.path)
+
+        def told(name: str, key: str, column: str, timeline: Timeline = timeline) -> dict[Any, int | None]:
+            return {row[key]: row[column] for row in rows_of(timeline, name)}
+
+        known = {f"t{number}": number if number >= start else None for number in (0, 1, 3)}
+        assert told("topics", "name", "created_offset") == known
+        times = {row["name"]: row["created_timestamp_ms"] for row in rows_of(timeline, "topics")}
+        assert times == {name: None if at is None else START_MS + 1000 * at for name, at in known.items()}
+        ids = {uuid_text(acl.id): offset for offset, acl in enumerate(acls, 4)}
+        assert told("acls", "id", "created_offset") == ids
+        assert told("configs", "resource_name", "changed_offset") == {"t3": 8, "t1": 11}
+        assert told("quotas", "key", "changed_offset") == {"rate": 9}
 
 
 def test_partition_changes_have_the_values_before_and_after(whole: Timeline, story: Story) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.producer_ids_record import ProducerIdsRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.metadata.image import Image
@@ -25,9 +27,11 @@ from kraftd.spark.validation.comparisons import (
     replica_difference,
 )
 from kraftd.spark.validation.invariants import INVARIANTS, first_break
+from kraftd.wire.batch import iter_batches, records
 from kraftd.wire.message import Message
+from kraftd.wire.record_frame import decode_record
 from tests.spark.logs import LogDirectory
-from tests.spark.test_tables import timeline_of
+from tests.spark.test_tables import rows_of, timeline_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +105,7 @@ def test_a_valid_history_passes_every_check_and_gives_a_report(spark: SparkSessi
     assert {name: first_break(timeline, name) for name in INVARIANTS} == dict.fromkeys(INVARIANTS)
     assert epochs_go_back(timeline) is None
     (checkpoint,) = comparable_checkpoints(timeline)
-    assert checkpoint_difference(timeline, checkpoint) is None
+    assert checkpoint_difference(timeline, checkpoint, pytest.fail) is None
     steps: list[str] = []
     page = make_page(timeline, steps.append)
     assert page.count("<svg") >= 3 and page.count("<section>") == len(steps) == 8
@@ -135,8 +139,35 @@ def test_a_checkpoint_that_contradicts_the_log_is_reported(spark: SparkSession, 
     directory.snapshot(end, list(image.records()))
     timeline = timeline_of(spark, directory.path)
     (checkpoint,) = comparable_checkpoints(timeline)
-    difference = checkpoint_difference(timeline, checkpoint)
+    difference = checkpoint_difference(timeline, checkpoint, pytest.fail)
     assert difference is not None and "only the log has in brokers" in difference and str(path) in difference
+
+
+def test_a_stale_config_of_a_checkpoint_is_noted_and_not_in_the_tables(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Topic t is deleted and created again, and a checkpoint keeps a config of the first one."""
+    directory = sound(tmp_path / "a")
+    stale = [ConfigRecord(2, "t", name, "1") for name in ("retention.ms", "segment.ms")]
+    removed = directory.append([*stale, RemoveTopicRecord(TOPIC), TopicRecord("t", b"another topic id")]) + 2
+    again = directory.append([ConfigRecord(2, "t", "retention.ms", "2")])
+    image = Image()
+    messages = [decode_record(bytes(record.value or b""))[0]
+                for batch in iter_batches(directory.log.read_bytes()) if not batch.header.is_control
+                for record in records(batch)]  # fmt: skip
+    for offset, message in enumerate([*messages, stale[1]], 1):
+        image.apply(message, offset, 1)
+    directory.snapshot(directory.end_offset, list(image.records()))
+    timeline = timeline_of(spark, directory.path)
+    notes: list[str] = []
+    newest = comparable_checkpoints(timeline)[-1]
+    assert checkpoint_difference(timeline, newest, notes.append) is None
+    (note,) = notes
+    assert (
+        f"stale config segment.ms=1 of topic t: the topic that had it was deleted at offset {removed}" in note
+    )
+    (config,) = rows_of(timeline, "configs")
+    assert (config["name"], config["value"], config["changed_offset"]) == ("retention.ms", "2", again)
 
 
 def test_replicas_that_differ_are_reported_with_the_offset(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure
 from kraftd.spark.session import start_session
 from kraftd.spark.storage import absolute, join
-from kraftd.spark.tables.catalog import NAMES, STATE, WITHOUT_LOG, table
+from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, table
 from kraftd.spark.writing import delete, replace_dataset
 
 RECORDS = "records"
@@ -56,10 +56,7 @@ def tables_command(
                 timeline.write_log(records)
                 progress.step(RECORDS)
             if staged:
-                history = not STATE.issuperset(rest)
-                timeline.stage(
-                    join(target, STAGING), None if timeline.permissive else records, history=history
-                )
+                timeline.stage(join(target, STAGING), None if timeline.permissive else records)
                 progress.step("decoding")
             for name in rest:
                 replace_dataset(table(name, timeline, replicas), join(target, name))

@@ -45,9 +45,14 @@ def validate_command(
     held = 0
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         replicas, log = find_log(inputs, mode, high_watermark)
-        notes = notes_of(replicas, log)
-        for note in notes:
-            click.echo(f"note    {note}")
+        notes = []
+
+        def note(text: str) -> None:
+            notes.append(text)
+            click.echo(f"note    {text}")
+
+        for text in notes_of(replicas, log):
+            note(text)
         session = start_session(master)
         try:
             timeline = make_timeline(session, log, None, mode)
@@ -56,7 +61,9 @@ def validate_command(
                 if other is not log.replica:
                     checks[f"replica {other.path}"] = partial(replica_difference, timeline, replicas, other)
             for checkpoint in comparable_checkpoints(timeline):
-                checks[f"checkpoint {checkpoint.path}"] = partial(checkpoint_difference, timeline, checkpoint)
+                checks[f"checkpoint {checkpoint.path}"] = partial(
+                    checkpoint_difference, timeline, checkpoint, note
+                )
             for name in INVARIANTS:
                 checks[name] = partial(first_break, timeline, name)
             progress = Progress(len(checks))

@@ -49,28 +49,45 @@ def name_of(column: str, names: dict[int, str]) -> Column:
 
 def configs(timeline: Timeline) -> DataFrame:
     """The state table `configs`: a null value takes a key away, and a topic takes its configs with it."""
-    columns = ["offset", "resource_type", "resource_name", "name", "value"]
-    rows = timeline.state(columns, ["ConfigRecord"])
-    newest = latest(rows, "resource_type", "resource_name", "name").where("value IS NOT NULL")
-    removed = removed_names(timeline)
-    gone = (
-        (F.col("resource_type") == TOPIC)
-        & (F.col("resource_name") == F.col("removed_name"))
-        & (F.col("offset") < F.col("removed_offset"))
+    return (
+        _set_configs(timeline)
+        .join(removed_names(timeline), _is_gone(), "left_anti")
+        .select(
+            "resource_type",
+            name_of("resource_type", RESOURCE_TYPES).alias("resource_type_name"),
+            "resource_name",
+            "name",
+            "value",
+            in_log("offset").alias("changed_offset"),
+        )
     )
-    return newest.join(removed, gone, "left_anti").select(
-        "resource_type",
-        name_of("resource_type", RESOURCE_TYPES).alias("resource_type_name"),
-        "resource_name",
-        "name",
-        "value",
-        in_log("offset").alias("changed_offset"),
-    )
+
+
+def gone_configs(timeline: Timeline) -> DataFrame:
+    """The configs that existed when their topic was removed, and were not set again since."""
+    rows = _set_configs(timeline).join(removed_names(timeline), _is_gone())
+    return rows.select("resource_name", "name", "value", "removed_offset")
+
+
+def _is_gone() -> Column:
+    """Whether a topic of the config's resource was removed after the config was set."""
+    of_topic = (F.col("resource_type") == TOPIC) & (F.col("resource_name") == F.col("removed_name"))
+    return of_topic & (F.col("offset") < F.col("removed_offset"))
+
+
+def _set_configs(timeline: Timeline) -> DataFrame:
+    """The last value of each config, also of removed topics."""
+    key = ["resource_type", "resource_name", "name"]
+    rows = timeline.state(["offset", *key, "value"], ["ConfigRecord"], dated_by=key)
+    return latest(rows, *key).where("value IS NOT NULL")
 
 
 def removed_names(timeline: Timeline) -> DataFrame:
     """The name of each removed topic, and the offset of the last removal of a topic of that name."""
-    rows = timeline.state(["offset", "type", "topic_id", "name"], [CREATED, REMOVED])
+    columns, types = ["offset", "type", "topic_id", "name"], [CREATED, REMOVED]
+    rows = timeline.state(columns, types)
+    earlier = timeline.before_state(columns, types)
+    rows = rows if earlier is None else rows.unionByName(earlier)
     lives = rows.groupBy("topic_id").agg(
         F.max("name").alias("removed_name"),
         F.max(F.when(F.col("type") == REMOVED, F.col("offset"))).alias("removed_offset"),
@@ -94,7 +111,9 @@ def acls(timeline: Timeline) -> DataFrame:
         "permission_type",
     ]
     rows = timeline.state(
-        ["offset", "type", "id", *fields], ["AccessControlEntryRecord", "RemoveAccessControlEntryRecord"]
+        ["offset", "type", "id", *fields],
+        ["AccessControlEntryRecord", "RemoveAccessControlEntryRecord"],
+        dated_by=["id"],
     )
     return (
         latest(rows, "id")
@@ -113,7 +132,8 @@ def acls(timeline: Timeline) -> DataFrame:
 
 def quotas(timeline: Timeline) -> DataFrame:
     """The state table `quotas`; entity is sorted by its type, a null name the default."""
-    rows = timeline.state(["offset", "entity", "key", "quota_value", "remove"], ["ClientQuotaRecord"])
+    columns = ["offset", "entity", "key", "quota_value", "remove"]
+    rows = timeline.state(columns, ["ClientQuotaRecord"], dated_by=["entity", "key"])
     plain = F.transform("entity", lambda part: F.struct(part["entity_type"], part["entity_name"]))
     shape = "array<struct<entity_type: string, entity_name: string>>"
     rows = rows.withColumn("entity", F.sort_array(plain).cast(shape))
@@ -128,6 +148,7 @@ def scram_users(timeline: Timeline) -> DataFrame:
     rows = timeline.state(
         ["offset", "type", "name", "mechanism", "iterations"],
         ["UserScramCredentialRecord", "RemoveUserScramCredentialRecord"],
+        dated_by=["name", "mechanism"],
     )
     return (
         latest(rows, "name", "mechanism")
@@ -145,7 +166,8 @@ def scram_users(timeline: Timeline) -> DataFrame:
 def features(timeline: Timeline) -> DataFrame:
     """The state table `features`; the level of kraft.version is the quorum's own record."""
     kinds = ["FeatureLevelRecord", "KRaftVersionRecord"]
-    rows = timeline.state(["offset", "type", "name", "feature_level", "kraft_version"], kinds)
+    columns = ["offset", "type", "name", "feature_level", "kraft_version"]
+    rows = timeline.state(columns, kinds, dated_by=["type", "name"])
     own = F.col("type") == "KRaftVersionRecord"
     rows = rows.where(own | (F.col("name") != "kraft.version")).select(
         "offset",

@@ -43,7 +43,10 @@ def broker_events(timeline: Timeline, *, whole: bool) -> DataFrame:
     """The records of brokers; became_fenced and became_shutting_down are the states that each record sets,
     null for no change.
     """
-    rows = (timeline.history if whole else timeline.state)(COLUMNS, TYPES)
+    if whole:
+        rows = timeline.history(COLUMNS, TYPES)
+    else:
+        rows = timeline.state(COLUMNS, TYPES, dated_by=["type", "broker_id"])
     registered = F.col("type") == REGISTERED
     fenced = (
         F.when(registered, F.col("fenced"))
@@ -122,7 +125,8 @@ def broker_sessions(timeline: Timeline) -> DataFrame:
         .alias("ended_by"),
     )
 
-    unfenced, fenced = F.col("became_fenced") == F.lit(False), F.col("became_fenced") & ~registered
+    unfenced = (F.col("became_fenced") == F.lit(False)) & (F.col("offset") >= 0)
+    fenced = F.col("became_fenced") & ~registered
     stopping = F.col("became_shutting_down") & ~registered
     events = rows.groupBy("broker_id", "broker_epoch").agg(
         F.min(F.when(unfenced, F.col("offset"))).alias("unfenced_offset"),

@@ -38,8 +38,6 @@ TABLES: dict[str, Callable[[Timeline], DataFrame]] = {
     "audit": audit.audit,
 }
 NAMES = (*TABLES, "snapshots")
-STATE = frozenset(("topics", "partitions", "brokers", "configs", "acls", "features", "quotas", "scram_users"))
-"""Those that tell what was so at the end of what was read; the newest checkpoint spares the log before it."""
 WITHOUT_LOG = frozenset(("records", "snapshots"))
 """Those that read nothing that was decoded for others."""
 

@@ -47,7 +47,7 @@ def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
 
     Columns that begin with old_ have the value before; they are null for a new partition.
     """
-    rows = (timeline.history if whole else timeline.state)(COLUMNS, TYPES)
+    rows = timeline.history(COLUMNS, TYPES) if whole else timeline.state(COLUMNS, TYPES, dated_by=KEY)
     is_new = F.col("type") == "PartitionRecord"
     rows = rows.withColumns(
         {

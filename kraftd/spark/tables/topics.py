@@ -17,7 +17,8 @@ def topic_lives(timeline: Timeline, *, whole: bool) -> DataFrame:
     log still has.
     """
     read = timeline.history if whole else timeline.state
-    rows = read(["offset", "timestamp_ms", "type", "topic_id", "name"], [CREATED, REMOVED])
+    columns = ["offset", "timestamp_ms", "type", "topic_id", "name"]
+    rows = read(columns, [CREATED, REMOVED], dated_by=["type", "topic_id"])
     created, removed = F.col("type") == CREATED, F.col("type") == REMOVED
     return rows.groupBy("topic_id").agg(
         F.max("name").alias("name"),

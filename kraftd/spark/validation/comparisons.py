@@ -4,7 +4,7 @@ grow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -16,6 +16,8 @@ from kraftd.spark.tables import access, brokers, partitions, topics
 from kraftd.spark.timeline import Timeline
 
 BUCKET_OFFSETS = 100_000
+MOST_NOTES = 10
+"""How many stale configs of a checkpoint are named."""
 STATE = {
     "topics": topics.topics,
     "partitions": partitions.partitions,
@@ -38,17 +40,46 @@ def comparable_checkpoints(timeline: Timeline) -> list[CheckpointFile]:
     return held[1:]
 
 
-def checkpoint_difference(timeline: Timeline, checkpoint: CheckpointFile) -> str | None:
-    """The first row, by table, that a checkpoint and the replayed prefix do not share."""
+def checkpoint_difference(
+    timeline: Timeline, checkpoint: CheckpointFile, note: Callable[[str], None]
+) -> str | None:
+    """The first row, by table, that a checkpoint and the replayed prefix do not share.
+
+    Configs that a checkpoint kept though the log removed them with their topic are no difference but notes:
+    Apache Kafka writes such checkpoints.
+    """
     end = checkpoint.end_offset
-    made, replay = timeline.until(end), timeline.until(end, checkpoints_below=end)
+    made = timeline.until(end, base=checkpoint)
+    replay = timeline.until(end, checkpoints_below=end)
     for name, make in STATE.items():
-        ours, theirs = _plain(make(replay)), _plain(make(made))
+        ours, theirs = make(replay), make(made)
+        if name == "configs":
+            theirs = _without_stale_configs(theirs, replay, checkpoint, note)
+        ours, theirs = _plain(ours), _plain(theirs)
         for one, other, where in ((ours, theirs, "only the log"), (theirs, ours, "only the checkpoint")):
             row = one.exceptAll(other).first()
             if row is not None:
-                return f"{checkpoint.path}: offset {checkpoint.end_offset}: {where} has in {name}: {row[0]}"
+                return f"{checkpoint.path}: offset {end}: {where} has in {name}: {row[0]}"
     return None
+
+
+def _without_stale_configs(
+    theirs: DataFrame, replay: Timeline, checkpoint: CheckpointFile, note: Callable[[str], None]
+) -> DataFrame:
+    """The configs of a checkpoint without the stale ones, of which the first few are noted."""
+    gone = access.gone_configs(replay).withColumn("resource_type", F.lit(access.TOPIC))
+    key = ["resource_type", "resource_name", "name", "value"]
+    stale = theirs.join(gone, key).orderBy("resource_name", "name")
+    found = stale.select("resource_name", "name", "value", "removed_offset").limit(MOST_NOTES + 1).collect()
+    for topic, name, value, removed_offset in found[:MOST_NOTES]:
+        note(
+            f"{checkpoint.path}: stale config {name}={value} of topic {topic}: the topic that had it was "
+            f"deleted at offset {removed_offset}. Apache Kafka keeps such configs in a checkpoint if a topic "
+            "of that name is created again. A node that loads this checkpoint applies it"
+        )
+    if len(found) > MOST_NOTES:
+        note(f"{checkpoint.path}: more than {MOST_NOTES} stale configs")
+    return theirs.join(gone, key, "left_anti").select(*theirs.columns) if found else theirs
 
 
 def replica_difference(timeline: Timeline, replicas: Sequence[Replica], other: Replica) -> str | None:
