@@ -2,13 +2,14 @@
 offline.
 
 An interval begins with the record that causes the condition. It ends with the record that removes it, or with
-the topic. An end of null means that the condition still held at the last record that was read.
+the topic. An end of null means that the condition still held at the last record that was read. The brokers of
+an interval may change meanwhile, so each has spans of its own.
 min.insync.replicas is the value at that end: the topic's, else the cluster's, else 1.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftd.spark.tables.access import configs
@@ -33,7 +34,7 @@ def partition_intervals(timeline: Timeline) -> DataFrame:
         F.array_union("isr", F.coalesce("eligible_leader_replicas", F.array().cast("array<int>")))
     )
     whole_size = F.size(F.array_except("replicas", "adding_replicas"))
-    lacking = F.array_except("replicas", "isr")
+    lacking = F.array_except(F.array_except("replicas", "adding_replicas"), "isr")
     leaderless = F.col("leader") == -1
     kinds = {
         "under_replicated": (F.size("isr") < whole_size, lacking),
@@ -44,54 +45,38 @@ def partition_intervals(timeline: Timeline) -> DataFrame:
     flags = F.array(*[_flag(kind, *parts) for kind, parts in kinds.items()])
     fields = ("offset", "timestamp_ms", *KEY, "topic_name", "removed_offset", "removed_timestamp_ms")
     rows = history.select(*fields, flags.alias("flags"))
-    # Most partitions are always healthy: rows that change no condition are dropped before rows are
-    # multiplied.
-    conditions = F.transform("flags", lambda flag: flag["holds"])
-    none_holds = F.array(*[F.lit(False)] * len(kinds))
-    before = F.coalesce(F.lag(conditions).over(Window.partitionBy(*KEY).orderBy("offset")), none_holds)
-    rows = rows.withColumn("before", before).where(conditions != F.col("before"))
+    # Most partitions are always healthy: rows that change nothing are dropped before rows are multiplied.
+    nothing_holds = F.array(*[_flag(kind, F.lit(False), F.array()) for kind in kinds])
+    before = F.coalesce(F.lag("flags").over(Window.partitionBy(*KEY).orderBy("offset")), nothing_holds)
+    rows = rows.withColumn("before", before).where("flags != before")
     rows = rows.select(*fields, F.explode("flags").alias("flag"))
-    rows = rows.select(*fields, "flag.kind", "flag.holds", "flag.brokers")
-    order = Window.partitionBy(*KEY, "kind").orderBy("offset")
-    ended = (
-        _edges(rows, order)
-        .withColumns(
-            {
-                "end_offset": F.coalesce(F.lead("offset").over(order), "removed_offset"),
-                "end_timestamp_ms": F.coalesce(F.lead("timestamp_ms").over(order), "removed_timestamp_ms"),
-            }
-        )
-        .where("holds")
-    )
-    return ended.select(
-        "kind",
-        "topic_id",
-        "topic_name",
-        "partition_id",
-        F.when(F.col("offset") >= 0, F.col("offset")).alias("start_offset"),
-        F.col("timestamp_ms").alias("start_timestamp_ms"),
-        "end_offset",
-        "end_timestamp_ms",
-        (F.col("end_timestamp_ms") - F.col("timestamp_ms")).alias("duration_ms"),
-        "brokers",
-    )
+    return _with_spans(_steps(rows.select(*fields, "flag.*")))
 
 
 def interval_totals(timeline: Timeline) -> DataFrame:
-    """The table `interval_totals`: intervals by topic, by lacking broker and by that broker's rack; one
-    that has not ended counts up to the last record that was read."""
+    """The table `interval_totals`: intervals by topic, and spans by broker and by that broker's rack.
+
+    What has not ended counts up to the last record that was read.
+    """
     rows = partition_intervals(timeline)
     newest = timeline.log(["timestamp_ms"]).agg(F.max("timestamp_ms").alias("newest_ms"))
-    rows = rows.crossJoin(F.broadcast(newest)).withColumn(
-        "duration_ms",
-        F.coalesce("end_timestamp_ms", "newest_ms") - F.col("start_timestamp_ms"),
-    )
     racks = brokers(timeline).select("broker_id", F.coalesce("rack", F.lit("")).alias("rack"))
-    meant = F.transform("brokers", lambda broker: F.struct(F.lit("broker"), broker.cast("string"), broker))
-    topic = F.array(F.struct(F.lit("topic"), F.col("topic_name"), F.lit(None).cast("int")))
-    shape = "array<struct<scope: string, name: string, broker_id: int>>"
-    rows = rows.withColumn("place", F.explode(F.concat(topic.cast(shape), meant.cast(shape))))
-    rows = rows.select("*", "place.*").join(F.broadcast(racks), "broker_id", "left")
+    times = ("start_timestamp_ms", "end_timestamp_ms")
+    meant = F.transform(
+        "spans",
+        lambda span: F.struct(
+            F.lit("broker"),
+            span["broker_id"].cast("string"),
+            span["broker_id"],
+            *[span[name] for name in times],
+        ),
+    )
+    topic = F.array(F.struct(F.lit("topic"), F.col("topic_name"), F.lit(None).cast("int"), *times))
+    shape = "array<struct<scope: string, name: string, broker_id: int, begin_ms: bigint, end_ms: bigint>>"
+    place = F.explode(F.concat(topic.cast(shape), meant.cast(shape))).alias("place")
+    rows = rows.select("kind", *KEY, place).select("kind", *KEY, "place.*").crossJoin(F.broadcast(newest))
+    rows = rows.withColumn("duration_ms", F.coalesce("end_ms", "newest_ms") - F.col("begin_ms"))
+    rows = rows.join(F.broadcast(racks), "broker_id", "left")
     rack = F.struct(F.lit("rack"), F.coalesce("rack", F.lit("")))
     own = F.struct("scope", "name")
     pair = "struct<scope: string, name: string>"
@@ -106,13 +91,56 @@ def interval_totals(timeline: Timeline) -> DataFrame:
 
 
 def _flag(kind: str, holds: Column, brokers_meant: Column) -> Column:
-    return F.struct(F.lit(kind).alias("kind"), holds.alias("holds"), brokers_meant.alias("brokers"))
+    """Whether a condition holds, and for which brokers."""
+    meant = F.when(holds, brokers_meant).otherwise(F.array()).cast("array<int>")
+    return F.struct(F.lit(kind).alias("kind"), holds.alias("holds"), meant.alias("brokers"))
 
 
-def _edges(rows: DataFrame, order: WindowSpec) -> DataFrame:
-    """The rows at which a condition begins or ends."""
+def _steps(rows: DataFrame) -> DataFrame:
+    """The times with the same brokers in which a condition held, with their number and their interval's."""
+    order = Window.partitionBy(*KEY, "kind").orderBy("offset")
     held_before = F.coalesce(F.lag("holds").over(order), F.lit(False))
-    return rows.withColumn("held_before", held_before).where("holds != held_before").drop("held_before")
+    same_brokers = F.coalesce(F.lag("brokers").over(order) == F.col("brokers"), F.lit(False))
+    rows = rows.withColumn("begins", F.col("holds") & ~held_before)
+    rows = rows.withColumn("changes", (F.col("holds") != held_before) | (F.col("holds") & ~same_brokers))
+    rows = rows.where("changes")
+    return rows.select(
+        "kind",
+        "topic_name",
+        *KEY,
+        "holds",
+        "brokers",
+        F.sum(F.col("begins").cast("int")).over(order).alias("interval"),
+        F.row_number().over(order).alias("step"),
+        F.when(F.col("offset") >= 0, F.col("offset")).alias("start_offset"),
+        F.col("timestamp_ms").alias("start_timestamp_ms"),
+        F.coalesce(F.lead("offset").over(order), "removed_offset").alias("end_offset"),
+        F.coalesce(F.lead("timestamp_ms").over(order), "removed_timestamp_ms").alias("end_timestamp_ms"),
+    ).where("holds")
+
+
+def _with_spans(steps: DataFrame) -> DataFrame:
+    """The intervals of these steps, with each broker's spans in them."""
+    interval = ("kind", "topic_id", "topic_name", "partition_id", "interval")
+    steps = steps.withColumn("broker_id", F.explode_outer("brokers"))
+    of_broker = Window.partitionBy(*interval, "broker_id").orderBy("step")
+    steps = steps.withColumn("span", F.col("step") - F.row_number().over(of_broker))
+    spans = steps.groupBy(*interval, "broker_id", "span").agg(
+        F.min("step").alias("first_step"),
+        F.max("step").alias("last_step"),
+        *[F.min_by(name, "step").alias(name) for name in ("start_offset", "start_timestamp_ms")],
+        *[F.max_by(name, "step").alias(name) for name in ("end_offset", "end_timestamp_ms")],
+    )
+    duration = (F.col("end_timestamp_ms") - F.col("start_timestamp_ms")).alias("duration_ms")
+    times = ("start_offset", "start_timestamp_ms", "end_offset", "end_timestamp_ms")
+    span = F.when(F.col("broker_id").isNotNull(), F.struct("broker_id", *times, duration))
+    whole = spans.groupBy(*interval).agg(
+        *[F.min_by(name, "first_step").alias(name) for name in times[:2]],
+        *[F.max_by(name, "last_step").alias(name) for name in times[2:]],
+        F.array_sort(F.collect_set("broker_id")).alias("brokers"),
+        F.sort_array(F.collect_list(span)).alias("spans"),
+    )
+    return whole.select(*interval[:-1], *times, duration, "brokers", "spans")
 
 
 def _with_min_isr(timeline: Timeline, history: DataFrame) -> DataFrame:
