@@ -11,7 +11,7 @@ HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run wheel incidents test conformance demo lint format schemas codegen bench audit clients-test image-test
+.PHONY: help setup spark-setup spark-demo run wheel incidents test conformance demo lint format schemas codegen fuzz bench audit clients-test image-test
 .PHONY: clean
 
 help:  ## what can be made
@@ -80,6 +80,9 @@ schemas: setup  ## facts of Kafka's messages and configs, from its jars into sch
 codegen: setup  ## schemas/ into kraftd/messages/ and kraftd/configdef/
 	$(BIN)/python -m codegen.generate
 	$(BIN)/python -m codegen.configs.generate
+
+fuzz: setup spark-setup  ## hostile input for both C extensions with sanitizers; ARGS="SECONDS [SEED]"
+	@$(BIN)/python -m tests.fuzzing $(ARGS)
 
 bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results/*.json, bench/plots/*.svg
 	$(BIN)/python -m bench $(ARGS)

@@ -21,7 +21,7 @@ from hypothesis import settings
 from testkit.fetch import FetchError, kafka_libs
 from testkit.java import JavaMissing, find_java
 from testkit.process import let_children_heed_signals
-from tests.wire import sanitized
+from tests.fuzzing import sanitized
 
 GC_ALLOCATIONS = 100_000
 _NOT_RUN = "not run: "

@@ -45,9 +45,10 @@ typedef struct Column {
     struct Column *children;
 } Column;
 
+/* Make room for more bytes; afterwards there is memory even if they are none. */
 static int reserve(Buffer *buffer, size_t more)
 {
-    if (buffer->size + more <= buffer->room)
+    if (buffer->room && buffer->size + more <= buffer->room)
         return 0;
     size_t room = buffer->room ? buffer->room : 256;
     while (room < buffer->size + more)
@@ -78,33 +79,25 @@ static int32_t end_of(const Column *column, int64_t index)
     return index < 0 ? 0 : ((const int32_t *)column->offsets.bytes)[index];
 }
 
-/* The length of a list's child, or the size of a string column's data. */
-static int32_t grown(const Column *column)
-{
-    return column->kind == LIST ? (int32_t)column->children[0].length : (int32_t)column->data.size;
-}
-
-/* Append nulls up to a length. */
+/* Append nulls up to a length. Without memory for all of them the column stays as it is. */
 static int pad(Column *column, int64_t length)
 {
     int64_t count = length - column->length;
     if (count <= 0)
         return 0;
-    if (reserve(&column->valid, (size_t)count) < 0)
+    size_t bytes = (size_t)count * column->width;
+    int has_offsets = !column->width && column->kind != STRUCT;
+    if (reserve(&column->valid, (size_t)count) < 0 || (bytes && reserve(&column->data, bytes) < 0) ||
+        (has_offsets && reserve(&column->offsets, (size_t)count * 4) < 0))
         return -1;
     memset(column->valid.bytes + column->valid.size, 0, (size_t)count);
     column->valid.size += (size_t)count;
-    if (column->width) {
-        size_t bytes = (size_t)count * column->width;
-        if (reserve(&column->data, bytes) < 0)
-            return -1;
+    if (bytes) {
         memset(column->data.bytes + column->data.size, 0, bytes);
         column->data.size += bytes;
     }
-    else if (column->kind != STRUCT) {
+    if (has_offsets) {
         int32_t end = end_of(column, column->length - 1);
-        if (reserve(&column->offsets, (size_t)count * 4) < 0)
-            return -1;
         int32_t *to = (int32_t *)(column->offsets.bytes + column->offsets.size);
         for (int64_t i = 0; i < count; i++)
             to[i] = end;
@@ -157,16 +150,24 @@ static int open_value(Column *column, int64_t index)
     return 0;
 }
 
-/* End the last value of a list or a string: note how far it reaches. */
-static int close_value(Column *column)
+/* How far the last value of a list or a string reaches; -1 if it is too far for Arrow. */
+static int32_t reached(const Column *column)
 {
-    if (UNLIKELY(column->data.size > INT32_MAX)) {
-        PyErr_SetString(PyExc_ValueError, "more than 2 GiB of text in one column");
+    int64_t size = column->kind == LIST ? column->children[0].length : (int64_t)column->data.size;
+    if (UNLIKELY(size > INT32_MAX)) {
+        PyErr_SetString(PyExc_ValueError, "more than 2 GiB of text, or as many elements, in one column");
         return -1;
     }
-    if (reserve(&column->offsets, 4) < 0)
+    return (int32_t)size;
+}
+
+/* End the last value of a list or a string. */
+static int close_value(Column *column)
+{
+    int32_t end = reached(column);
+    if (end < 0 || reserve(&column->offsets, 4) < 0)
         return -1;
-    *(int32_t *)(column->offsets.bytes + column->offsets.size) = grown(column);
+    memcpy(column->offsets.bytes + column->offsets.size, &end, 4);
     column->offsets.size += 4;
     return 0;
 }
@@ -246,6 +247,14 @@ static int kind_of(PyObject *name)
     return -1;
 }
 
+static int is_tuple(PyObject *given)
+{
+    if (PyTuple_Check(given))
+        return 1;
+    PyErr_SetString(PyExc_TypeError, "columns, plans and their fields are tuples");
+    return 0;
+}
+
 static Plan *make_plan(PyObject *given, const Column *column, int depth);
 
 /* Fill a field from its row: (kind, array, nullable, child, tag, standard or None, chosen, nested or None). */
@@ -254,7 +263,8 @@ static int fill_field(Field *field, PyObject *row, const Column *parent, int dep
     PyObject *kind, *standard, *nested;
     int array, nullable, child, chosen;
     unsigned int tag;
-    if (!PyArg_ParseTuple(row, "UppiIOpO", &kind, &array, &nullable, &child, &tag, &standard, &chosen, &nested))
+    if (!is_tuple(row) ||
+        !PyArg_ParseTuple(row, "UppiIOpO", &kind, &array, &nullable, &child, &tag, &standard, &chosen, &nested))
         return -1;
     int found = kind_of(kind);
     if (found < 0)
@@ -305,6 +315,14 @@ static int fill_field(Field *field, PyObject *row, const Column *parent, int dep
     return 0;
 }
 
+/* Whether unknown tagged fields can be kept in a column: a list of their numbers and bytes. */
+static int keeps_unknown(const Column *column)
+{
+    const Column *item = column->kind == LIST ? &column->children[0] : column;
+    return item != column && item->kind == STRUCT && item->n_children >= 2 && item->children[1].kind == BYTES &&
+           (item->children[0].kind == INT32 || item->children[0].kind == INT64);
+}
+
 /* Make a plan of (body, tagged, unknown child), and check that its fields fit the columns. */
 static Plan *make_plan(PyObject *given, const Column *column, int depth)
 {
@@ -314,10 +332,11 @@ static Plan *make_plan(PyObject *given, const Column *column, int depth)
         PyErr_SetString(PyExc_ValueError, "plans are nested too deeply");
         return NULL;
     }
-    if (!PyArg_ParseTuple(given, "O!O!i", &PyTuple_Type, &body, &PyTuple_Type, &tagged, &unknown))
+    if (!is_tuple(given) || !PyArg_ParseTuple(given, "O!O!i", &PyTuple_Type, &body, &PyTuple_Type, &tagged, &unknown))
         return NULL;
     Py_ssize_t n_body = PyTuple_GET_SIZE(body), n_tagged = PyTuple_GET_SIZE(tagged);
-    if (n_tagged > MAX_TAGS || unknown >= column->n_children) {
+    if (n_tagged > MAX_TAGS || unknown >= column->n_children ||
+        (unknown >= 0 && !keeps_unknown(&column->children[unknown]))) {
         PyErr_SetString(PyExc_ValueError, "a plan has too many tagged fields or no such column");
         return NULL;
     }
@@ -581,7 +600,10 @@ static int keep_unknown(Column *parent, int child, int64_t index, uint32_t tag, 
     if (open_value(item, at) < 0 || append_number(&item->children[0], at, tag) < 0 ||
         append_bytes(&item->children[1], at, field->at, (size_t)(field->end - field->at)) < 0)
         return -1;
-    ((int32_t *)list->offsets.bytes)[index] = grown(list); /* the list was closed before this item */
+    int32_t end = reached(list);
+    if (end < 0)
+        return -1;
+    ((int32_t *)list->offsets.bytes)[index] = end; /* the list was closed before this item */
     return 0;
 }
 
@@ -673,7 +695,7 @@ static int make_column(Column *column, PyObject *given, int depth)
         PyErr_SetString(PyExc_ValueError, "columns are nested too deeply");
         return -1;
     }
-    if (!PyArg_ParseTuple(given, "UO!", &kind, &PyTuple_Type, &children))
+    if (!is_tuple(given) || !PyArg_ParseTuple(given, "UO!", &kind, &PyTuple_Type, &children))
         return -1;
     int found = kind_of(kind);
     if (found < 0)
@@ -722,7 +744,7 @@ static int add_type(Builder *builder, PyObject *key, PyObject *plans)
         return -1;
     PyObject *versions;
     int wanted;
-    if (!PyArg_ParseTuple(plans, "pO!", &wanted, &PyTuple_Type, &versions))
+    if (!is_tuple(plans) || !PyArg_ParseTuple(plans, "pO!", &wanted, &PyTuple_Type, &versions))
         return -1;
     Py_ssize_t count = PyTuple_GET_SIZE(versions);
     if (at < 0 || at >= N_TYPES || count == 0 || builder->types[at].n_versions) {
@@ -825,6 +847,9 @@ static int read_record(Builder *builder, Reader *r, int64_t offset, int64_t time
     return 0;
 }
 
+/* The sum as Java computes it: beyond the range of 64 bits it wraps around. */
+static int64_t wrapping_sum(int64_t left, int64_t right) { return (int64_t)((uint64_t)left + (uint64_t)right); }
+
 /* Read a record of a batch, beginning with its length; one with an offset outside of first..last is skipped. */
 static int read_log_record(Builder *builder, Reader *r, int64_t base_offset, int64_t base_timestamp_ms,
                            int64_t last_delta, int64_t *previous, int64_t first, int64_t last, Choice *choice)
@@ -864,10 +889,12 @@ static int read_log_record(Builder *builder, Reader *r, int64_t base_offset, int
     }
     if (headers < 0 || inner.at != inner.end)
         return wrong("it does not end where its length says");
-    int64_t offset = base_offset + delta;
+    int64_t offset;
+    if (__builtin_add_overflow(base_offset, delta, &offset))
+        return wrong("its offset is out of range");
     if (offset < first || offset > last)
         return 0;
-    return read_record(builder, &body, offset, base_timestamp_ms + timestamp, choice);
+    return read_record(builder, &body, offset, wrapping_sum(base_timestamp_ms, timestamp), choice);
 }
 
 static void name_record(int64_t offset)
@@ -904,7 +931,7 @@ static PyObject *builder_append(Builder *builder, PyObject *args)
         failed = read_log_record(builder, &r, base_offset, base_timestamp_ms, last_delta, &previous, first, last,
                                  &choice) < 0;
         if (failed)
-            name_record(base_offset + (previous < i ? i : previous));
+            name_record(wrapping_sum(base_offset, previous < i ? i : previous));
     }
     if (!failed && r.at != r.end)
         failed = wrong("bytes are left behind the last record of the batch") < 0;

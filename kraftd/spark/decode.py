@@ -21,7 +21,14 @@ from kraftd.spark.fields import ENVELOPE, metadata_types
 from kraftd.spark.plans import column_tree, record_plans
 from kraftd.spark.rows import Row, row_of
 from kraftd.types import parse_uuid
-from kraftd.wire.batch import HEADER_BYTES, Batch, CorruptBatch, control_records, decompressed, records
+from kraftd.wire.batch import (
+    HEADER_BYTES,
+    Batch,
+    CorruptBatch,
+    control_records,
+    decompressed,
+    records,
+)
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.record_frame import decode_record
 from kraftd.wire.table import table_of
@@ -199,7 +206,7 @@ class Decoder:
         return fields | {
             "offset": offset,
             "epoch": batch.header.leader_epoch,
-            "timestamp_ms": timestamp_ms,
+            "timestamp_ms": (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63),  # wraps around as in Java
             "type": name,
             "version": version,
             "batch_offset": batch.header.base_offset,

@@ -338,8 +338,7 @@ def records(batch: Batch) -> list[RecordView]:
     """
     batch = decompressed(batch)
     header, view, _ = batch
-    end = len(view)
-    pos = HEADER_BYTES
+    end, pos = len(view), HEADER_BYTES
     base_offset, base_timestamp_ms = header.base_offset, header.base_timestamp_ms
     last_delta, previous_delta = header.last_offset_delta, -1
     found: list[RecordView] = []
@@ -376,6 +375,8 @@ def records(batch: Batch) -> list[RecordView]:
         raise CorruptBatch(f"record {len(found)} runs past the end", batch.position) from None
     if pos != end:
         raise CorruptBatch(f"{end - pos} bytes are left behind the last record", batch.position)
+    if found and found[-1].offset >= 1 << 63:
+        raise CorruptBatch(f"its last record has offset {found[-1].offset}", batch.position)
     return found
 
 

@@ -16,7 +16,7 @@ from kraftd.messages.user_scram_credential_record import UserScramCredentialReco
 from kraftd.spark.decode import BUILDER, Decoder
 from kraftd.spark.fields import SECRET, metadata_types, record_schema, source_schema
 from kraftd.types import uuid_text
-from kraftd.wire.batch import Batch, CorruptBatch, build_batch, read_batch
+from kraftd.wire.batch import HEADER_BYTES, Batch, CorruptBatch, build_batch, read_batch
 from kraftd.wire.record_frame import VersionedRecord, encode_record
 from tests.metadata.histories import history
 from tests.metadata_dir.compressed import CODECS, compressed
@@ -121,6 +121,25 @@ def test_a_record_of_a_future_type_or_version_is_reported_with_its_number(
     decoder = Decoder(SCHEMA, columns=columns)
     with pytest.raises(CorruptBatch, match=f"record of offset 200: .*{message}"):
         decoder.add(batch_of([bad], 200))
+
+
+@pytest.mark.parametrize("columns", [True, False])
+def test_offsets_beyond_64_bits_are_damage(columns: bool) -> None:
+    batch = batch_of([framed(TopicRecord(name="a", topic_id=b"t" * 16))] * 2)
+    batch = batch._replace(header=batch.header._replace(base_offset=(1 << 63) - 1))
+    decoder = Decoder(source_schema(), columns=columns)
+    with pytest.raises(CorruptBatch, match="offset"):
+        decoder.add(batch, -(1 << 63))
+    decoder.add_what_can_be(batch, "/log", "why")
+    assert [row["offset"] for row in pa.Table.from_batches(decoder.take()).to_pylist()] == [None]
+
+
+def test_timestamps_beyond_64_bits_wrap_around_as_in_java() -> None:
+    data = bytearray(build_batch([framed(TopicRecord(name="a", topic_id=b"t" * 16))], 100, 7, 5))
+    data[HEADER_BYTES + 2] = 2  # the timestamp is that of the batch and 1 ms
+    batch = read_batch(bytes(data), verify=False)
+    batch = batch._replace(header=batch.header._replace(base_timestamp_ms=(1 << 63) - 1))
+    assert assert_alike(batch)["timestamp_ms"].to_pylist() == [-(1 << 63)]
 
 
 @settings(max_examples=200, deadline=None)

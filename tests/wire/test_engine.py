@@ -34,17 +34,10 @@ from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 from kraftd.wire.table import table_of
-from tests.wire import sanitized
+from testkit.random_messages import make
+from tests.fuzzing.engine import fuzz_batches, fuzz_reading, fuzz_threads, fuzz_writing
+from tests.fuzzing.hostile import outcome, plain
 from tests.wire.engines import c_engine
-from tests.wire.fuzz_engine import (
-    fuzz_batches,
-    fuzz_reading,
-    fuzz_threads,
-    fuzz_writing,
-    make,
-    outcome,
-    plain,
-)
 from tests.wire.strategies import ALL_MESSAGES, messages, versions
 
 C = c_engine()
@@ -140,37 +133,6 @@ def test_the_garbage_collector_does_not_know_arrays_of_messages() -> None:
     assert not gc.is_tracked(found.topics) and not gc.is_tracked(found.topics[0].partitions)
     names = C.decode(DeleteTopicsRequest, 5, C.encode_bytes(DeleteTopicsRequest(topic_names=("a", "b")), 5))
     assert not gc.is_tracked(names.topic_names)
-
-
-@pytest.mark.compiler
-def test_sanitizers_report_nothing(tmp_path: Path) -> None:
-    seconds = os.environ.get("KRAFTD_FUZZ_SECONDS") or ("60" if os.environ.get("CI") else "5")
-    command = [sys.executable, "-m", "tests.wire.fuzz_engine", str(sanitized.build(tmp_path)), seconds]
-    done = subprocess.run(
-        command, env=sanitized.environment(), cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "rounds from seed 0" in done.stdout
-
-
-@pytest.mark.compiler
-def test_a_planted_read_of_one_byte_too_many_is_reported(tmp_path: Path) -> None:
-    source = sanitized.SOURCE.read_text()
-    check = "count > r->size - r->at)"
-    assert source.count(check) == 1
-    built = sanitized.build(tmp_path, source.replace(check, "count > r->size - r->at + 1)"))
-    script = """if True:
-        import sys
-        from kraftd.messages.fetch_request import FetchRequest
-        from kraftd.wire.codec import encode_bytes
-        from tests.wire.fuzz_engine import exact, load
-        load(sys.argv[1]).decode(FetchRequest, 17, exact(encode_bytes(FetchRequest(), 17)[:-1]))
-    """
-    command = [sys.executable, "-c", script, str(built)]
-    done = subprocess.run(
-        command, env=sanitized.environment(), cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
-    assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
 
 
 @needs_c

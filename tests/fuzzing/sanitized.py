@@ -1,16 +1,19 @@
-"""Builds the C engine with sanitizers, which report its faults of memory and arithmetic."""
+"""Builds the C extensions with sanitizers, which report its faults of memory and arithmetic."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
-import kraftd.wire.message
+import kraftd
 
-SOURCE = Path(kraftd.wire.message.__file__).with_name("_engine.c")
+PACKAGE = Path(kraftd.__file__).parent
+SOURCES = {"engine": PACKAGE / "wire" / "_engine.c", "columns": PACKAGE / "spark" / "_columns.c"}
+GATE_SECONDS = float(os.environ.get("KRAFTD_FUZZ_SECONDS") or ("60" if os.environ.get("CI") else "5"))
 FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
@@ -31,14 +34,14 @@ def libraries() -> list[str]:
     return [subprocess.check_output(command, text=True).strip() for command in commands]
 
 
-def build(directory: Path, source: str | None = None) -> Path:
-    """Build the engine, or another source of it, into a directory."""
-    text, engine = directory / "_engine.c", directory / "_engine.so"
-    text.write_text(SOURCE.read_text() if source is None else source)
+def build(name: str, directory: Path, text: str | None = None) -> Path:
+    """Build an extension into a directory, or another text in place of its source."""
+    source, built = directory / SOURCES[name].name, directory / f"{name}.so"
+    source.write_text(SOURCES[name].read_text() if text is None else text)
     include = sysconfig.get_path("include")
-    command = ["gcc", *FLAGS, "-fPIC", "-shared", f"-I{include}", str(text), "-o", str(engine)]
+    command = ["gcc", *FLAGS, "-fPIC", "-shared", f"-I{include}", str(source), "-o", str(built)]
     subprocess.run(command, check=True)
-    return engine
+    return built
 
 
 def environment() -> dict[str, str]:
@@ -50,3 +53,16 @@ def environment() -> dict[str, str]:
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "KRAFTD_CODEC": "python",
     }
+
+
+def run_target(name: str, built: Path, seconds: float, seed: int = 0) -> subprocess.CompletedProcess[str]:
+    """Fuzz a build for that long, or until the first fault."""
+    return run_python("-m", f"tests.fuzzing.{name}", str(built), str(seconds), str(seed))
+
+
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python at the root of the project, such that it can load a build."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, env=environment(), cwd=PACKAGE.parent, capture_output=True, text=True, check=False
+    )

@@ -1,23 +1,15 @@
 """Gives hostile bytes and values to the C engine and to the Python engine: equal outcomes, no report.
 
-``python -m tests.wire.fuzz_engine ENGINE SECONDS [SEED]``, where ENGINE is a build of the C engine, mostly
-one with sanitizers. ``tests/wire/sanitized.py`` makes it, and the environment that it needs. Ends with exit
-code 0 and the number of rounds, or with the seed of the failed round.
+``python -m tests.fuzzing.engine BUILD SECONDS [SEED]``, where BUILD is one with sanitizers (`sanitized.py`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import os
 import sys
 import threading
-import time
 import zlib
-from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from itertools import repeat
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -30,76 +22,11 @@ from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 from kraftd.wire.table import table_of, within
 from testkit.random_messages import damaged, make, one
-
-try:
-    import _testcapi
-except ImportError:  # some builds of Python lack it
-    _testcapi = None
+from tests.fuzzing.hostile import ODD, exact, fuzz, outcome, plain, without_memory
 
 NAMES = sorted(registry.MODULES)
 RECORDS = [name for name in NAMES if table_of(message_class(name)).type == "metadata"]
 WITH_ARRAYS = [name for name in NAMES if any(row.array for row in table_of(message_class(name)).root.fields)]
-ODD: tuple[Any, ...] = (
-    None, -1, 1 << 15, 1 << 31, 1 << 63, 1 << 64, 2.5, "x", "x" * 40000, "\ud800", b"", b"x" * 5000,
-    bytearray(16), (), [], (1, 2), ["a", None], [None], {}, range(3), object(), ((100, b"x"), (100, b"")),
-    ((3, b"x"),), ((1 << 31, b""),), ((100, "x"),), (5,),
-)  # fmt: skip
-
-
-def load(path: str) -> Any:
-    """Load a build of the engine, without regard to the installed one."""
-    spec = spec_from_file_location("kraftd.wire._engine", path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a call, or its exception."""
-    try:
-        return function(*arguments)
-    except (ValueError, TypeError, AttributeError, BufferError) as error:
-        return type(error), str(error)
-
-
-def plain(decoded: Any) -> Any:
-    """A value in which records from different buffers compare equal."""
-    if decoded is None:
-        return None
-    if isinstance(decoded, memoryview):
-        return bytes(decoded)
-    if isinstance(decoded, Message):
-        return [plain(getattr(decoded, name)) for name in decoded.__struct_fields__]
-    if isinstance(decoded, list | tuple):
-        return [type(decoded), *map(plain, decoded)]
-    return type(decoded), decoded
-
-
-def exact(data: bytes) -> memoryview:
-    """The bytes in memory that ends right behind them, from 17 bytes on; a bytes object ends with a zero."""
-    return memoryview((ctypes.c_ubyte * len(data)).from_buffer_copy(data)).cast("B")
-
-
-def without_memory(random: Random, function: Callable[..., Any], *arguments: Any) -> None:
-    """Call with failing allocations: the result must be MemoryError or an ordinary refusal."""
-    if _testcapi is None:
-        return
-    first = random.randrange(60)
-    last = first + random.choice((1, 2, 1000))
-    try:
-        try:
-            _testcapi.set_nomemory(first, last)
-            function(*arguments)
-        finally:
-            _testcapi.remove_mem_hooks()
-    except (MemoryError, ValueError, TypeError, AttributeError, BufferError):
-        pass
-    except SystemError as error:
-        # CPython's own calls of Python functions may fail like this; calls of the engine's are named
-        # built-in.
-        if "built-in" in str(error):
-            raise
 
 
 def fuzz_reading(random: Random, c: Any) -> None:
@@ -270,27 +197,13 @@ def fuzz_suspects(random: Random, c: Any, data: bytes) -> None:
     without_memory(random, c.suspect_records, cut, random.randbytes(256), frozenset())
 
 
-def main(path: str, seconds: float, first_seed: int) -> int:
-    """Run rounds for that many seconds, each with its own seed."""
-    c = load(path)
-    sys.unraisablehook = lambda _: None  # for generators that were closed without memory
-    end = time.monotonic() + seconds
-    seed = first_seed
-    while time.monotonic() < end:
-        slow = () if seed % 20 else (fuzz_threads,)
-        for fuzz in (fuzz_reading, fuzz_writing, fuzz_batches, *slow):
-            try:
-                fuzz(Random(seed), c)
-            except BaseException:
-                print(f"{fuzz.__name__}, seed {seed}", file=sys.stderr, flush=True)
-                raise
-        seed += 1
-    print(f"{seed - first_seed} rounds from seed {first_seed}")
-    return 0
+def fuzz_threads_rarely(random: Random, c: Any) -> None:
+    """One round of twenty uses threads, as these are slow."""
+    if random.randrange(20) == 0:
+        fuzz_threads(random, c)
 
+
+TARGETS = (fuzz_reading, fuzz_writing, fuzz_batches, fuzz_threads_rarely)
 
 if __name__ == "__main__":
-    if os.environ.get("KRAFTD_CODEC") != "python":
-        sys.exit("KRAFTD_CODEC=python is wanted: the engine to fuzz is given by its path")
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    sys.exit(main(str(Path(sys.argv[1]).resolve()), float(sys.argv[2]), seed))
+    sys.exit(fuzz("kraftd.wire._engine", TARGETS, *sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Fuzz targets of the C extensions, run with sanitizers: ``make fuzz``."""
