@@ -4,6 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
 # Three workers keep two cores busy, because tests wait for processes; WORKERS=0 runs everything in one process.
 WORKERS ?= 3
 # A session of Spark has threads of its own, and faults on real processes have limits of time: one for each core.
@@ -19,24 +20,26 @@ help:  ## what can be made
 
 setup: $(READY)  ## .venv with the locked dependencies and kraftd itself
 
-$(READY): requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/spark/_columns.c
+# Everything that is installed is locked by hash, pip and setuptools too. A build downloads nothing.
+$(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/spark/_columns.c
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(PIP) install --require-hashes -r requirements-build.lock
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(PIP) --quiet install --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q kraftd
 	@touch $@
 
 spark-setup: $(SPARK_READY)  ## the extra kraftd[spark] into .venv
 
 $(SPARK_READY): requirements-spark.lock $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-spark.lock
+	$(PIP) install --require-hashes -r requirements-spark.lock
 	@touch $@
 
 run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
 
 wheel: setup  ## a wheel and an sdist in ./dist, with unit file, alert rules and dashboard
-	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 incidents: setup  ## record the incidents of tests/metrics/incidents anew, for the tests of the alert rules
 	$(BIN)/python -m tests.metrics.record_incidents $(ARGS)
@@ -87,9 +90,8 @@ fuzz: setup spark-setup  ## hostile input for both C extensions with sanitizers;
 bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results/*.json, bench/plots/*.svg
 	$(BIN)/python -m bench $(ARGS)
 
-audit: setup  ## known vulnerabilities of the locked requirements; asks a service on the internet
-	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/pip-audit --disable-pip --require-hashes --requirement requirements.lock
+audit: setup  ## known vulnerabilities of all locked requirements; asks a service on the internet
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes $(foreach lock,$(wildcard requirements*.lock),--requirement $(lock))
 
 clients-test: setup  ## Go's franz-go and its own test suite, with three brokers found by kraftd alone; needs Go 1.26
 	$(BIN)/pytest -n 0 -s -v tests/kafka/clients/franz_go_suite.py $(ARGS)
