@@ -39,7 +39,7 @@ run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 	@exec tools/run
 
 wheel: setup  ## a wheel and an sdist in ./dist, with unit file, alert rules and dashboard
-	$(BIN)/python -m build --no-isolation --outdir dist .
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist .
 
 incidents: setup  ## record the incidents of tests/metrics/incidents anew, for the tests of the alert rules
 	$(BIN)/python -m tests.metrics.record_incidents $(ARGS)

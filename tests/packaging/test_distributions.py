@@ -1,50 +1,87 @@
-"""A wheel and an sdist, built and installed into a separate environment, work as the checkout does."""
+"""A wheel and an sdist depend on the commit only, and installed elsewhere they work as the checkout does."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import venv
+import os
+import re
+import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tools.release.distributions import PIP, ROOT, build, clone, install, run
+
 # Below the prefix of an installation.
 SHARED = ("kraftd.service", "alerts.yml", "grafana-dashboard.json")
+MADE_S = 1_700_000_000
 CODE = (
     "from importlib.resources import files; import kraftd.messages.registry as r; "
     "print(len(r.APIS) > 50, files('kraftd.metrics').joinpath('status.html').is_file())"
 )
 
 
-def run(*words: object, cwd: Path | None = None) -> str:
-    done = subprocess.run([*map(str, words)], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return clone(tmp_path_factory.mktemp("source"))
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with both; the wheel is built from the sdist, as for a package index."""
-    folder = tmp_path_factory.mktemp("dist")
-    source = tmp_path_factory.mktemp("source") / "kraftd"
-    run("git", "clone", "--quiet", "--depth", "1", f"file://{ROOT}", source)
-    run(sys.executable, "-m", "build", "--outdir", folder, source)
-    return folder
+def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Both; the wheel is built from the sdist, as for a package index."""
+    return build(source, tmp_path_factory.mktemp("dist"), MADE_S)
 
 
-@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
-def test_a_distribution_installs_and_runs_with_all_of_its_files(
-    built: Path, tmp_path: Path, kind: str
-) -> None:
-    (distribution,) = built.glob(kind)
-    venv.create(tmp_path, with_pip=True)
-    pip = (tmp_path / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    run(*pip, "--require-hashes", "-r", ROOT / "requirements.lock")
-    run(*pip, "--no-deps", distribution)
-    assert run(tmp_path / "bin/kraftd", "version", cwd=tmp_path).startswith("kraftd ")
-    assert run(tmp_path / "bin/python", "-c", CODE, cwd=tmp_path).split() == ["True", "True"]
+@pytest.fixture(scope="module")
+def environment(built: tuple[Path, Path], source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A separate environment with the wheel and the locked requirements."""
+    return install(built[0], source, tmp_path_factory.mktemp("environment"))
+
+
+def assert_works(environment: Path, cwd: Path) -> None:
+    assert run(environment / "bin/kraftd", "version", cwd=cwd).startswith("kraftd ")
+    assert run(environment / "bin/python", "-c", CODE, cwd=cwd).split() == ["True", "True"]
     for name in SHARED:
         (original,) = (one for folder in ("packaging", "monitoring") for one in ROOT.glob(f"{folder}/{name}"))
-        assert (tmp_path / "share" / "kraftd" / name).read_bytes() == original.read_bytes()
+        assert (environment / "share" / "kraftd" / name).read_bytes() == original.read_bytes()
+
+
+def test_a_wheel_installs_and_runs_with_all_of_its_files(environment: Path, tmp_path: Path) -> None:
+    assert_works(environment, tmp_path)
+
+
+def test_an_sdist_installs_and_runs_with_all_of_its_files(
+    built: tuple[Path, Path], environment: Path, source: Path, tmp_path: Path
+) -> None:
+    pip = (*PIP, "--python", environment / "bin/python", "install")
+    run(*PIP, "--python", environment / "bin/python", "uninstall", "--yes", "kraftd")
+    run(*pip, "--require-hashes", "-r", source / "requirements-build.lock")
+    run(*pip, "--no-deps", "--no-build-isolation", built[1])
+    assert_works(environment, tmp_path)
+
+
+def test_two_builds_of_a_commit_are_equal_byte_for_byte(
+    built: tuple[Path, Path], source: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "with a longer" / "path"
+    elsewhere.mkdir(parents=True)
+    again = clone(elsewhere)
+    for each in again.rglob("*.py"):
+        os.utime(each, (1, 1))
+    before = os.umask(0o077)
+    try:
+        others = build(again, tmp_path / "dist", MADE_S)
+    finally:
+        os.umask(before)
+    for one, other in zip(built, others, strict=True):
+        assert one.name == other.name
+        assert one.read_bytes() == other.read_bytes(), f"{one.name} differs"
+
+
+def test_extensions_of_a_wheel_name_no_path_of_the_build(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[0]) as wheel:
+        extensions = {name: wheel.read(name) for name in wheel.namelist() if name.endswith(".so")}
+        assert {entry.date_time[0] for entry in wheel.infolist()} == {2023}
+    names = {name.partition(".")[0] for name in extensions}
+    assert names == {"kraftd/wire/_engine", "kraftd/spark/_columns"}
+    for content in extensions.values():
+        assert re.findall(rb"/(?:tmp|home|root|src)/[ -~]*", content) == []
