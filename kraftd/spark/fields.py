@@ -12,6 +12,7 @@ from functools import cache
 import pyarrow as pa
 
 from kraftd.messages import registry
+from kraftd.redaction.records import SCRAM_SECRETS
 from kraftd.wire.api import control_record_class, metadata_record_class
 from kraftd.wire.message import Message
 from kraftd.wire.table import FieldRow, MessageTable, StructTable, table_of
@@ -26,7 +27,7 @@ RENAMED = {
     ("ClientQuotaRecord", "value"): "quota_value",
     ("VotersRecord", "voters"): "voter_set",
 }
-SECRET = frozenset(("UserScramCredentialRecord", name) for name in ("salt", "stored_key", "server_key"))
+SECRET = frozenset(("UserScramCredentialRecord", name) for name in SCRAM_SECRETS)
 UNKNOWN = "unknown_tagged_fields"
 
 _PRIMITIVES = {

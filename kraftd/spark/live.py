@@ -22,6 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kraftd.spark.decode import Decoder
 from kraftd.spark.errors import InputError
 from kraftd.spark.fields import record_schema
+from kraftd.spark.redaction import redacted_batch
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.batch import CorruptBatch, build_batch, read_batch
 
@@ -80,7 +81,7 @@ def _decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 _add(decoder, values[first:at], offsets[first], times[first])
                 first = at
         for found in decoder.take():
-            table = pa.Table.from_batches([found])
+            table = pa.Table.from_batches([redacted_batch(found)])
             for name in ("epoch", "batch_offset"):
                 place = table.schema.get_field_index(name)
                 table = table.set_column(

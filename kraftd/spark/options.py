@@ -1,7 +1,8 @@
 """The options of `spark.read.format("kraft")` and `spark.readStream.format("kraft")`.
 
 path or paths (a JSON list); mode (FAILFAST, PERMISSIVE); startingOffset (earliest, latest or a number) and
-endingOffset (the first not read); highWatermark; splitBytes; maxRowsPerTrigger; decoder (columns, records).
+endingOffset (the first not read); highWatermark; splitBytes; maxRowsPerTrigger; decoder (columns, records);
+showSecrets (false, true).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _KNOWN = {
         "splitBytes",
         "maxRowsPerTrigger",
         "decoder",
+        "showSecrets",
     )
 }
 _SPARKS_OWN = frozenset({"__paths__", "header"})
@@ -42,6 +44,7 @@ class SourceOptions:
     split_bytes: int | None
     max_rows: int | None
     columns: bool
+    show_secrets: bool = False
 
 
 def parse_options(raw: Mapping[str, str]) -> SourceOptions:
@@ -56,6 +59,9 @@ def parse_options(raw: Mapping[str, str]) -> SourceOptions:
     decoder = options.get("decoder", "columns")
     if decoder not in ("columns", "records"):
         raise InputError(f"decoder={decoder}: columns and records are known")
+    secrets = options.get("showsecrets", "false").lower()
+    if secrets not in ("false", "true"):
+        raise InputError(f"showSecrets={secrets}: false and true are known")
     starting = options.get("startingoffset", "earliest")
     return SourceOptions(
         _paths(options),
@@ -68,6 +74,7 @@ def parse_options(raw: Mapping[str, str]) -> SourceOptions:
         _number(options, "splitBytes", least=1),
         _number(options, "maxRowsPerTrigger", least=1),
         decoder == "columns",
+        secrets == "true",
     )
 
 

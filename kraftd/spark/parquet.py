@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from kraftd.spark.fields import DAMAGE
 from kraftd.spark.reading import read_split
-from kraftd.spark.redaction import redacted_batch
 from kraftd.spark.storage import delete_files, join, list_files, open_output, write_bytes
 from kraftd.spark.tasks import SplitPartition
 from kraftd.spark.writing import delete, move
@@ -84,10 +83,10 @@ def write_part(number: int, task: SplitPartition, job: Job) -> Part:
 
 
 def _kept(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows to write: passwords hidden, and without damage unless the schema has it."""
+    """The rows to write: without damage unless the schema has it."""
     if len(rows.schema) > len(schema):
         rows = rows.filter(rows.column(DAMAGE.name).is_null()).select(schema.names)
-    return redacted_batch(rows)
+    return rows
 
 
 def _write_file(name: str, batches: Iterator[pa.RecordBatch], job: Job) -> Part:

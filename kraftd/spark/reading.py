@@ -10,7 +10,9 @@ import pyarrow as pa
 from kraftd.log.segment import find_valid_batch, scan
 from kraftd.spark.decode import LAST_OFFSET, Decoder
 from kraftd.spark.errors import damaged
+from kraftd.spark.fields import source_schema
 from kraftd.spark.planning import Split
+from kraftd.spark.redaction import needed_schema, redacted_batch
 from kraftd.spark.storage import StoredFile
 from kraftd.wire.batch import Batch, CorruptBatch
 
@@ -42,13 +44,30 @@ class Wanted:
 
 
 def read_split(
-    split: Split, schema: pa.Schema, wanted: Wanted, *, permissive: bool = False, columns: bool = True
+    split: Split,
+    schema: pa.Schema,
+    wanted: Wanted,
+    *,
+    permissive: bool = False,
+    columns: bool = True,
+    show_secrets: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The wanted records of a split.
+    """The wanted records of a split, without secrets unless they are to be shown.
 
     Raises InputError at damage and gaps, with file, byte and offset; permissive yields rows of damage
     instead.
     """
+    if show_secrets:
+        yield from _read_split(split, schema, wanted, permissive=permissive, columns=columns)
+        return
+    needed = needed_schema(schema, source_schema())
+    for rows in _read_split(split, needed, wanted, permissive=permissive, columns=columns):
+        yield redacted_batch(rows).select(schema.names)
+
+
+def _read_split(
+    split: Split, schema: pa.Schema, wanted: Wanted, *, permissive: bool, columns: bool
+) -> Iterator[pa.RecordBatch]:
     decoder = make_decoder(schema, wanted, columns=columns)
     file = StoredFile(split.path)
     try:

@@ -91,6 +91,7 @@ class KraftReader(DataSourceReader):
             partition.wanted,
             permissive=options.permissive,
             columns=options.columns,
+            show_secrets=options.show_secrets,
         )
 
 

@@ -82,7 +82,12 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         part: Any = partition
         options = self._options
         yield from read_split(
-            part.split, self._schema, part.wanted, permissive=options.permissive, columns=options.columns
+            part.split,
+            self._schema,
+            part.wanted,
+            permissive=options.permissive,
+            columns=options.columns,
+            show_secrets=options.show_secrets,
         )
 
     def _read_log(self) -> CommittedLog:

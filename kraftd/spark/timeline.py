@@ -22,7 +22,6 @@ from kraftd.spark.fields import record_schema, source_schema
 from kraftd.spark.layout import CheckpointFile
 from kraftd.spark.parquet import Job, write_splits
 from kraftd.spark.reading import Wanted
-from kraftd.spark.redaction import redacted
 from kraftd.spark.replicas import CommittedLog
 from kraftd.spark.source import NAME
 from kraftd.spark.storage import join
@@ -76,7 +75,7 @@ class Timeline:
         else:
             within = (F.col("offset") >= start) & (F.col("offset") < self.end_offset)
             rows = self._staged["log"].where(within)
-        return redacted(_of_types(rows, types).select(*columns))
+        return _of_types(rows, types).select(*columns)
 
     def damage(self) -> DataFrame:
         """The parts of the log, and of the checkpoints that are read, that mode PERMISSIVE could not decode.
@@ -229,7 +228,7 @@ class Timeline:
         held = None if self._staged is None else self._staged.get(checkpoint.path)
         if held is None:
             held = self._read_checkpoint(checkpoint, columns)
-        base = redacted(_of_types(held, types).select(*columns))
+        base = _of_types(held, types).select(*columns)
         base = base.withColumn("offset", F.lit(BEFORE_THE_LOG).cast("long"))
         earlier = self._before(checkpoint, [*columns, "timestamp_ms", "type"], types) if dated_by else None
         return (base if earlier is None else _dated(base, earlier, dated_by)).unionByName(rows)

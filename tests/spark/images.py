@@ -7,6 +7,7 @@ from typing import Any
 
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.metadata.image import Image
+from kraftd.redaction.configs import shown
 from kraftd.spark.replicas import ReplicaLog
 from kraftd.types import uuid_text
 from kraftd.wire.batch import decompressed, iter_batches, records
@@ -57,7 +58,12 @@ def expected_rows(image: Image) -> dict[str, Rows]:
             for broker in image.brokers.values()
         ],
         "configs": [
-            {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
+            {
+                "resource_type": kind,
+                "resource_name": resource,
+                "name": name,
+                "value": shown(kind, name, value),
+            }
             for (kind, resource), values in image.configs.items()
             for name, value in values.items()
         ],

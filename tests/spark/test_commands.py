@@ -74,11 +74,11 @@ def test_permissive_keeps_every_byte_that_it_cannot_read(run: Run, tmp_path: Pat
     assert done.exit_code == 0, done.output
     lost = range(broken.header.base_offset, broken.header.next_offset)
     assert sorted(column(output, "records", "offset")) == [at for at in range(122) if at not in lost]
-    damaged_data = dict(
-        zip(column(output, "damaged", "path"), column(output, "damaged", "data"), strict=True)
+    damaged = dict(
+        zip(column(output, "damaged", "path"), column(output, "damaged", "size_bytes"), strict=True)
     )
-    damaged = first.read_bytes()[broken.position :][: len(broken.view)]
-    assert damaged_data == {str(first): damaged, str(directory.log): b"torn"}
+    assert damaged == {str(first): len(broken.view), str(directory.log): len(b"torn")}
+    assert set(column(output, "damaged", "data")) == {None}  # it may hold secrets
 
 
 @pytest.mark.parametrize("command", ["tables", "validate"])
@@ -110,7 +110,7 @@ def test_validate_reports_a_torn_tail_as_a_note_and_succeeds(run: Run, tmp_path:
     assert done.stdout.splitlines()[-1].endswith("checks hold; notes: 1")
 
 
-def test_permissive_skips_a_damaged_checkpoint_and_keeps_its_bytes(run: Run, tmp_path: Path) -> None:
+def test_permissive_skips_a_damaged_checkpoint_and_lists_its_place(run: Run, tmp_path: Path) -> None:
     directory, output = written(tmp_path / "a", batches=4), tmp_path / "out"
     checkpoint = snapshot_of(directory, 7)
     batch = list(iter_batches(checkpoint.read_bytes()))[1]
@@ -121,7 +121,8 @@ def test_permissive_skips_a_damaged_checkpoint_and_keeps_its_bytes(run: Run, tmp
     done = run(*command, "--mode", "permissive")
     assert done.exit_code == 0, done.output
     assert len(column(output, "topics", "name")) == 12
-    assert column(output, "damaged", "data") == [checkpoint.read_bytes()[batch.position :][: len(batch.view)]]
+    place = (column(output, "damaged", "position"), column(output, "damaged", "size_bytes"))
+    assert place == ([batch.position], [len(batch.view)])
 
 
 def test_a_checkpoint_without_its_log_is_refused_and_read_if_permissive(run: Run, tmp_path: Path) -> None:

@@ -44,12 +44,14 @@ def written_part(directory: LogDirectory, target: Path, schema: pa.Schema, *, pe
 def test_passwords_of_brokers_are_hidden_and_other_values_are_not(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path / "a")
     password, plain = "listener.name.x.ssl.key.password", "log.cleaner.threads"
+    of_listener = "listener.name.x.ssl.keystore.location"
     for kind in (2, 4):
-        for name in (password, plain):
+        for name in (password, plain, of_listener):
             directory.append([ConfigRecord(resource_type=kind, resource_name="1", name=name, value="v")])
     directory.append([ConfigRecord(resource_type=4, resource_name="1", name=password, value=None)])
     found = written_part(directory, tmp_path / "out", record_schema(), permissive=False)
-    assert found["value"].to_pylist() == ["v", "v", "(redacted)", "v", None]
+    hidden = "[redacted]"  # a topic has none of these keys
+    assert found["value"].to_pylist() == [hidden, hidden, hidden, hidden, "v", "v", None]
 
 
 def test_damage_is_written_only_where_it_has_a_column(

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from kraftd.spark.commands.options import find_log, input_options, print_note
 from kraftd.spark.failures import ends_on_failure
 from kraftd.spark.live import live_cluster_id, read_live
-from kraftd.spark.redaction import redacted
 from kraftd.spark.session import start_session
 from kraftd.spark.source import NAME
 from kraftd.spark.storage import absolute, join
@@ -34,6 +33,11 @@ FOLLOW_INTERVAL = "5 seconds"
 @click.option("--output", required=True, metavar="OUT", help="The directory of the table: OUT/records/.")
 @click.option("--follow", is_flag=True, help=f"Read again every {FOLLOW_INTERVAL}, until interrupted.")
 @click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="With --input: store passwords, values of unknown configs and bytes of damage as well.",
+)
+@click.option(
     "--max-rows",
     type=click.IntRange(1),
     default=1_000_000,
@@ -46,6 +50,7 @@ def ingest_command(
     jars: str | None,
     output: str,
     follow: bool,
+    show_secrets: bool,
     max_rows: int,
     mode: str,
     high_watermark: int | None,
@@ -69,6 +74,7 @@ def ingest_command(
             else:
                 cluster_id = log.replica.cluster_id or "unknown"
                 reader = session.readStream.format(NAME).option("paths", json.dumps(list(inputs)))
+                reader = reader.option("showSecrets", str(show_secrets).lower())
                 reader = reader.option("mode", mode).option("maxRowsPerTrigger", str(max_rows))
                 if high_watermark is not None:
                     reader = reader.option("highWatermark", str(high_watermark))
@@ -93,7 +99,7 @@ def append_batch(rows: DataFrame, directory: str) -> None:
     """
     session = rows.sparkSession
     unfinished = join(directory, ".unfinished")
-    redacted(rows).write.mode("overwrite").parquet(unfinished)
+    rows.write.mode("overwrite").parquet(unfinished)
     found = session.read.schema(rows.schema).parquet(unfinished).agg(F.min("offset")).first()
     if found is None or found[0] is None:
         delete(session, unfinished)
