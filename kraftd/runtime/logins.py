@@ -18,6 +18,7 @@ from kraftd.runtime.authentication_audit import TLS, AuthenticationAudit
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.complaints import Complaints
 from kraftd.runtime.security import ListenerGuard, Security
+from kraftd.security.distinguished_names import subject_and_end
 from kraftd.security.hosts import canonical_host
 from kraftd.security.principal_mapping import NoMatchingRule
 from kraftd.security.principals import ANONYMOUS, USER, Principal
@@ -154,8 +155,6 @@ class Logins:
         }
 
     def _know_by_certificate(self, connection: Connection, guard: ListenerGuard) -> None:
-        from kraftd.security.distinguished_names import subject_and_end  # needs cryptography: only with TLS
-
         certificate = connection.peer_certificate()
         if certificate is None:
             connection.principal = ANONYMOUS

@@ -1,50 +1,79 @@
 """Distinguished names as Java writes them (RFC 2253), because ACLs and mapping rules use that form.
 
-Java knows the keywords of the RFC alone; other attributes become ``1.2.840…=#<DER in hex>``.
+Java knows the keywords of the RFC alone; other attributes become ``1.2.840…=#<DER in hex>``. It reads the
+bytes of every text as UTF-8, also those of a BMPString: "ab" becomes ``\\00a\\00b``. So names are read from
+their DER here.
 """
 
 from __future__ import annotations
 
-from cryptography import x509
-from cryptography.x509.oid import NameOID, ObjectIdentifier
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
-_KEYWORDS: dict[ObjectIdentifier, str] = {
-    NameOID.COMMON_NAME: "CN",
-    NameOID.COUNTRY_NAME: "C",
-    NameOID.LOCALITY_NAME: "L",
-    NameOID.STATE_OR_PROVINCE_NAME: "ST",
-    NameOID.ORGANIZATION_NAME: "O",
-    NameOID.ORGANIZATIONAL_UNIT_NAME: "OU",
-    NameOID.STREET_ADDRESS: "STREET",
-    NameOID.DOMAIN_COMPONENT: "DC",
-    NameOID.USER_ID: "UID",
+_KEYWORDS = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "2.5.4.9": "STREET",
+    "0.9.2342.19200300.100.1.25": "DC",
+    "0.9.2342.19200300.100.1.1": "UID",
 }
 _ESCAPED = ',=+<>#;"\\'
 
+_SEQUENCE, _VERSION, _UTC_TIME = 0x30, 0xA0, 0x17
+_UTF8, _PRINTABLE, _T61, _IA5, _GENERAL, _BMP = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E
+# Java replaces an encoded surrogate as a whole, Python each of its bytes.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_TEXTS = frozenset((_UTF8, _PRINTABLE, _T61, _IA5, _GENERAL, _BMP))  # to Java; a UniversalString is none
 
-def rfc2253(name: x509.Name) -> str:
-    """The text of a name, the most specific part first."""
+Value = tuple[int, bytes]
+"""A DER value: its tag and its content."""
+
+
+def rfc2253(name: bytes) -> str:
+    """The text of a name in DER, the most specific part first. Raises ValueError."""
+    ((tag, content),) = _values(name)
+    if tag != _SEQUENCE:
+        raise ValueError("a name is no sequence")
     return ",".join(
-        # The parts of a set are in the order of their encodings.
-        "+".join(map(_attribute, sorted(rdn, key=_attribute_der)))
-        for rdn in reversed(list(name.rdns))
+        "+".join(map(_attribute, _values(parts))) for _, parts in reversed(list(_values(content)))
     )
 
 
 def subject_and_end(certificate: bytes) -> tuple[str, int]:
     """The subject of a certificate in DER, and when it expires, in ms since 1970. Raises ValueError."""
     try:
-        loaded = x509.load_der_x509_certificate(certificate)
-        return rfc2253(loaded.subject), int(loaded.not_valid_after_utc.timestamp() * 1000)
-    except Exception as error:  # a peer makes the bytes; the library has errors of many classes
+        ((_, signed),) = _values(certificate)
+        _, content = next(_values(signed))
+        fields = [field for field in _values(content) if field[0] != _VERSION]
+        _serial, _algorithm, _issuer, (_, validity), subject, *_ = fields
+        _begin, end = _values(validity)
+        return rfc2253(_encoded(subject)), _time_ms(end)
+    except Exception as error:  # a peer makes the bytes
         raise ValueError(f"the subject of its certificate cannot be read: {error}") from None
 
 
-def _attribute(attribute: x509.NameAttribute[str | bytes]) -> str:
-    keyword = _KEYWORDS.get(attribute.oid)
-    if keyword is None or not isinstance(attribute.value, str):
-        return f"{keyword or attribute.oid.dotted_string}=#{_value_der(attribute).hex()}"
-    text = attribute.value
+def _time_ms(value: Value) -> int:
+    """A UTCTime or a GeneralizedTime in ms since 1970 (RFC 5280: in UTC, to the second)."""
+    tag, content = value
+    text = content.decode("ascii")
+    if tag == _UTC_TIME:
+        text = ("20" if text < "50" else "19") + text
+    return int(datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()) * 1000
+
+
+def _attribute(attribute: Value) -> str:
+    (_, oid), value = _values(attribute[1])
+    dotted = _dotted(oid)
+    keyword = _KEYWORDS.get(dotted)
+    tag, content = value
+    if keyword is None or tag not in _TEXTS:
+        return f"{keyword or dotted}=#{_encoded(value).hex()}"
+    text = _SURROGATE.sub(b"\xff", content).decode("utf-8", "replace")
     # Java escapes blanks at either end, after it has escaped signs; "\r" counts as a blank to it.
     escaped = ["\\00" if sign == "\0" else f"\\{sign}" if sign in _ESCAPED else sign for sign in text]
     start = len(text) - len(text.lstrip(" \r"))
@@ -54,19 +83,41 @@ def _attribute(attribute: x509.NameAttribute[str | bytes]) -> str:
     )
 
 
-def _attribute_der(attribute: x509.NameAttribute[str | bytes]) -> bytes:
-    """SEQUENCE { oid, value }; a name of one attribute has it in a SET in a SEQUENCE."""
-    data = x509.Name([x509.RelativeDistinguishedName([attribute])]).public_bytes()
-    for _ in range(2):
-        data = data[_header_size(data) :]
-    return data
+def _dotted(oid: bytes) -> str:
+    numbers, number = [], 0
+    for byte in oid:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            numbers.append(number)
+            number = 0
+    if not numbers or oid[-1] >= 0x80:
+        raise ValueError("an object identifier is cut off")
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
 
 
-def _value_der(attribute: x509.NameAttribute[str | bytes]) -> bytes:
-    data = _attribute_der(attribute)
-    data = data[_header_size(data) :]
-    return data[_header_size(data) + data[1] :]
+def _values(data: bytes) -> Iterator[Value]:
+    """The DER values in some bytes. Raises ValueError."""
+    at = 0
+    while at < len(data):
+        if len(data) - at < 2:
+            raise ValueError("a DER value is cut off")
+        tag, size = data[at], data[at + 1]
+        at += 2
+        if size >= 0x80:
+            digits = size & 0x7F
+            size = int.from_bytes(data[at : at + digits])
+            at += digits
+        if at + size > len(data):
+            raise ValueError("a DER value is cut off")
+        yield tag, data[at : at + size]
+        at += size
 
 
-def _header_size(data: bytes) -> int:
-    return 2 if data[1] < 0x80 else 2 + (data[1] & 0x7F)
+def _encoded(value: Value) -> bytes:
+    tag, content = value
+    size = len(content)
+    if size < 0x80:
+        return bytes((tag, size)) + content
+    digits = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes((tag, 0x80 | len(digits))) + digits + content
