@@ -1864,6 +1864,16 @@ typedef struct {
     } seen[N_SEEN];
 } Search;
 
+/* A reader of some bytes; its steps, which are many bytes, are left as they are. */
+static inline void begin_reading(Reader *r, const uint8_t *data, Py_ssize_t at, Py_ssize_t size)
+{
+    r->data = data;
+    r->at = at;
+    r->size = size;
+    r->source = r->view = r->reason = NULL;
+    r->n_steps = 0;
+}
+
 /* Return 1 if the value of a record may hold a secret, 0 if not, -1 with an exception. */
 static int is_suspect(Reader *r, Py_ssize_t begin, Py_ssize_t end, Search *search)
 {
@@ -1874,7 +1884,8 @@ static int is_suspect(Reader *r, Py_ssize_t begin, Py_ssize_t end, Search *searc
     if (kind != CONFIG || p[2] != 0)
         return kind != HARMLESS;
     /* A config: the resource's type, the length of its name + 1, the name, and likewise the key. */
-    Reader fields = {.data = r->data, .at = begin + 3, .size = end};
+    Reader fields;
+    begin_reading(&fields, r->data, begin + 3, end);
     const uint8_t *type = take(&fields, 1), *name = NULL;
     uint32_t length = 0;
     if (type && read_uvarint(&fields, &length) == 0 && length && take(&fields, (Py_ssize_t)length - 1)
@@ -1903,51 +1914,56 @@ static int is_suspect(Reader *r, Py_ssize_t begin, Py_ssize_t end, Search *searc
     return found < 0 ? -1 : !found;
 }
 
-/* The places of the records of a batch that may hold a secret, six numbers for each in one list: where it starts,
-   its body, its value's length, its value; the end of the value and of the record.  None for a batch of an unusual
-   form, and for one that has very many: the caller then looks at them one by one. */
-static PyObject *suspects_of(Reader *r, Search *search)
+/* Add the place of a record to a list, which is made for the first one: six numbers, where it starts, its body, its
+   value's length, its value; the end of the value and of the record.  Return -1 with an exception. */
+static int add_place(PyObject **list, const Py_ssize_t place[6])
+{
+    if (!*list && !(*list = PyList_New(0)))
+        return -1;
+    for (int k = 0; k < 6; k++) {
+        PyObject *number = PyLong_FromSsize_t(place[k]);
+        int failed = !number || PyList_Append(*list, number) < 0;
+        Py_XDECREF(number);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
+/* List the records of a batch that may hold a secret; *list stays NULL if there are none.  Return 1 for a batch of an
+   unusual form, and for one that has very many: the caller then looks at them one by one.  -1 with an exception. */
+static int list_suspects(Reader *r, Search *search, PyObject **list)
 {
     const uint8_t *header = r->data + r->at;
     uint32_t count = load32(header + COUNT_AT);
     if (count > (r->size - r->at - HEADER_BYTES) / LEAST_RECORD_BYTES
         || count != (uint64_t)load32(header + DELTA_AT) + 1 || header[CRC_END + 1] & 7) /* compressed */
-        Py_RETURN_NONE;
-    PyObject *found = PyList_New(0);
+        return 1;
     Py_ssize_t start = r->at;
     r->at += HEADER_BYTES;
-    for (uint32_t i = 0; found && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         Py_ssize_t at = r->at, begin, end;
-        int suspect = 0;
         if (next_value(r, i, &begin, &end) < 0)
-            Py_SETREF(found, PyErr_Occurred() ? NULL : Py_NewRef(Py_None));
-        else if ((suspect = is_suspect(r, begin, end, search)) < 0)
-            Py_CLEAR(found);
-        if (found == Py_None)
-            return found;
-        if (suspect > 0 && PyList_GET_SIZE(found) == 6 * MOST_SUSPECTS) {
-            Py_DECREF(found);
-            Py_RETURN_NONE;
-        }
-        if (suspect > 0) {
-            Reader length = {.data = r->data, .at = at, .size = r->size};
-            uint32_t body_bytes = 0;
-            uint8_t bytes[8];
-            read_uvarint(&length, &body_bytes);
-            Py_ssize_t body = length.at - start;
-            Py_ssize_t place[6] = {at - start,    body,        body + record_start(bytes, i),
-                                   begin - start, end - start, r->at - start};
-            for (int k = 0; found && k < 6; k++) {
-                PyObject *number = PyLong_FromSsize_t(place[k]);
-                if (!number || PyList_Append(found, number) < 0)
-                    Py_CLEAR(found);
-                Py_XDECREF(number);
-            }
-        }
+            return PyErr_Occurred() ? -1 : 1;
+        int suspect = is_suspect(r, begin, end, search);
+        if (suspect < 0)
+            return -1;
+        if (!suspect)
+            continue;
+        if (*list && PyList_GET_SIZE(*list) == 6 * MOST_SUSPECTS)
+            return 1;
+        Reader length;
+        uint32_t body_bytes = 0;
+        uint8_t bytes[8];
+        begin_reading(&length, r->data, at, r->size);
+        read_uvarint(&length, &body_bytes);
+        Py_ssize_t body = length.at - start;
+        Py_ssize_t place[6] = {at - start,    body,        body + record_start(bytes, i),
+                               begin - start, end - start, r->at - start};
+        if (add_place(list, place) < 0)
+            return -1;
     }
-    if (found && r->at != r->size)
-        Py_SETREF(found, Py_NewRef(Py_None));
-    return found;
+    return r->at != r->size;
 }
 
 /* (whole batches, what is known of each type, harmless configs) -> [(position of a batch, places in it of the
@@ -1958,38 +1974,42 @@ static PyObject *suspect_records(PyObject *Py_UNUSED(module), PyObject *args)
     PyObject *harmless_configs;
     if (!PyArg_ParseTuple(args, "y*y*O!", &data, &kinds, &PyFrozenSet_Type, &harmless_configs))
         return NULL;
-    PyObject *list = NULL;
+    PyObject *found = NULL;
     Search search = {.kinds = kinds.buf, .harmless_configs = harmless_configs};
     if (kinds.len != 256)
         PyErr_SetString(PyExc_ValueError, "256 types of records are wanted");
     else
-        list = PyList_New(0);
-    for (Py_ssize_t at = 0, end; list && at < data.len; at = end) {
+        found = PyList_New(0);
+    for (Py_ssize_t at = 0, end; found && at < data.len; at = end) {
         const uint8_t *p = (const uint8_t *)data.buf + at;
-        PyObject *found;
+        PyObject *list = NULL;
+        int outcome = 1;
         end = data.len;
         if (data.len - at >= HEADER_BYTES && p[16] == MAGIC
             && load32(p + 8) >= HEADER_BYTES - LENGTH_END && load32(p + 8) <= data.len - at - LENGTH_END) {
             end = at + LENGTH_END + (Py_ssize_t)load32(p + 8);
             if (p[CRC_END + 1] & 0x20) /* control records */
                 continue;
-            Reader r = {.data = data.buf, .at = at, .size = end};
-            found = suspects_of(&r, &search);
+            Reader r;
+            begin_reading(&r, data.buf, at, end);
+            outcome = list_suspects(&r, &search, &list);
             Py_XDECREF(r.reason);
-        } else
-            found = Py_NewRef(Py_None);
-        if (found && (found == Py_None || PyList_GET_SIZE(found))) {
-            PyObject *item = Py_BuildValue("(nO)", at, found);
-            if (!item || PyList_Append(list, item) < 0)
-                Py_CLEAR(list);
+        }
+        if (outcome > 0)
+            Py_XSETREF(list, Py_NewRef(Py_None));
+        if (outcome >= 0 && list) {
+            PyObject *item = Py_BuildValue("(nO)", at, list);
+            if (!item || PyList_Append(found, item) < 0)
+                outcome = -1;
             Py_XDECREF(item);
-        } else if (!found)
-            Py_CLEAR(list);
-        Py_XDECREF(found);
+        }
+        if (outcome < 0)
+            Py_CLEAR(found);
+        Py_XDECREF(list);
     }
     PyBuffer_Release(&data);
     PyBuffer_Release(&kinds);
-    return list;
+    return found;
 }
 
 /* (message, version) of a metadata record -> the value of a log record. */
