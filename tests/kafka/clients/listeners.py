@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kraftd.redaction.batches import redacted_value
 from kraftd.wire.batch import iter_batches, values
 from testkit.java import ToolRun, tools
 from testkit.logs import read_log
@@ -43,11 +44,14 @@ def tool(bootstrap: str, name: str, *arguments: object, stdin: str = "", timeout
 
 
 def records_on_disk(controller: Controller, end_offset: int) -> list[tuple[int, bytes]]:
-    """Offset and value of every metadata record below an offset, from the controller's log."""
+    """Offset and value of every metadata record below an offset, from the controller's log, as consumers get
+    them.
+    """
     found = []
     for entry in read_log(controller.data).entries:
         for batch in iter_batches(entry.data):
             if not batch.header.is_control:
                 offsets = range(batch.header.base_offset, batch.header.next_offset)
-                found += list(zip(offsets, map(bytes, values(batch)), strict=True))
+                shown = [redacted_value(value) or bytes(value) for value in values(batch)]
+                found += list(zip(offsets, shown, strict=True))
     return [one for one in found if one[0] < end_offset]

@@ -93,7 +93,9 @@ def assert_equal_dumps(quorum: Quorum, node_id: int) -> int:
 def _dumped_by_kraftd(directory: Path) -> Iterator[tuple[int, str, Any]]:
     """(offset, type, fields) of each metadata record."""
     segments = sorted(directory.glob("*.log"))
-    done = subprocess.run(kraftd_command("dump", *segments), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        kraftd_command("dump", "--show-secrets", *segments), capture_output=True, text=True, check=True
+    )
     for line in done.stdout.splitlines():
         shown = json.loads(line)
         if shown["kind"] == "record":
