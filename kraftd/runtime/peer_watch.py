@@ -94,9 +94,9 @@ class PeerWatch:
         if leader_id == before:
             return
         own_id, epoch = self.troubles.node_id, self._core.epoch
-        if leader_id is None and before != own_id:
+        if before not in (None, own_id):
             self._audit(AuditLine("leader lost", -1, {"leader": before, "epoch": epoch}))
-        elif leader_id not in (None, own_id):
+        if leader_id not in (None, own_id):
             self._audit(AuditLine("leader found", -1, {"leader": leader_id, "epoch": epoch}))
 
     def stop(self) -> None:

@@ -18,7 +18,7 @@ def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
     loop: Any = SimpleNamespace(call_later=lambda *_: None)
     watch = PeerWatch(PeerTroubles(1, "c"), core, clock, None, loop, told.append, told.append)
     for leader_id, answers, epoch in (
-        *((2, True, 5), (2, True, 5), (2, False, 5), (1, True, 6), (1, False, 6), (3, True, 7)),
+        *((2, True, 5), (2, True, 5), (2, False, 5), (1, True, 6), (1, False, 6), (3, True, 7), (2, True, 8)),
     ):
         core.leader_id, core.leader_answers, core.epoch = leader_id, answers, epoch
         watch._report()
@@ -26,4 +26,6 @@ def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
         ("leader found", {"leader": 2, "epoch": 5}),
         ("leader lost", {"leader": 2, "epoch": 5}),
         ("leader found", {"leader": 3, "epoch": 7}),
+        ("leader lost", {"leader": 3, "epoch": 8}),  # succeeded between two checks
+        ("leader found", {"leader": 2, "epoch": 8}),
     ]
