@@ -191,7 +191,7 @@ class Attacked:
         return self.next_broker - count
 
     def add_acls(self, count: int) -> None:
-        """Add ACLs of a thousand other principals."""
+        """Add ACLs that allow and deny a reader the same topics: it may write to none."""
         if self.has_acls:
             return
         self.has_acls = True
@@ -200,12 +200,12 @@ class Attacked:
                 rows = [
                     AclCreation(
                         AclResourceType.TOPIC,
-                        f"team-{number}",
-                        AclPatternType.PREFIXED if number % 2 else AclPatternType.LITERAL,
-                        f"User:u{number % 1000}",
+                        f"team-{number // 2}",
+                        AclPatternType.LITERAL,
+                        f"User:{READER}",
                         "*",
-                        AclOperation.READ,
-                        AclPermission.ALLOW,
+                        AclOperation.WRITE,
+                        AclPermission.DENY if number % 2 else AclPermission.ALLOW,
                     )
                     for number in range(start, min(start + ACLS_PER_REQUEST, count))
                 ]

@@ -125,11 +125,11 @@ def _on_each(connections: int, work: Callable[[], None]) -> None:
         thread.join()
 
 
-def _send_again_and_again(port: int, frame: bytes, times: int, counts: Counts) -> None:
+def _send_again_and_again(port: int, frame: bytes, times: int, counts: Counts, user: str = STRANGER) -> None:
     """Send frames in one write, read as many answers, and so on; until the process ends."""
     while True:
         try:
-            with connect(port, STRANGER, host=HOSTILE_HOST, timeout_s=ANSWER_S) as client:
+            with connect(port, user, host=HOSTILE_HOST, timeout_s=ANSWER_S) as client:
                 while True:
                     _add(counts.made, times)
                     client.socket.sendall(frame * times)
@@ -155,10 +155,12 @@ def _skip_frame(sock: socket.socket) -> None:
 
 
 def init_producer_ids(target: Target, connections: int, counts: Counts) -> None:
-    """A hundred InitProducerId at once on each connection, of a principal without rights."""
+    """A hundred InitProducerId at once on each connection, of a principal that may write nowhere."""
     request = InitProducerIdRequest(None, 60_000)
     frame = b"".join(encode_request(ApiKey.INIT_PRODUCER_ID, 4, 7, "hostile", request))
-    _on_each(connections, lambda: _send_again_and_again(target.client_port, frame, PRODUCER_IDS, counts))
+    _on_each(
+        connections, lambda: _send_again_and_again(target.client_port, frame, PRODUCER_IDS, counts, READER)
+    )
 
 
 # -- connections without credentials
@@ -177,15 +179,16 @@ def _wave(port: int, openings: list[bytes], counts: Counts, until_answered: bool
     """Open a connection for each text and send it; wait for an answer, or hold it. Then close all."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with selectors.DefaultSelector() as selector:
+        opened: list[tuple[socket.socket, bytes]] = []
         for opening in openings:
-            try:
-                sock = socket.create_connection((HOST, port), 5, (HOSTILE_HOST, 0))
-                sock.sendall(opening)
-            except OSError:
-                continue
+            with suppress(OSError):
+                opened.append((socket.create_connection((HOST, port), 5, (HOSTILE_HOST, 0)), opening))
+                _add(counts.made)
+        for sock, opening in opened:  # all at once, when all are open
             sock.setblocking(False)
+            with suppress(OSError):
+                sock.send(opening)
             selector.register(sock, selectors.EVENT_READ)
-            _add(counts.made)
         ends_s = time.monotonic() + (20 if until_answered else HELD_S)
         while selector.get_map() and time.monotonic() < ends_s:
             for key, _ in selector.select(0.1):
