@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.current_leaders import CurrentLeaders
+from kraftd.client_node.long_answers import answer_in_slices
 from kraftd.controller.decision import Refusal
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
@@ -22,24 +25,32 @@ if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
     from kraftd.requests.call import Call
 
+TOPIC_US, PARTITION_US = 3, 1  # microseconds, for the pace
 
-def handle(node: ClientNode, call: Call) -> None:
+
+def handle(node: ClientNode, call: Call) -> Slices[None]:
     request = call.message
     if request.acks == 0:
         raise Refusal(ErrorCode.POLICY_VIOLATION, "this node takes no records")
-    topics = []
+    writing = Permission(node.boundary, call, AclOperation.WRITE, AclResourceType.TOPIC)
+    leaders = CurrentLeaders(node.view, node.settings, call)
+    response, pace = ProduceResponse(), Pace()
     for topic in request.topic_data:
-        error_of = _judge(node, call, topic.name, topic.topic_id)
-        partitions = [
-            PartitionProduceResponse(one.index, error_of(one.index), -1) for one in topic.partition_data
-        ]
-        topics.append(TopicProduceResponse(topic.name, topic.topic_id, partitions))
-    response = ProduceResponse(topics)
-    CurrentLeaders(node.view, node.settings, call).add_to_produce(response)
-    node.boundary.answer(call, response)
+        error_of = _judge(node, writing, topic.name, topic.topic_id)
+        if pace.spent(TOPIC_US + writing.cost_us):
+            yield
+        partitions = []
+        for one in topic.partition_data:
+            partitions.append(PartitionProduceResponse(one.index, error_of(one.index), -1))
+            if pace.spent(PARTITION_US):
+                yield
+        response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, partitions))
+    writing.end()
+    yield from leaders.add_to_produce(response, pace)
+    yield from answer_in_slices(node, call, response)
 
 
-def _judge(node: ClientNode, call: Call, name: str, topic_id: bytes) -> Callable[[int], ErrorCode]:
+def _judge(node: ClientNode, writing: Permission, name: str, topic_id: bytes) -> Callable[[int], ErrorCode]:
     """The error for each partition of a topic, by its index."""
     image = node.view.image
     if topic_id == ZERO_UUID:
@@ -49,13 +60,13 @@ def _judge(node: ClientNode, call: Call, name: str, topic_id: bytes) -> Callable
         if known is None:
             return lambda _: ErrorCode.UNKNOWN_TOPIC_ID
         name = known
-    if not node.boundary.allows(call, AclOperation.WRITE, AclResourceType.TOPIC, name):
+    if not writing.allows(name):
         return lambda _: ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if name == METADATA_TOPIC:
         return lambda _: ErrorCode.POLICY_VIOLATION
 
     def of_broker(index: int) -> ErrorCode:
-        exists = image.partition(topic_id, index) is not None
+        exists = node.view.image.partition(topic_id, index) is not None
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     return of_broker

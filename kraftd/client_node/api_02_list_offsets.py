@@ -10,18 +10,20 @@ Differs from Apache Kafka: its controllers do not serve this.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.effects import LookUpTimes
+from kraftd.client_node.long_answers import answer_in_slices
 from kraftd.client_node.metadata_topic import epoch_error, partition_error
+from kraftd.controller.occurrences import Occurrences
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
@@ -47,63 +49,77 @@ FIRST_VERSIONS = {
 NO_VERSION = 1 << 15
 FIRST_VERSION_WITH_EPOCHS = 4
 
+TOPIC_US, PARTITION_US = 3, 2  # microseconds, for the pace
+
 PartitionName = tuple[str, int]
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: ClientNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     times_ms: list[int | None] = []
     timed: list[ListOffsetsPartitionResponse] = []
-    response = ListOffsetsResponse()
-    repeated, refused = named_repeatedly(call.message.topics), set[PartitionName]()
+    response, pace = ListOffsetsResponse(), Pace()
+    describing = Permission(node.boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
+    named = yield from occurrences(call.message.topics, pace)
     for topic in call.message.topics:
-        allowed = node.boundary.allows(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name)
+        allowed = describing.allows(topic.name)
+        if pace.spent(TOPIC_US + describing.cost_us):
+            yield
         answered = []
         for requested in topic.partitions:
-            partition = topic.name, requested.partition_index
-            if allowed and partition in repeated:
-                if partition not in refused:
-                    refused.add(partition)
-                    answered.append(
-                        ListOffsetsPartitionResponse(requested.partition_index, ErrorCode.INVALID_REQUEST)
-                    )
+            if pace.spent(PARTITION_US):
+                yield
+            count = named.take((topic.name, requested.partition_index)) if allowed else 1
+            if count > 1:
+                answered.append(
+                    ListOffsetsPartitionResponse(requested.partition_index, ErrorCode.INVALID_REQUEST)
+                )
+            if count != 1:
                 continue
             one = answer_one(node, topic.name, requested, allowed, call.version)
             if one is None:
                 one = ListOffsetsPartitionResponse(requested.partition_index)
                 times_ms.append(None if requested.timestamp == MAX_TIMESTAMP else requested.timestamp)
                 timed.append(one)
+            elif call.version < FIRST_VERSION_WITH_EPOCHS:
+                one.leader_epoch = -1
             answered.append(one)
         if answered:
             response.topics.append(ListOffsetsTopicResponse(topic.name, answered))
+    describing.end()
+    yield from named.free(pace)
     if not timed:
-        send(node, call, response)
+        yield from answer_in_slices(node, call, response)
         return
 
     def answer(found: list[tuple[int, int] | None]) -> None:
         for one, place in zip(timed, found, strict=True):
             if place is not None:
                 one.timestamp, one.offset = place
-                one.leader_epoch = _epoch(node.view.epoch_of(one.offset))
-        send(node, call, response)
+                if call.version >= FIRST_VERSION_WITH_EPOCHS:
+                    one.leader_epoch = _epoch(node.view.epoch_of(one.offset))
+        node.boundary.answer(call, response)
 
     node.look_up(call, answer, LookUpTimes(call, times_ms, node.view.high_watermark))
 
 
-def named_repeatedly(topics: Iterable[ListOffsetsTopic]) -> set[PartitionName]:
-    """The partitions that a request names more than once."""
-    counts = Counter((topic.name, one.partition_index) for topic in topics for one in topic.partitions)
-    return {partition for partition, count in counts.items() if count > 1}
-
-
-def send(node: ClientNode, call: Call, response: ListOffsetsResponse) -> None:
-    """Answer, without the epochs of the offsets if the version lacks them."""
-    if call.version < FIRST_VERSION_WITH_EPOCHS:
-        for topic in response.topics:
-            for one in topic.partitions:
-                one.leader_epoch = -1
-    node.boundary.answer(call, response)
+def occurrences(topics: list[ListOffsetsTopic], pace: Pace) -> Slices[Occurrences[PartitionName]]:
+    """How often a request names each partition."""
+    total = 0
+    for topic in topics:
+        total += len(topic.partitions)
+        if pace.spent(1):
+            yield
+    named: Occurrences[PartitionName] = Occurrences.for_about(total)
+    for topic in topics:
+        if pace.spent(1):
+            yield
+        for one in topic.partitions:
+            named.add((topic.name, one.partition_index))
+            if pace.spent(1):
+                yield
+    return named
 
 
 def answer_one(

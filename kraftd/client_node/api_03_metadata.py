@@ -28,16 +28,18 @@ from kraftd.client_node.nodes import (
 from kraftd.client_node.operations import allowed_operations, decision_us, operations_us
 from kraftd.client_node.topics import TopicReader, name_error
 from kraftd.controller.decision import Refusal
+from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.slices import Pace
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from kraftd.metadata.state import TopicState
 from kraftd.requests.answer_memo import CONNECTION_CLASSES
+from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
-    from kraftd.messages.metadata_request import MetadataRequest
+    from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
     from kraftd.requests.call import Call
 
 PARTITIONS_PER_CALLBACK = 2_000  # of one topic
@@ -94,6 +96,7 @@ class DescribedTopics:
         self._pace = Pace()
         self._with_operations = call.message.include_topic_authorized_operations and call.version >= 8
         self._name_us = decision_us(node)
+        self._describing = Permission(node.boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
         self._topic_us = self._name_us
         if self._with_operations:
             self._topic_us += operations_us(node, AclResourceType.TOPIC)
@@ -124,38 +127,41 @@ class DescribedTopics:
     def named(self) -> Generator[None, None, Described]:
         """The topics that the request names, by name or by id; raises Refusal(INVALID_REQUEST)."""
         found, of_log = [], 0
-        known: set[tuple[str | None, bytes]] = set()
-        for requested in self._call.message.topics:
+        requested_topics = self._call.message.topics
+        times = yield from count_in_slices(requested_topics, _name_and_id, self._pace)
+        for requested in requested_topics:
+            if self._pace.spent(1):
+                yield
+                self._read_image()
             if requested.topic_id != ZERO_UUID and self._call.version < 12:
                 raise Refusal(ErrorCode.INVALID_REQUEST)
             if requested.name is None and requested.topic_id == ZERO_UUID:
                 raise Refusal(ErrorCode.INVALID_REQUEST)
-            if (requested.name, requested.topic_id) in known:
+            if not times.take(_name_and_id(requested)):
                 continue  # described once, however often it is named
-            known.add((requested.name, requested.topic_id))
             topic = yield from self._named(requested.name, requested.topic_id)
             found.append(topic)
             of_log += topic.name == METADATA_TOPIC and bool(topic.partitions)
             if self._pace.spent(self._topic_us + len(topic.partitions)):
                 yield
                 self._read_image()
+        self._describing.end()
         return Described(found, of_log)
 
     def _named(self, name: str | None, topic_id: bytes) -> Generator[None, None, MetadataResponseTopic]:
         """One topic by its id, or by its name where it has none; or the error for it."""
-        node, call = self._node, self._call
-        image = node.view.image
+        image = self._node.view.image
         if topic_id == METADATA_TOPIC_ID:
             name = METADATA_TOPIC
         elif topic_id != ZERO_UUID:
             topic = image.topic(topic_id)
-            if topic is None or not may_describe(node, call, topic.name):
+            if topic is None or not self._describing.allows(topic.name):
                 # The topic's name is left out: a client must not learn it from the id.
                 error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 return MetadataResponseTopic(error, None, topic_id)
             return (yield from self._topic(topic))
         assert name is not None
-        if not may_describe(node, call, name):
+        if not self._describing.allows(name):
             return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if name == METADATA_TOPIC:
             return self._metadata_topic(is_internal=False)
@@ -190,6 +196,10 @@ class DescribedTopics:
         """Add what the client may do with a topic of that name, whether it exists or not (KIP-430)."""
         node, call, type, name = self._node, self._call, AclResourceType.TOPIC, topic.name or ""
         topic.topic_authorized_operations = allowed_operations(node, call, type, name)
+
+
+def _name_and_id(topic: MetadataRequestTopic) -> tuple[str | None, bytes]:
+    return topic.name, topic.topic_id
 
 
 def may_describe(node: ClientNode, call: Call, name: str) -> bool:

@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.client_node.long_answers import ROW_US, answer_in_slices
+from kraftd.client_node.not_coordinator import asks_for_log
 from kraftd.client_node.not_coordinator import handle as refuse
-from kraftd.client_node.not_coordinator import is_of_log
 from kraftd.controller.decision import Refusal
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -30,10 +32,10 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_IDS = 10
 
 
-def handle(node: ClientNode, call: Call) -> None:
-    request = call.message
-    if not request.topics or not all(is_of_log(one.name, one.topic_id) for one in request.topics):
-        refuse(node, call)
+def handle(node: ClientNode, call: Call) -> Slices[None]:
+    request, pace = call.message, Pace()
+    if not (yield from asks_for_log(request.topics, pace)):
+        yield from refuse(node, call)
     read = AclOperation.READ
     if not node.boundary.allows(call, read, AclResourceType.GROUP, request.group_id):
         raise Refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -42,12 +44,14 @@ def handle(node: ClientNode, call: Call) -> None:
         error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     elif call.version >= FIRST_VERSION_WITH_IDS:
         error = ErrorCode.UNKNOWN_TOPIC_ID
-    refused = [
-        OffsetCommitResponseTopic(
-            topic.name,
-            topic.topic_id,
-            [OffsetCommitResponsePartition(one.partition_index, error) for one in topic.partitions],
-        )
-        for topic in request.topics
-    ]
-    node.boundary.answer(call, OffsetCommitResponse(topics=refused))
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        partitions = []
+        for one in topic.partitions:
+            partitions.append(OffsetCommitResponsePartition(one.partition_index, error))
+            if pace.spent(ROW_US):
+                yield
+        response.topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+        if pace.spent(ROW_US):
+            yield
+    yield from answer_in_slices(node, call, response)

@@ -8,13 +8,14 @@ a broker keeps. Differs from Apache Kafka: its controllers do not serve this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.client_node.long_answers import ROW_US, answer_in_slices
+from kraftd.client_node.not_coordinator import asks_for_log, note_groups_of_brokers
 from kraftd.client_node.not_coordinator import handle as refuse
-from kraftd.client_node.not_coordinator import is_of_log, note_groups_of_brokers
 from kraftd.controller.decision import Refusal
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -23,7 +24,8 @@ from kraftd.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from kraftd.types import METADATA_TOPIC, ZERO_UUID
+from kraftd.requests.permission import Permission
+from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -35,61 +37,70 @@ FIRST_VERSION_OF_MANY = 8
 NONE = -1  # the offset of a partition without one
 
 
-def handle(node: ClientNode, call: Call) -> None:
-    request = call.message
+def handle(node: ClientNode, call: Call) -> Slices[None]:
+    request, pace = call.message, Pace()
     if call.version >= FIRST_VERSION_OF_MANY:
-        serves = all(_asks_for_log(one.topics) for one in request.groups)
-        if not serves:
-            note_groups_of_brokers(node, call)
-        groups = [
-            of_group(node, call, one)
-            if serves
-            else OffsetFetchResponseGroup(one.group_id, [], ErrorCode.NOT_COORDINATOR)
-            for one in request.groups
-        ]
-        node.boundary.answer(call, OffsetFetchResponse(groups=groups))
+        yield from answer_in_slices(node, call, (yield from of_groups(node, call, pace)))
         return
-    if not _asks_for_log(request.topics):
-        refuse(node, call)
+    if not (yield from asks_for_log(request.topics, pace)):
+        yield from refuse(node, call)
     if not may_describe(node, call, request.group_id):
         raise Refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error = topic_error(node, call)
-    topics = [
-        OffsetFetchResponseTopic(
-            topic.name,
-            [
-                OffsetFetchResponsePartition(index, NONE, error_code=error)
-                for index in topic.partition_indexes
-            ],
-        )
-        for topic in request.topics
-    ]
-    node.boundary.answer(call, OffsetFetchResponse(topics=topics))
+    response = OffsetFetchResponse()
+    for topic in request.topics:
+        partitions = []
+        for index in topic.partition_indexes:
+            partitions.append(OffsetFetchResponsePartition(index, NONE, error_code=error))
+            if pace.spent(ROW_US):
+                yield
+        response.topics.append(OffsetFetchResponseTopic(topic.name, partitions))
+        if pace.spent(ROW_US):
+            yield
+    yield from answer_in_slices(node, call, response)
 
 
-def _asks_for_log(topics: Sequence[Any] | None) -> bool:
-    """Return whether the metadata topic is the only one; None stands for all topics."""
-    return bool(topics) and all(
-        is_of_log(one.name, getattr(one, "topic_id", ZERO_UUID)) for one in topics or ()
-    )
+def of_groups(node: ClientNode, call: Call, pace: Pace) -> Slices[OffsetFetchResponse]:
+    """The answer for many groups: none of them has offsets here."""
+    serves = True
+    for one in call.message.groups:
+        serves = serves and (yield from asks_for_log(one.topics, pace))
+        if pace.spent(1):
+            yield
+    if not serves:
+        yield from note_groups_of_brokers(node, call)
+    response = OffsetFetchResponse()
+    describing = Permission(node.boundary, call, AclOperation.DESCRIBE, AclResourceType.GROUP)
+    topic_code: int | None = None
+    for one in call.message.groups:
+        if not serves:
+            answered = OffsetFetchResponseGroup(one.group_id, [], ErrorCode.NOT_COORDINATOR)
+        elif not describing.allows(one.group_id):
+            answered = OffsetFetchResponseGroup(one.group_id, [], ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        else:
+            if topic_code is None:
+                topic_code = topic_error(node, call)
+            answered = yield from of_group(one, topic_code, pace)
+        response.groups.append(answered)
+        if pace.spent(ROW_US + describing.cost_us):
+            yield
+    describing.end()
+    return response
 
 
-def of_group(node: ClientNode, call: Call, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    if not may_describe(node, call, group.group_id):
-        return OffsetFetchResponseGroup(group.group_id, [], ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    error = topic_error(node, call)
-    topics = [
-        OffsetFetchResponseTopics(
-            topic.name,
-            topic.topic_id,
-            [
-                OffsetFetchResponsePartitions(index, NONE, error_code=error)
-                for index in topic.partition_indexes
-            ],
-        )
-        for topic in group.topics or ()
-    ]
-    return OffsetFetchResponseGroup(group.group_id, topics)
+def of_group(group: OffsetFetchRequestGroup, error: int, pace: Pace) -> Slices[OffsetFetchResponseGroup]:
+    """The answer for one group."""
+    answered = OffsetFetchResponseGroup(group.group_id, [])
+    for topic in group.topics or ():
+        partitions = []
+        for index in topic.partition_indexes:
+            partitions.append(OffsetFetchResponsePartitions(index, NONE, error_code=error))
+            if pace.spent(ROW_US):
+                yield
+        answered.topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
+        if pace.spent(ROW_US):
+            yield
+    return answered
 
 
 def may_describe(node: ClientNode, call: Call, group: str) -> bool:

@@ -10,13 +10,17 @@ the coordinator of its groups (`log_readers`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.client_node import to_broker
+from kraftd.client_node.long_answers import ROW_US, answer_in_slices
 from kraftd.controller.decision import Refusal
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraftd.requests.permission import Permission
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -25,55 +29,81 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_OF_MANY = 4
 GROUP, TRANSACTION, SHARE = 0, 1, 2  # the types of keys
+Rows = list[Coordinator | None]
 NEEDED = {
     GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     TRANSACTION: (AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: ClientNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     request = call.message
     has_many_keys = call.version >= FIRST_VERSION_OF_MANY
     keys = request.coordinator_keys if has_many_keys else (request.key,)
-    denied = {key: error for key in keys if (error := denial(node, call, request.key_type, key))}
     shape = all_of if has_many_keys else only_one
-    allowed = tuple(key for key in keys if key not in denied)
+    rows, allowed = yield from sort_out(node, call, keys)
     if keys and not allowed:
-        node.boundary.answer(call, shape(with_denied(keys, denied, FindCoordinatorResponse())))
+        response = FindCoordinatorResponse(coordinators=[row for row in rows if row is not None])
+        yield from answer_in_slices(node, call, shape(response))
         return
     if request.key_type == GROUP and node.log_readers.coordinates(call, allowed):
         own = node.settings.endpoints[call.listener]
         found = [Coordinator(key, node.view.node_id, own.host, own.port) for key in allowed]
-        answer = FindCoordinatorResponse(coordinators=found)
-        node.boundary.answer(call, shape(with_denied(keys, denied, answer)))
+        response = yield from with_denied(keys, rows, FindCoordinatorResponse(coordinators=found))
+        yield from answer_in_slices(node, call, shape(response))
         return
-    allowed_request = FindCoordinatorRequest(key_type=request.key_type, coordinator_keys=allowed)
-    to_broker.pass_on(node, call, allowed_request, lambda answer: shape(with_denied(keys, denied, answer)))
+
+    def on_answer(answer: FindCoordinatorResponse) -> Slices[FindCoordinatorResponse]:
+        return shape((yield from with_denied(keys, rows, answer)))
+
+    allowed_request = FindCoordinatorRequest(key_type=request.key_type, coordinator_keys=tuple(allowed))
+    to_broker.pass_on(node, call, allowed_request, on_answer)
 
 
-def denial(node: ClientNode, call: Call, key_type: int, key: str) -> ErrorCode | None:
-    """The error for a key that the client may not describe. Raises Refusal where none may be."""
-    operation = AclOperation.DESCRIBE
+def sort_out(node: ClientNode, call: Call, keys: Sequence[str]) -> Slices[tuple[Rows, list[str]]]:
+    """The refusals, by the places of the keys (None for a key that the client may describe), and the other
+    keys. Raises Refusal where none may be described.
+    """
+    key_type = call.message.key_type
     if key_type == SHARE:
-        if not node.boundary.allows(call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME):
+        cluster = (AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
+        if keys and not node.boundary.allows(call, *cluster):
             raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-        return None
-    if key_type not in NEEDED:
-        return None  # the broker says what is wrong
+    if key_type not in NEEDED:  # if it is not SHARE, the broker says what is wrong
+        return [None] * len(keys), list(keys)
     resource_type, error = NEEDED[key_type]
-    return None if node.boundary.allows(call, operation, resource_type, key) else error
+    describing = Permission(node.boundary, call, AclOperation.DESCRIBE, resource_type)
+    rows: Rows = []
+    allowed: list[str] = []
+    pace = Pace()
+    for key in keys:
+        if describing.allows(key):
+            allowed.append(key)
+            rows.append(None)
+        else:
+            rows.append(Coordinator(key, -1, "", -1, error))
+        if pace.spent(ROW_US + describing.cost_us):
+            yield
+    describing.end()
+    return rows, allowed
 
 
 def with_denied(
-    keys: tuple[str, ...], denied: dict[str, ErrorCode], answer: FindCoordinatorResponse
-) -> FindCoordinatorResponse:
+    keys: Sequence[str], rows: Rows, answer: FindCoordinatorResponse
+) -> Slices[FindCoordinatorResponse]:
     """The broker's answer, completed by the denied keys, in the order of the request."""
-    if denied:
+    if any(rows):
+        pace = Pace()
         found = {one.key: one for one in answer.coordinators}
-        refused = {key: Coordinator(key, -1, "", -1, error) for key, error in denied.items()}
-        answer.coordinators = [one for key in keys if (one := refused.get(key) or found.get(key))]
+        answer.coordinators = []
+        for key, row in zip(keys, rows, strict=True):
+            one = row or found.get(key)
+            if one is not None:
+                answer.coordinators.append(one)
+            if pace.spent(ROW_US):
+                yield
     return answer
 
 

@@ -7,10 +7,12 @@ Differs from a broker: by POLICY_VIOLATION.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation
 from kraftd.client_node.refused_changes import refuse_or_pass_on
+from kraftd.controller.slices import Slices
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 if TYPE_CHECKING:
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: ClientNode, call: Call) -> Slices[None]:
     request = call.message
-    meant = [name == METADATA_TOPIC for name in request.topic_names]
-    meant += [one.name == METADATA_TOPIC or one.topic_id == METADATA_TOPIC_ID for one in request.topics]
-    refuse_or_pass_on(node, call, AclOperation.DELETE, meant)
+    named = (name == METADATA_TOPIC for name in request.topic_names)
+    meant = (one.name == METADATA_TOPIC or one.topic_id == METADATA_TOPIC_ID for one in request.topics)
+    return refuse_or_pass_on(node, call, AclOperation.DELETE, chain(named, meant))

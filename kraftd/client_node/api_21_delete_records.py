@@ -11,11 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.client_node.long_answers import ROW_US, answer_in_slices
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
@@ -24,15 +27,21 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
-    topics = []
+def handle(node: ClientNode, call: Call) -> Slices[None]:
+    response, pace = DeleteRecordsResponse(), Pace()
+    deleting = Permission(node.boundary, call, AclOperation.DELETE, AclResourceType.TOPIC)
     for topic in call.message.topics:
         is_metadata = topic.name == METADATA_TOPIC
         error = ErrorCode.POLICY_VIOLATION if is_metadata else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if not node.boundary.allows(call, AclOperation.DELETE, AclResourceType.TOPIC, topic.name):
+        if not deleting.allows(topic.name):
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        partitions = [
-            DeleteRecordsPartitionResult(one.partition_index, -1, error) for one in topic.partitions
-        ]
-        topics.append(DeleteRecordsTopicResult(topic.name, partitions))
-    node.boundary.answer(call, DeleteRecordsResponse(topics=topics))
+        if pace.spent(ROW_US + deleting.cost_us):
+            yield
+        partitions = []
+        for one in topic.partitions:
+            partitions.append(DeleteRecordsPartitionResult(one.partition_index, -1, error))
+            if pace.spent(ROW_US):
+                yield
+        response.topics.append(DeleteRecordsTopicResult(topic.name, partitions))
+    deleting.end()
+    yield from answer_in_slices(node, call, response)

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.client_node import to_broker
 from kraftd.controller.decision import Refusal
+from kraftd.controller.slices import Slices
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
@@ -25,7 +27,13 @@ if TYPE_CHECKING:
 def handle(node: ClientNode, call: Call) -> None:
     if node.knows_metadata(call):
         check_allowed(node, call)
-        to_broker.pass_on(node, call, call.message, lambda answer: answer)
+        to_broker.pass_on(node, call, call.message, unchanged)
+
+
+def unchanged(answer: Message) -> Slices[Message]:
+    """The broker's answer as it is."""
+    yield from ()
+    return answer
 
 
 def check_allowed(node: ClientNode, call: Call) -> None:

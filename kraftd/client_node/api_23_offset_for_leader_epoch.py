@@ -14,14 +14,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.client_node.long_answers import ROW_US, answer_in_slices
 from kraftd.client_node.metadata_topic import epoch_error, partition_error
 from kraftd.client_node.nodes import metadata_partition
 from kraftd.client_node.view import ClusterView
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from kraftd.requests.permission import Permission
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 
+PARTITION_US = 4  # microseconds, for the pace
 NO_EPOCH = -1
 NOT_ENDED = (1 << 63) - 1  # the end offset of the current epoch: after every position
 
@@ -57,18 +61,19 @@ def end_of(view: ClusterView, is_named_leader: bool, partition: int, epoch: int)
     return EpochEndOffset(0, partition, end.epoch, end.offset)
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: ClientNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
-    view = node.view
+    view, pace = node.view, Pace()
     is_named_leader = metadata_partition(view, node.settings, call.listener).leader_id == view.node_id
     cluster = (AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
     of_a_broker = node.boundary.allows_quietly(call, *cluster)
-    topics = []
+    describing = Permission(node.boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
+    response = OffsetForLeaderEpochResponse()
     for topic in call.message.topics:
-        allowed = of_a_broker or node.boundary.allows(
-            call, AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.topic
-        )
+        allowed = of_a_broker or describing.allows(topic.topic)
+        if pace.spent(ROW_US + describing.cost_us):
+            yield
         ends = []
         for requested in topic.partitions:
             error = partition_error(view, topic.topic, requested.partition)
@@ -79,5 +84,8 @@ def handle(node: ClientNode, call: Call) -> None:
                 ends.append(EpochEndOffset(error, requested.partition))
             else:
                 ends.append(end_of(view, is_named_leader, requested.partition, requested.leader_epoch))
-        topics.append(OffsetForLeaderTopicResult(topic.topic, ends))
-    node.boundary.answer(call, OffsetForLeaderEpochResponse(topics=topics))
+            if pace.spent(PARTITION_US):
+                yield
+        response.topics.append(OffsetForLeaderTopicResult(topic.topic, ends))
+    describing.end()
+    yield from answer_in_slices(node, call, response)

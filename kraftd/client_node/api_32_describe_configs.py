@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.client_node.operations import decision_us
 from kraftd.controller.configs.description import describe_configs
 from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.describe_configs_response import (
@@ -24,6 +23,7 @@ from kraftd.messages.describe_configs_response import (
     DescribeConfigsResult,
 )
 from kraftd.metadata.state import GROUP_RESOURCE, TOPIC_RESOURCE
+from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
@@ -36,6 +36,7 @@ RESOURCE_US = 3  # microseconds, for the pace
 CLEANUP_POLICY = "cleanup.policy"
 DYNAMIC_TOPIC_CONFIG = 1
 LIST = 7
+UNDECIDED = DescribeConfigsResult()
 DENIED = "The client may not see the configs of this resource."
 
 
@@ -47,35 +48,63 @@ def handle(node: ClientNode, call: Call) -> None:
 def describe(node: ClientNode, call: Call) -> Slices[DescribeConfigsResponse]:
     """The configs of each resource that the client may see; an admin client may name every topic."""
     request = call.message
-    own: dict[int, DescribeConfigsResult] = {}
-    pace, cost_us = Pace(), RESOURCE_US + decision_us(node)
-    for place, resource in enumerate(request.resources):
-        error = denied(node, call, resource)
+    results: list[DescribeConfigsResult] = []
+    others: list[DescribeConfigsResource] = []
+    places: list[int] = []  # of their results
+    pace, permissions = Pace(), Permissions(node, call)
+    for resource in request.resources:
+        error = permissions.denial(resource)
         if error:
-            own[place] = DescribeConfigsResult(error, DENIED, resource.resource_type, resource.resource_name)
+            results.append(
+                DescribeConfigsResult(error, DENIED, resource.resource_type, resource.resource_name)
+            )
         elif (resource.resource_type, resource.resource_name) == (TOPIC_RESOURCE, METADATA_TOPIC):
-            own[place] = metadata_topic_configs(resource)
-        if pace.spent(cost_us):
+            results.append(metadata_topic_configs(resource))
+        else:
+            places.append(len(results))
+            results.append(UNDECIDED)
+            others.append(resource)
+        if pace.spent(RESOURCE_US + permissions.cost_us):
             yield
-    others = [resource for place, resource in enumerate(request.resources) if place not in own]
+    permissions.end()
     remaining_request = msgspec.structs.replace(request, resources=others)
     decision = yield from describe_configs.begin(node.view.context, remaining_request)
-    rest = iter(decision.answer.results)
-    results = [own[place] if place in own else next(rest) for place in range(len(request.resources))]
+    for place, result in zip(places, decision.answer.results, strict=True):
+        results[place] = result
+        if pace.spent(1):
+            yield
     return DescribeConfigsResponse(results=results)
 
 
-def denied(node: ClientNode, call: Call, resource: DescribeConfigsResource) -> int:
-    """The error for a resource that the client may not see; 0 for one that it may."""
-    operation = AclOperation.DESCRIBE_CONFIGS
-    if resource.resource_type == TOPIC_RESOURCE:
-        allowed = node.boundary.allows(call, operation, AclResourceType.TOPIC, resource.resource_name)
-        return 0 if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if resource.resource_type == GROUP_RESOURCE:
-        allowed = node.boundary.allows(call, operation, AclResourceType.GROUP, resource.resource_name)
-        return 0 if allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
-    allowed = node.boundary.allows(call, operation, AclResourceType.CLUSTER, CLUSTER_NAME)
-    return 0 if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+class Permissions:
+    """The permissions of a call on resources with configs."""
+
+    def __init__(self, node: ClientNode, call: Call) -> None:
+        def on(type: AclResourceType) -> Permission:
+            return Permission(node.boundary, call, AclOperation.DESCRIBE_CONFIGS, type)
+
+        self._on_topics = on(AclResourceType.TOPIC)
+        self._on_groups = on(AclResourceType.GROUP)
+        self._on_cluster = on(AclResourceType.CLUSTER)
+        self.cost_us = 0
+
+    def denial(self, resource: DescribeConfigsResource) -> int:
+        """The error for a resource that the client may not see; 0 for one that it may."""
+        permission, name, error = self._on_cluster, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        if resource.resource_type == TOPIC_RESOURCE:
+            permission, name = self._on_topics, resource.resource_name
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif resource.resource_type == GROUP_RESOURCE:
+            permission, name = self._on_groups, resource.resource_name
+            error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        allowed = permission.allows(name)
+        self.cost_us = permission.cost_us
+        return 0 if allowed else error
+
+    def end(self) -> None:
+        """Audit the refusals without a question."""
+        for permission in (self._on_topics, self._on_groups, self._on_cluster):
+            permission.end()
 
 
 def metadata_topic_configs(resource: DescribeConfigsResource) -> DescribeConfigsResult:

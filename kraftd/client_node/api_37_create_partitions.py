@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation
 from kraftd.client_node.refused_changes import refuse_or_pass_on
+from kraftd.controller.slices import Slices
 from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
-    refuse_or_pass_on(
-        node, call, AclOperation.ALTER, [one.name == METADATA_TOPIC for one in call.message.topics]
+def handle(node: ClientNode, call: Call) -> Slices[None]:
+    return refuse_or_pass_on(
+        node, call, AclOperation.ALTER, (one.name == METADATA_TOPIC for one in call.message.topics)
     )

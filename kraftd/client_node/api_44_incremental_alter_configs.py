@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.client_node.refused_changes import refuse_or_pass_on_configs
+from kraftd.controller.slices import Slices
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
-    refuse_or_pass_on_configs(node, call)
+def handle(node: ClientNode, call: Call) -> Slices[None]:
+    return refuse_or_pass_on_configs(node, call)

@@ -37,7 +37,12 @@ def handle(node: ClientNode, call: Call) -> None:
 
 def describe(node: ClientNode, call: Call) -> Generator[None, None, ListConfigResourcesResponse]:
     listed = LISTED if call.version else OF_V0
-    requested = set(call.message.resource_types or listed)
+    resource_types = call.message.resource_types
+    requested: set[int] = set() if resource_types else set(listed)
+    for first in range(0, len(resource_types), RESOURCES_PER_CALLBACK):
+        if first:
+            yield
+        requested.update(resource_types[first : first + RESOURCES_PER_CALLBACK])
     if not requested <= set(listed):
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
     found = []

@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from heapq import merge
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kraftd.acl import AclResourceType
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node import metadata_topic
-from kraftd.client_node.api_03_metadata import may_describe, may_see, of_call
+from kraftd.client_node.api_03_metadata import of_call
 from kraftd.client_node.nodes import broker_listener
-from kraftd.client_node.operations import allowed_operations, decision_us, operations_us
+from kraftd.client_node.operations import allowed_operations, operations_us
 from kraftd.client_node.topics import INTERNAL_TOPICS, TopicReader, name_error
 from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Pace
+from kraftd.controller.occurrences import count_in_slices
+from kraftd.controller.slices import Pace, Slices
 from kraftd.messages.describe_topic_partitions_response import (
     Cursor,
     DescribeTopicPartitionsResponse,
@@ -28,11 +30,13 @@ from kraftd.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponseTopic,
 )
 from kraftd.metadata.state import TopicState
+from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
+    from kraftd.messages.describe_topic_partitions_request import TopicRequest
     from kraftd.requests.call import Call
 
 MAX_PARTITIONS = 2_000  # Kafka's max.request.partition.size.limit
@@ -49,26 +53,31 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopi
     """The answer, made some partitions per event loop callback. Raises Refusal(INVALID_REQUEST)."""
     request = call.message
     fetches_all = not request.topics
-    names = set(node.view.image.topic_names()) if fetches_all else {one.name for one in request.topics}
-    first, first_index = "", 0
-    if request.cursor is not None:
-        first, first_index = request.cursor.topic_name, request.cursor.partition_index
-        if first_index < 0 or (not fetches_all and first not in names):
-            raise Refusal(ErrorCode.INVALID_REQUEST)
+    pace, cursor = Pace(), request.cursor
+    first, first_index = ("", 0) if cursor is None else (cursor.topic_name, cursor.partition_index)
+    if first_index < 0:
+        raise Refusal(ErrorCode.INVALID_REQUEST)
+    if fetches_all:
+        names = list(node.view.image.topic_names())
+    else:
+        names = yield from named_once(request.topics, None if cursor is None else first, pace)
     listener = broker_listener(node.settings, call.listener)
     reader = TopicReader(node.view.image, listener, READER_VERSION)
     response, denied = DescribeTopicPartitionsResponse(), []
     left = max(1, min(MAX_PARTITIONS, request.response_partition_limit))
-    pace, work_us = Pace(), 0
-    name_us, topic_us = decision_us(node), operations_us(node, AclResourceType.TOPIC)
-    in_order = yield from in_name_order(list(names), first)
+    work_us = 0
+    topic_us = operations_us(node, AclResourceType.TOPIC)
+    operation, type = AclOperation.DESCRIBE, AclResourceType.TOPIC
+    describing = Permission(node.boundary, call, operation, type, quietly=fetches_all)
+    in_order = yield from in_name_order(names, first)
     for name in in_order:
         if pace.spent(work_us):
             yield
             reader = TopicReader(node.view.image, listener, READER_VERSION)
-        work_us = name_us
+        allowed = describing.allows(name)
+        work_us = 1 + describing.cost_us
         is_full = response.next_cursor is not None
-        if not (may_see if fetches_all else may_describe)(node, call, name):
+        if not allowed:
             if not fetches_all:
                 denied.append(name)
         elif left == 0 and not is_full:
@@ -87,9 +96,29 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopi
                 response.next_cursor = Cursor(name, start + len(shown.partitions))
         if fetches_all and response.next_cursor is not None:
             break
-    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    response.topics += [DescribeTopicPartitionsResponseTopic(error, name) for name in denied]
+    describing.end()
+    for name in denied:
+        response.topics.append(
+            DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        )
+        if pace.spent(1):
+            yield
     return response
+
+
+def named_once(topics: list[TopicRequest], first: str | None, pace: Pace) -> Slices[list[str]]:
+    """The names, each once. Raises Refusal(INVALID_REQUEST) if `first` is not among them."""
+    names, has_first = [], first is None
+    times = yield from count_in_slices(topics, attrgetter("name"), pace)
+    for topic in topics:
+        if times.take(topic.name):
+            names.append(topic.name)
+            has_first = has_first or topic.name == first
+        if pace.spent(1):
+            yield
+    if not has_first:
+        raise Refusal(ErrorCode.INVALID_REQUEST)
+    return names
 
 
 def describe_topic(

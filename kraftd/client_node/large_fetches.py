@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.client_node.log_source import LogSource
 from kraftd.fetch.session_cache import FINAL_EPOCH, INITIAL_EPOCH
-from kraftd.fetch.sessions import named_partitions
+from kraftd.fetch.sessions import names_more_than
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Reader
 from kraftd.fetch.subscription import unknown_id
@@ -30,15 +30,17 @@ PARTITIONS_PER_CALLBACK = 100  # each is authorized, looked up and answered
 
 def is_large(request: FetchRequest) -> bool:
     """Return whether a full fetch is answered in several event loop callbacks."""
-    return (
-        request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH) and named_partitions(request) > MAX_PARTITIONS
-    )
+    return request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH) and names_more_than(request, MAX_PARTITIONS)
 
 
 def in_slices(source: LogSource, call: Call, reader: Reader) -> Generator[None, None, FetchResponse]:
     """The answer to a large fetch; no entry of a topic has more than PARTITIONS_PER_CALLBACK partitions."""
     response, done = FetchResponse(), 0
     for topic in call.message.topics:
+        done += 1
+        if done >= PARTITIONS_PER_CALLBACK:
+            done = 0
+            yield
         name = topic.topic if call.version < 13 else source.topic_name(topic.topic_id)
         for first in range(0, len(topic.partitions), PARTITIONS_PER_CALLBACK):
             some = topic.partitions[first : first + PARTITIONS_PER_CALLBACK]

@@ -8,6 +8,7 @@ refuses all else with NOT_COORDINATOR. Then the client asks again, and gets the 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from kraftd.client_node.nodes import broker_listener, brokers
@@ -31,8 +32,8 @@ class LogReaders:
     """
 
     def __init__(self) -> None:
-        self._clients: dict[int, None] = {}
-        self._groups_of_brokers: dict[int, None] = {}
+        self._clients: OrderedDict[int, None] = OrderedDict()
+        self._groups_of_brokers: OrderedDict[int, None] = OrderedDict()
         self._warned_listeners: set[str] = set()
 
     def note(self, call: Call) -> None:
@@ -89,9 +90,9 @@ def _client(call: Call) -> tuple[str, str, str, str]:
     return call.principal.type, call.principal.name, call.host, call.client_id
 
 
-def _remember(known: dict[int, None], one: int) -> None:
-    """Add it as the newest; the oldest is forgotten if there are too many."""
-    known.pop(one, None)
+def _remember(known: OrderedDict[int, None], one: int) -> None:
+    """Add it as the newest; the oldest is forgotten if there are too many, in constant time."""
     known[one] = None
+    known.move_to_end(one)
     if len(known) > MAX_REMEMBERED:
-        del known[next(iter(known))]
+        known.popitem(last=False)

@@ -37,7 +37,7 @@ from kraftd.client_node.settings import ClientSettings
 from kraftd.client_node.view import ClusterView
 from kraftd.fetch.parked_fetches import Completed, ParkedFetches
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.fetch.sessions import FetchSessions
+from kraftd.fetch.sessions import FetchSessions, names_more_than
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Reader
 from kraftd.messages.describe_quorum_response import PartitionData
@@ -182,7 +182,8 @@ class ClientNode:
         """Answer a fetch, or park it. The leader is asked about an offset past the end of a replica's log:
         only past the leader's end it is out of range.
         """
-        if not self.source.is_past_end(call.message):
+        names_many = names_more_than(call.message, MAX_PARTITIONS)  # then the answer has no records
+        if names_many or not self.source.is_past_end(call.message):
             self._fetch(call)
             return
 

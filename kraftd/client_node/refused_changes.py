@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node import to_controller
+from kraftd.controller.slices import Pace, Slices
 from kraftd.metadata.state import TOPIC_RESOURCE
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
@@ -20,22 +21,29 @@ TEXT = "The metadata log is a read-only topic that the quorum keeps."
 
 def refuse_or_pass_on(
     node: ClientNode, call: Call, operation: AclOperation, is_metadata: Iterable[bool]
-) -> None:
+) -> Slices[None]:
     """Refuse a request that is of the metadata topic alone with POLICY_VIOLATION; pass on any other.
 
     The controller, to which the metadata topic is unknown, refuses that part of a mixed request, and a client
     that may not do the operation.
     """
-    meant = list(is_metadata)
+    pace, count, is_alone = Pace(), 0, True
+    for meant in is_metadata:
+        count += 1
+        is_alone = meant
+        if not meant:
+            break
+        if pace.spent(1):
+            yield
     allowed = node.boundary.allows_quietly(call, operation, AclResourceType.TOPIC, METADATA_TOPIC)
-    if meant and all(meant) and allowed:
+    if count and is_alone and allowed:
         node.boundary.refuse(call, ErrorCode.POLICY_VIOLATION, TEXT)
     else:
-        to_controller.handle(node, call)
+        yield from to_controller.handle(node, call)
 
 
-def refuse_or_pass_on_configs(node: ClientNode, call: Call) -> None:
+def refuse_or_pass_on_configs(node: ClientNode, call: Call) -> Slices[None]:
     """The same for a request that changes configs of its `resources`, whole sets or single keys."""
     metadata_topic = (TOPIC_RESOURCE, METADATA_TOPIC)
-    named = [(one.resource_type, one.resource_name) == metadata_topic for one in call.message.resources]
-    refuse_or_pass_on(node, call, AclOperation.ALTER_CONFIGS, named)
+    named = ((one.resource_type, one.resource_name) == metadata_topic for one in call.message.resources)
+    return refuse_or_pass_on(node, call, AclOperation.ALTER_CONFIGS, named)

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kraftd.client_node.effects import Answered, SendToNode
+from kraftd.client_node.long_answers import answer_in_slices
 from kraftd.client_node.nodes import broker_listener, brokers
 from kraftd.client_node.passing_on import Progress
+from kraftd.controller.slices import Slices
 from kraftd.raft.effects import Destination
 from kraftd.requests.call import Call
 from kraftd.wire.message import Message
@@ -27,7 +29,7 @@ def pass_on(
     node: ClientNode,
     call: Call,
     message: Message,
-    on_answer: Callable[[Any], Message],
+    on_answer: Callable[[Any], Slices[Message]],
 ) -> None:
     """Pass a message on to a broker; `on_answer` makes the client's answer from the broker's.
 
@@ -51,7 +53,11 @@ def pass_on(
 
     def done(answered: Answered) -> bool:
         node.last_broker_id = tried[answered.request_id]
-        node.boundary.answer(call, on_answer(answered.message))
+        call.settled = False
+        node.boundary.go_on(call, answer(answered.message))
         return True
+
+    def answer(message: Any) -> Slices[None]:
+        yield from answer_in_slices(node, call, (yield from on_answer(message)))
 
     node.passing_on.begin(call, node.now_ms, send, done, PATIENCE_MS)

@@ -11,9 +11,12 @@ import ipaddress
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from kraftd.client_node.effects import Answered, HandToController, SendToNode
 from kraftd.client_node.own_writes import answer_once_applied
 from kraftd.client_node.passing_on import Progress
+from kraftd.controller.slices import Slices
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.envelope_request import EnvelopeRequest
 from kraftd.messages.envelope_response import EnvelopeResponse
@@ -24,10 +27,12 @@ from kraftd.wire.codec import encode
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request
 from kraftd.wire.primitives import Buffer
+from kraftd.wire.slices import encode_in_slices
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode
 
+ENCODED_AT_ONCE_BYTES = 16_384  # a larger request is encoded in slices
 PLAINTEXT, SSL = 0, 1  # as in Endpoint.security_protocol
 OF_TOKENS = (
     ApiKey.CREATE_DELEGATION_TOKEN,
@@ -39,12 +44,15 @@ _SIZE = Struct(">i")
 _PRINCIPAL_VERSION = bytes(2)
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: ClientNode, call: Call) -> Slices[None]:
     """Pass a call to the active controller: this node's, or another in an Envelope."""
     view = node.view
     if call.key in OF_TOKENS and not is_known_by_more_than_a_token(node, call):
         node.boundary.refuse(call, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         return
+    envelope: EnvelopeRequest | None = None
+    if call.size_bytes > ENCODED_AT_ONCE_BYTES and not view.is_active:
+        envelope = yield from envelope_in_slices(call)
 
     def send(request_id: int) -> Progress:
         if view.is_active:
@@ -54,7 +62,7 @@ def handle(node: ClientNode, call: Call) -> None:
         destination = view.controller_destination()
         if destination is None or view.leader_id == view.node_id:  # elected, and not active yet
             return Progress.LATER
-        node.outbox.emit(SendToNode(request_id, destination, envelope_of(call)))
+        node.outbox.emit(SendToNode(request_id, destination, envelope or envelope_of(call)))
         return Progress.SENT
 
     def on_answer(answered: Answered) -> bool:
@@ -89,11 +97,29 @@ def envelope_of(call: Call) -> EnvelopeRequest:
     frame = b"".join(
         encode_request(call.key, call.version, call.correlation_id, call.client_id, call.message)
     )
+    return _envelope(call, frame[4:])
+
+
+def envelope_in_slices(call: Call) -> Slices[EnvelopeRequest]:
+    """The same for a call with very many elements, which it keeps."""
+    message = structs.replace(call.message)
+    for name in message.__struct_fields__:
+        value = getattr(message, name)
+        if type(value) is list:
+            setattr(message, name, value.copy())  # to be consumed
+    body = yield from encode_in_slices(message, call.version)
+    empty = type(call.message)()
+    frame = b"".join(encode_request(call.key, call.version, call.correlation_id, call.client_id, empty))
+    header = frame[4 : len(frame) - len(b"".join(encode(empty, call.version)))]
+    return _envelope(call, b"".join([header, *body]))
+
+
+def _envelope(call: Call, request: bytes) -> EnvelopeRequest:
     principal = DefaultPrincipalData(
         call.principal.type, call.principal.name, call.principal.token_authenticated
     )
     return EnvelopeRequest(
-        frame[4:],
+        request,
         _PRINCIPAL_VERSION + b"".join(encode(principal, 0)),
         ipaddress.ip_address(call.host.partition("%")[0]).packed,
     )

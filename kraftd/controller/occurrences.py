@@ -23,6 +23,17 @@ class Occurrences(Generic[K]):
     def __init__(self, parts: list[dict[K, int]]) -> None:
         self._parts = parts  # a power of two of them
 
+    @staticmethod
+    def for_about(count: int) -> Occurrences[K]:
+        """No keys yet, with places for about so many."""
+        return Occurrences([{} for _ in range(1 << (count // MAX_KEYS_AT_ONCE).bit_length())])
+
+    def add(self, key: K) -> None:
+        """Count a key once more."""
+        parts = self._parts
+        part = parts[hash(key) & (len(parts) - 1)]
+        part[key] = part.get(key, 0) + 1
+
     def __contains__(self, key: K) -> bool:
         parts = self._parts
         return key in parts[hash(key) & (len(parts) - 1)]
@@ -50,13 +61,9 @@ def count_in_slices(
     length = len(elements)
     if length * key_us <= MAX_KEYS_AT_ONCE:
         return Occurrences([Counter(map(key, elements))])
-    part_count = 1 << (length // MAX_KEYS_AT_ONCE).bit_length()
-    parts: list[dict[K, int]] = [{} for _ in range(part_count)]
-    mask = part_count - 1
+    counted: Occurrences[K] = Occurrences.for_about(length)
     for element in elements:
         if pace.spent(key_us):
             yield
-        found = key(element)
-        part = parts[hash(found) & mask]
-        part[found] = part.get(found, 0) + 1
-    return Occurrences(parts)
+        counted.add(key(element))
+    return counted

@@ -132,7 +132,7 @@ class FetchSessions:
     ) -> FetchContext:
         subscription = session.subscription
         context = FetchContext(Kind.INCREMENTAL, subscription, request, session.uses_topic_ids, session)
-        is_small = named_partitions(request) <= self.cache.largest_session
+        is_small = not names_more_than(request, self.cache.largest_session)
         requested = list(self._requested(request, session.uses_topic_ids)) if is_small else []
         if not is_small or not self._may_grow(subscription, requested):
             refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -225,12 +225,16 @@ class FetchSessions:
         return self.cache.create(subscription, is_privileged, context.uses_topic_ids, now_ms).id
 
 
-def named_partitions(request: FetchRequest) -> int:
-    """How many partitions a request names, to fetch or to forget; a topic without partitions
+def names_more_than(request: FetchRequest, limit: int) -> bool:
+    """Return whether a request names more partitions, to fetch or to forget; a topic without partitions
     counts as one.
     """
-    requested = sum(len(one.partitions) or 1 for one in request.topics)
-    return requested + sum(len(one.partitions) or 1 for one in request.forgotten_topics_data)
+    for topics in (request.topics, request.forgotten_topics_data):
+        for topic in topics:
+            limit -= len(topic.partitions) or 1
+            if limit < 0:
+                return True
+    return False
 
 
 def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftd.fetch.session_cache import EVICTION_MS, CacheLimits
-from kraftd.fetch.sessions import named_partitions
+from kraftd.fetch.sessions import names_more_than
 from kraftd.fetch.slots import SLOT_BYTES, slot_bytes
 from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
@@ -160,7 +160,8 @@ def test_a_topic_without_partitions_counts_as_one() -> None:
         topics=[FetchTopic("a"), FetchTopic("b", partitions=partitions)],
         forgotten_topics_data=[ForgottenTopic("c"), ForgottenTopic("d", partitions=(0, 1, 2))],
     )
-    assert named_partitions(request) == 1 + 2 + 1 + 3
+    count = 1 + 2 + 1 + 3
+    assert [names_more_than(request, limit) for limit in (0, count - 1, count)] == [True, True, False]
 
 
 @pytest.mark.parametrize("max_bytes", [0, -5])
