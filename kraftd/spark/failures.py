@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from kraftd.spark.errors import InputError
 
@@ -27,6 +31,38 @@ def ends_on_failure() -> Iterator[None]:
     except KeyboardInterrupt:
         print("kraftd-spark: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+@contextmanager
+def takes_interrupts() -> Iterator[None]:
+    """Start a session that SIGINT interrupts once, quietly, in place of PySpark's handler.
+
+    That one calls the JVM from within a call, and the broken calls are logged with stack traces. A SIGINT
+    meanwhile waits until the session has started. The JVM and its workers never get one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+        signal.signal(signal.SIGINT, _interrupt)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # what is under way is ended in order
+    logging.disable(logging.CRITICAL)
+    raise KeyboardInterrupt
+
+
+def quiet_if_interrupted(session: SparkSession) -> None:
+    """Cancel Spark's jobs without its stack traces if a KeyboardInterrupt is on its way."""
+    if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+        with suppress(Exception):
+            session.sparkContext.setLogLevel("OFF")
+            session.sparkContext.cancelAllJobs()
 
 
 def what_failed(error: Exception) -> str:

@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kraftd.log.segment import LOG_SUFFIX, offset_of_name
+from kraftd.log.segment import LOG_SUFFIX, offset_of_name, scan
 from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
 from kraftd.metadata_dir.meta_properties import check_keys_are_unique, decode_identity
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import absolute, join, kind_of, list_files, read_bytes, size_of, split_name
+from kraftd.spark.storage import (
+    StoredFile,
+    absolute,
+    join,
+    kind_of,
+    list_files,
+    read_bytes,
+    size_of,
+    split_name,
+)
 from kraftd.types import uuid_text
+from kraftd.wire.batch import CorruptBatch, decompressed, records
+
+_FIRST_BYTES = 64 << 10
+_FRAME = b"\x01"
+"""The first byte of every metadata record: the version of its frame."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +111,27 @@ def find_replicas(paths: Sequence[str]) -> list[Replica]:
                 f"{first.cluster_id}; give directories of one cluster"
             )
     return found
+
+
+def refuse_ordinary_records(replica: Replica) -> None:
+    """Raises InputError if the first record of the log is that of an ordinary topic."""
+    for segment in replica.segments:
+        file = StoredFile(segment.path)
+        try:
+            for batch in scan(file, 0, file.size_bytes(), chunk_bytes=_FIRST_BYTES):
+                if batch.header.is_control:
+                    continue
+                first = next(iter(records(decompressed(batch))), None)
+                if first is not None and (first.key is not None or bytes(first.value or b"")[:1] != _FRAME):
+                    raise InputError(
+                        f"{segment.path}: offset {batch.header.base_offset}: a record of an ordinary topic, "
+                        "not of the metadata log; give a controller's metadata.log.dir"
+                    )
+                return
+        except CorruptBatch:
+            return  # the read that follows reports damage
+        finally:
+            file.close()
 
 
 def _segments(partition: str, files: Sequence[tuple[str, int]]) -> list[SegmentFile]:

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
+from kraftd.spark.failures import takes_interrupts
 from kraftd.spark.source import KraftDataSource
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -44,7 +45,8 @@ def start_session(master: str | None, name: str = "kraftd-spark", *, jars: str |
         settings["spark.jars"] = jars
     for key, value in settings.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with takes_interrupts():
+        session = builder.getOrCreate()
     if not session.sparkContext.getConf().contains(SHUFFLE_PARTITIONS):
         # Spark's 200 partitions suit clusters; it merges the smallest ones at run time.
         session.conf.set(SHUFFLE_PARTITIONS, str(4 * session.sparkContext.defaultParallelism))

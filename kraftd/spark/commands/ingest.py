@@ -8,8 +8,8 @@ import click
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraftd.spark.commands.options import find_log, input_options, print_note
-from kraftd.spark.failures import ends_on_failure
+from kraftd.spark.commands.options import find_log, input_options, print_note, refuse_output_in_input
+from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.live import live_cluster_id, read_live
 from kraftd.spark.session import start_session
 from kraftd.spark.source import NAME
@@ -61,9 +61,12 @@ def ingest_command(
     Another run continues where the last one ended, also after a crash. Each batch is a directory
     cluster_id=.../first_offset=..., so no offset is stored twice.
     """
-    if bool(inputs) == bool(servers):
-        raise click.UsageError("give --input, or --bootstrap-server")
+    if inputs and servers:
+        raise click.UsageError("--input and --bootstrap-server exclude each other: give one of them")
+    if not inputs and not servers:
+        raise click.UsageError("give --input or --bootstrap-server")
     with ends_on_failure():
+        refuse_output_in_input(inputs, output)
         log = find_log(inputs, mode, high_watermark)[1] if inputs else None
         session = start_session(master, jars=jars)
         try:
@@ -88,6 +91,7 @@ def ingest_command(
             progress = query.lastProgress
             print_note(f"{cluster}: up to date" if progress is None else f"{cluster}: {_summary(progress)}")
         finally:
+            quiet_if_interrupted(session)
             session.stop()
 
 

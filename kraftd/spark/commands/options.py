@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from kraftd.history.points import Point, parse_point
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.in_use import lock_holder
 from kraftd.spark.checkpoints import read_header
 from kraftd.spark.errors import InputError
-from kraftd.spark.layout import Replica, find_replicas
+from kraftd.spark.layout import Replica, find_replicas, refuse_ordinary_records
 from kraftd.spark.replicas import CommittedLog, committed_log
+from kraftd.spark.storage import absolute, join, kind_of, split_name
 from kraftd.spark.timeline import Timeline
 
 
@@ -60,7 +64,11 @@ def find_log(
 ) -> tuple[list[Replica], CommittedLog]:
     """The replicas and their committed log; notes for the user go to stderr."""
     replicas = find_replicas(inputs)
+    for replica in replicas:
+        refuse_ordinary_records(replica)
     log = committed_log(replicas, permissive=mode == "permissive", high_watermark=high_watermark)
+    if log.end_offset <= log.start_offset and not log.log.checkpoint_end_offset:
+        raise InputError(f"{log.replica.path}: the log holds no committed record")
     for note in notes_of(replicas, log):
         print_note(note)
     return replicas, log
@@ -77,17 +85,39 @@ def notes_of(replicas: Sequence[Replica], log: CommittedLog) -> list[str]:
     return notes
 
 
-def make_timeline(session: SparkSession, log: CommittedLog, as_of: str | None, mode: str) -> Timeline:
-    """The timeline up to and including an offset or a time. Raises InputError for one before the log."""
+class AsOf(click.ParamType[Point]):
+    """The type of `--as-of`: refused before Spark starts if it is neither an offset nor a time."""
+
+    name = "OFFSET|TIME"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Point:
+        if isinstance(value, Point):
+            return value
+        try:
+            return parse_point(str(value), time.time())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def check_offset(log: CommittedLog, as_of: Point | None) -> None:
+    """Raises InputError for an offset that no committed record has yet."""
+    if as_of is not None and as_of.offset is not None and as_of.offset >= log.end_offset:
+        raise InputError(
+            f"{log.replica.path}: --as-of {as_of.offset} is beyond the end: the log is committed to offset "
+            f"{log.end_offset - 1}"
+        )
+
+
+def make_timeline(session: SparkSession, log: CommittedLog, as_of: Point | None, mode: str) -> Timeline:
+    """The timeline up to and including an offset or a time. Raises InputError for one outside the log."""
     end = log.end_offset
+    check_offset(log, as_of)
     timeline = Timeline(session, log, end, permissive=mode == "permissive")
-    if as_of is None:
+    if as_of is None or as_of == Point():
         return timeline
-    offset = int(as_of) if as_of.isdecimal() else _offset_at(timeline, as_of)
-    if offset >= end:
-        print_note(f"--as-of {as_of}: the log is committed to offset {end - 1}, that is what is read")
+    offset = as_of.offset if as_of.offset is not None else _offset_at(timeline, as_of.time_ms or 0)
     if offset < timeline.first_state_offset:
-        raise _too_early(timeline, as_of)
+        raise _too_early(timeline, str(offset))
     return Timeline(session, log, min(end, offset + 1), permissive=mode == "permissive")
 
 
@@ -98,33 +128,54 @@ def _too_early(timeline: Timeline, as_of: str) -> InputError:
     )
 
 
-def _offset_at(timeline: Timeline, text: str) -> int:
+def _offset_at(timeline: Timeline, time_ms: int) -> int:
     """The last offset before the first record that is later than a time.
 
-    Raises InputError for a time before the end of the first checkpoint.
+    Raises InputError for a time before the first record, or before the end of the first checkpoint.
     """
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"--as-of {text}: neither an offset nor a time such as 2026-03-01T03:12:00+00:00"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    limit_ms = (moment - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+    text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()
     if timeline.first_checkpoint is not None:
         known_ms = read_header(timeline.first_checkpoint).last_contained_log_timestamp_ms
-        if known_ms is not None and limit_ms < known_ms:
+        if known_ms is not None and time_ms < known_ms:
             raise _too_early(timeline, text)
     if not timeline.source.replica.segments:
         return timeline.end_offset - 1
-    later = timeline.log(["offset", "timestamp_ms"]).where(F.col("timestamp_ms") > limit_ms)
-    found = later.agg(F.min("offset")).first()
-    if found is None or found[0] is None:
+    times = timeline.log(["offset", "timestamp_ms"])
+    later = F.min(F.when(F.col("timestamp_ms") > time_ms, F.col("offset")))
+    found = times.agg(later.alias("later"), F.max("timestamp_ms").alias("newest_ms")).first()
+    if found is None or found["later"] is None:
+        if found is not None and found["newest_ms"] is not None:
+            newest = datetime.fromtimestamp(found["newest_ms"] / 1000, UTC).isoformat()
+            print_note(f"--as-of {text} is after the last record, of {newest}: the whole log is read")
         return timeline.end_offset - 1
-    offset = int(found[0]) - 1
-    print_note(f"--as-of {text} is " + ("before the first record" if offset < 0 else f"offset {offset}"))
+    offset = int(found["later"]) - 1
+    if offset < 0:
+        raise InputError(f"{timeline.source.replica.path}: --as-of {text} is before the first record")
+    print_note(f"--as-of {text} is offset {offset}")
     return offset
+
+
+def refuse_output_in_input(inputs: Sequence[str], output: str, replaced: Sequence[str] = ()) -> None:
+    """Raises InputError if an output lies in an input's directory, or would replace an input."""
+    target = _real(output)
+    for each in inputs:
+        source = _real(each)
+        directory, name = split_name(source)
+        if name == PARTITION_DIRECTORY or kind_of(source) == "file":
+            source = directory
+        if split_name(source)[1] == PARTITION_DIRECTORY:
+            source = split_name(source)[0]
+        if target == source or target.startswith(f"{source}/"):
+            raise InputError(f"--output {output} lies in the input {each}, which is never written to")
+        for place in replaced:
+            if f"{_real(each)}/".startswith(f"{join(target, place)}/"):
+                raise InputError(f"--output {output} would replace {join(target, place)}, which holds {each}")
+
+
+def _real(path: str) -> str:
+    """A path without links, so that two of them can be compared."""
+    found = absolute(path)
+    return found if "://" in found else os.path.realpath(found)
 
 
 def print_note(text: str) -> None:

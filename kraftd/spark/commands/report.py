@@ -7,9 +7,18 @@ from pathlib import Path
 
 import click
 
-from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline
+from kraftd.history.points import Point
+from kraftd.spark.commands.options import (
+    AsOf,
+    Progress,
+    check_offset,
+    find_log,
+    input_options,
+    make_timeline,
+    refuse_output_in_input,
+)
 from kraftd.spark.errors import InputError
-from kraftd.spark.failures import ends_on_failure
+from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.report.page import make_page
 from kraftd.spark.session import start_session
 from kraftd.spark.storage import join
@@ -26,7 +35,7 @@ PARTS = 9 + len(KEPT)
 @click.option(
     "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The HTML file to write."
 )
-@click.option("--as-of", metavar="OFFSET|TIME", help="Read records up to and including this offset or time.")
+@click.option("--as-of", type=AsOf(), help="Read records up to and including this offset or time.")
 @click.option(
     "--scratch",
     metavar="DIR",
@@ -35,7 +44,7 @@ PARTS = 9 + len(KEPT)
 def report_command(
     inputs: tuple[str, ...],
     output: str,
-    as_of: str | None,
+    as_of: Point | None,
     scratch: str | None,
     mode: str,
     high_watermark: int | None,
@@ -43,7 +52,9 @@ def report_command(
 ) -> None:
     """Write a page with partitions over time, incidents, leader moves, ISR churn and admin operations."""
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
+        refuse_output_in_input(inputs, output)
         _, log = find_log(inputs, mode, high_watermark)
+        check_offset(log, as_of)
         session = start_session(master)
         try:
             timeline = make_timeline(session, log, as_of, mode)
@@ -56,6 +67,7 @@ def report_command(
                 progress.step(name)
             page = make_page(timeline, progress.step)
         finally:
+            quiet_if_interrupted(session)
             session.stop()
         try:
             Path(output).write_text(page, encoding="utf-8")

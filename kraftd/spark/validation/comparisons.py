@@ -111,17 +111,30 @@ def replica_difference(timeline: Timeline, replicas: Sequence[Replica], other: R
     return f"{other.path}: offset {offset}: another record than in {timeline.source.replica.path}"
 
 
+def unreadable(timeline: Timeline) -> str | None:
+    """The first damaged place, or epoch that goes back. A torn tail is neither."""
+    if timeline.permissive:
+        torn = timeline.source.log.torn
+        damaged = timeline.damage()
+        if torn is not None:
+            damaged = damaged.where((F.col("path") != torn.path) | (F.col("position") < torn.position))
+        first = damaged.orderBy("path", "position").first()
+        if first is not None:
+            return f"{first['path']}: byte {first['position']}: {first['reason']}"
+    return epochs_go_back(timeline)
+
+
 def epochs_go_back(timeline: Timeline) -> str | None:
     """The first stretch of the log in which the epoch is lower than before it. Within a split the reading
     task itself checks this; reading everything also verifies checksums and offsets.
     """
-    rows = timeline.log(["offset", "epoch"])
+    rows = timeline.log(["offset", "epoch"]).where("offset IS NOT NULL")
     bucket = F.floor(F.col("offset") / BUCKET_OFFSETS).alias("bucket")
     found = rows.groupBy(bucket).agg(
         F.min("epoch").alias("low"), F.max("epoch").alias("high"), F.min("offset").alias("offset")
     )
     highest = -1
-    for row in found.orderBy("bucket").toLocalIterator():
+    for row in found.orderBy("bucket").collect():
         if row["low"] < highest:
             return (
                 f"{timeline.source.replica.path}: offset {row['offset']}: an epoch below {highest} follows it"
