@@ -66,6 +66,11 @@ class KeptRecords:
         numbered = [(_number(name), name) for name in self._disk.list_names(self.directory)]
         return [name for number, name in sorted(numbered) if number]
 
+    def path_of(self, start: int, end: int, epoch: int) -> str | None:
+        """The newest copy of exactly these records, if there is one. A copy with its name is whole."""
+        found = [name for name in self.names() if name.startswith(f"{start:020d}.{end}-{epoch}.")]
+        return f"{self.directory}/{found[-1]}" if found else None
+
     def new_path(self, start: int, end: int, epoch: int) -> str:
         """A path for the copy of the records from `start` to before `end`."""
         if self._next is None:

@@ -128,9 +128,12 @@ def discard(disk: Disk, directory: str, planned: Plan) -> list[str]:
     opened = open_log(disk, partition)
     log, kept = opened.log, KeptRecords(disk, f"{partition}/{DISCARDED_DIRECTORY}", bounded=False)
     copies = [_keep_snapshot(disk, partition, kept, one) for one in planned.snapshots]
-    copied = log.copy_from(max(planned.start, log.log_start), kept)
-    if copied is not None:
-        copies.insert(0, copied.path)
+    first = max(planned.start, log.log_start)
+    copy = kept.path_of(first, log.log_end, log.last_epoch)  # of a discard that was interrupted
+    if copy is None and (copied := log.copy_from(first, kept)) is not None:
+        copy = copied.path
+    if copy is not None:
+        copies.insert(0, copy)
     file = HighWatermarkFile(disk, partition, opened.mark)
     epoch = log.epochs.epoch_of(planned.start - 1) if planned.start else 0
     kept_mark = Mark(planned.start, log.start_epoch if epoch is None else epoch)

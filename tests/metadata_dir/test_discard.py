@@ -134,6 +134,7 @@ def test_a_kill_at_any_operation_lets_the_discard_run_again(emptied: bool) -> No
             assert kept == ([] if emptied else BATCHES[:4])
             assert found.mark.refused is None
             copies = [disk.read_bytes(path) for path in disk.paths() if "/discarded/" in path]
+            assert len(copies) == len(set(copies)), "what an interrupted discard has kept is used again"
             assert any(
                 whole.endswith(copy) and len(copy) + len(b"".join(kept)) >= len(whole) for copy in copies
             )
