@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 from typing import Generic, TypeVar
 
@@ -60,7 +59,10 @@ def count_in_slices(
     """Count the keys of the elements, as a generator; `key_us` is what a key costs, in microseconds."""
     length = len(elements)
     if length * key_us <= MAX_KEYS_AT_ONCE:
-        return Occurrences([Counter(map(key, elements))])
+        counts: dict[K, int] = {}  # made faster than a Counter
+        for found in map(key, elements):
+            counts[found] = counts.get(found, 0) + 1
+        return Occurrences([counts])
     counted: Occurrences[K] = Occurrences.for_about(length)
     for element in elements:
         if pace.spent(key_us):
