@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
-from kraftd.net.limits import BufferBudget, Limits
+from kraftd.net.limits import IPV4_MAPPED, BufferBudget, Limits
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
 from kraftd.security.hosts import canonical_host
@@ -19,8 +19,6 @@ from kraftd.wire.primitives import Buffer
 
 JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper than writing several
 WRITTEN_BYTES = 262_144  # of a long answer in one event loop callback: TLS encrypts them there
-
-IPV4_MAPPED = "::ffff:"
 
 
 class Handler(Protocol):

@@ -14,12 +14,15 @@ from collections.abc import Callable, Hashable, Mapping
 
 import msgspec
 
+IPV4_MAPPED = "::ffff:"  # before an IPv4 address that a socket of both families shows
+
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
     """Bounds of one daemon; the names in brackets are the configuration keys they come from."""
 
     max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
     max_connections: int = 10_000  # max.connections, where it is lower
+    reserved_connections: int = 0  # of these, for nodes of the quorum alone
     max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
     max_connections_per_ip_overrides: Mapping[str, int] = {}  # by the peer's address as text
     max_in_flight: int = 500  # queued.max.requests, a connection

@@ -13,7 +13,8 @@ class Connections:
     """All connections of all listeners of one daemon, with common limits.
 
     `factory(listener)` is what the loop's `create_server` takes. `schedule` runs a function in a later
-    callback of the loop.
+    callback of the loop. `is_known` returns whether a host is one of the quorum's nodes: the reserved
+    connections are theirs.
     """
 
     def __init__(
@@ -21,6 +22,7 @@ class Connections:
         handler: Handler,
         limits: Limits,
         schedule: Callable[[Callable[[], None]], object],
+        is_known: Callable[[str], bool] = lambda host: False,
     ) -> None:
         self.limits = limits
         self.budget = BufferBudget(limits.max_buffered_bytes, limits.free_bytes)
@@ -28,9 +30,11 @@ class Connections:
         self.opened: Counter[str] = Counter()  # since the start, by listener
         self._handler = handler
         self._schedule = schedule
+        self._is_known = is_known
         self._open: dict[int, Connection] = {}
         self._by_ip: Counter[str] = Counter()
         self._shaking: Counter[str] = Counter()  # handshakes under way, by address
+        self._shaking_count = 0
         self._next_id = 0
         self._seen_reads: dict[int, int] = {}
         self._refusal_logged = False
@@ -59,19 +63,26 @@ class Connections:
 
     def begin_handshake(self, host: str) -> bool:
         """Count a connection that begins its handshake; return whether the limits allow it."""
-        if len(self._open) + self._shaking.total() >= self.limits.max_connections or self._by_ip[
+        if len(self._open) + self._shaking_count >= self._limit_of(host) or self._by_ip[host] + self._shaking[
             host
-        ] + self._shaking[host] >= self.limits.max_connections_from(host):
+        ] >= self.limits.max_connections_from(host):
             self.refused += 1
             return False
         self._shaking[host] += 1
+        self._shaking_count += 1
         return True
 
     def end_handshake(self, host: str) -> None:
         """End a handshake; its connection, if any, is admitted like all others."""
         self._shaking[host] -= 1
+        self._shaking_count -= 1
         if not self._shaking[host]:
             del self._shaking[host]
+
+    def _limit_of(self, host: str) -> int:
+        """How many connections of all hosts may be open when this host opens one more."""
+        limits = self.limits
+        return limits.max_connections - (0 if self._is_known(host) else limits.reserved_connections)
 
     def sweep(self, now_ms: int) -> list[Connection]:
         """Close connections that were idle too long, or that block others; to be called every few seconds."""
@@ -104,8 +115,8 @@ class Connections:
     def _admit(self, connection: Connection) -> str | None:
         """The reason to refuse a new connection (empty: logged since the last sweep); None to accept it."""
         host = connection.peer[0]
-        if len(self._open) >= self.limits.max_connections:
-            limit = f"{self.limits.max_connections} connections are open, the limit"
+        if len(self._open) >= self._limit_of(host):
+            limit = f"{len(self._open)} connections are open, the limit"
         elif self._by_ip[host] >= (most := self.limits.max_connections_from(host)):
             limit = f"{host} has {self._by_ip[host]} connections, and may have {most}"
         else:

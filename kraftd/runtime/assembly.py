@@ -31,6 +31,7 @@ from kraftd.security.authorizer import Authorizer
 from kraftd.types import Endpoint
 
 FILES_KEPT = 128  # for logs, snapshots and peers, but at most half of the limit
+RESERVED_SHARE = 10  # one in so many connections is for nodes of the quorum alone
 
 
 class StartupError(Exception):
@@ -188,9 +189,11 @@ def limits(config: DaemonConfig) -> Limits:
         soft = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     buffered = config.queued_max_request_bytes
+    max_connections = min(config.max_connections, soft - min(FILES_KEPT, soft // 2))
     return Limits(
         max_frame_bytes=config.socket_request_max_bytes,
-        max_connections=min(config.max_connections, soft - min(FILES_KEPT, soft // 2)),
+        max_connections=max_connections,
+        reserved_connections=max_connections // RESERVED_SHARE,
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_per_ip_overrides=overrides_by_address(config),
         max_in_flight=config.queued_max_requests,

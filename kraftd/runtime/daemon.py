@@ -314,7 +314,14 @@ class Daemon:
             timeout_ms = self.config.ssl_handshake_timeout_ms
             sock.listen(backlog)
             listener = TlsListener(
-                self.loop, sock, make, self.runner.connections, guard.tls, timeout_ms, failed
+                self.loop,
+                sock,
+                make,
+                self.runner.connections,
+                guard.tls,
+                timeout_ms,
+                failed,
+                pool=self.runner.handshakes,
             )
             self._servers.append(listener)
         self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)

@@ -30,10 +30,12 @@ from kraftd.runtime.address_watch import AddressWatch
 from kraftd.runtime.audit_stream import AuditStream
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.foreign_cluster import ForeignCluster
+from kraftd.runtime.handshake_pool import HandshakePool
 from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.idle import IdleRatio
 from kraftd.runtime.leader_sight import LeaderSight
 from kraftd.runtime.logins import Logins
+from kraftd.runtime.peer_hosts import PeerHosts
 from kraftd.runtime.peer_watch import PeerWatch
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
 from kraftd.runtime.security import Security
@@ -89,7 +91,9 @@ class Runner(NodeExecutor):
         self._writes = RealDiskThread("kraftd-download", loop.call_soon_threadsafe, self.fail)
         ports = Ports(LoopTimer(loop, clock), self.syncs, self._writes, LoopThreads(loop), log, failed)
         super().__init__(node, storage, SnapshotDownload(storage.disk, storage.log), self.wire, ports)
-        self.connections = Connections(self, limits, loop.call_soon)
+        self.peer_hosts = PeerHosts(node, loop)
+        self.connections = Connections(self, limits, loop.call_soon, self.peer_hosts.__contains__)
+        self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
         self.audit = AuditStream(audit_log, node.identity.node_id, log)
         self.clients: ClientSide | None = None
         self.security = security or Security(SecurityConfig(), {})
@@ -196,6 +200,8 @@ class Runner(NodeExecutor):
         self.audit.close()
         self.peer_watch.stop()
         self.addresses.stop()
+        self.peer_hosts.stop()
+        self.handshakes.stop()
         self.foreign.stop()
         self.sight.stop()
         for wiring in self._wirings:

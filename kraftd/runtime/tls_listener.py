@@ -1,7 +1,7 @@
-"""A TLS listener: each connection's handshake uses the current context, in limited time.
+"""A TLS listener: accepts connections, and passes them to the pool that does their handshakes.
 
-It accepts connections itself, because an asyncio server keeps its first context. During its handshake a
-connection counts against the limits like any other, and needs little memory.
+It accepts them itself, because an asyncio server keeps its first context and computes on the event loop.
+During its handshake a connection counts against the limits like any other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
+from kraftd.net.limits import IPV4_MAPPED
 from kraftd.net.tls.source import TlsSource
+from kraftd.runtime.handshake_pool import HandshakePool, Pending
 
 MAX_ACCEPTS_PER_CALLBACK = 32
 PAUSE_S = 1.0  # after a failed accept: the process may have too many open files
@@ -43,6 +45,7 @@ class TlsListener:
         timeout_ms: int,
         failed: Callable[[tuple[str, int], str], None],
         max_handshakes: int | None = None,
+        pool: HandshakePool | None = None,
     ) -> None:
         self._loop = loop
         self._sock = sock
@@ -52,7 +55,8 @@ class TlsListener:
         self._timeout_ms = timeout_ms
         self._failed = failed
         self._max_handshakes = max_handshakes
-        self._tasks: dict[asyncio.Task[None], None] = {}  # the oldest first
+        self._pool = pool or HandshakePool(loop)
+        self._open: dict[Pending, None] = {}  # the oldest first
         self._pause: asyncio.TimerHandle | None = None
         self._closed = False
         sock.setblocking(False)
@@ -69,8 +73,8 @@ class TlsListener:
     def abort(self) -> None:
         """Close it, and abort the handshakes under way."""
         self.close()
-        for task in list(self._tasks):
-            task.cancel()
+        for pending in list(self._open):
+            self._pool.drop(pending)
 
     def _accept(self) -> None:
         for _ in range(MAX_ACCEPTS_PER_CALLBACK):
@@ -82,45 +86,27 @@ class TlsListener:
                 self._loop.remove_reader(self._sock.fileno())
                 self._pause = self._loop.call_later(PAUSE_S, self._resume)
                 return
-            if not self._connections.begin_handshake(address[0]):
+            peer = (address[0].removeprefix(IPV4_MAPPED), address[1])
+            if not self._connections.begin_handshake(peer[0]):
                 sock.close()
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._max_handshakes is not None and len(self._tasks) >= self._max_handshakes:
-                oldest = next(iter(self._tasks))
-                del self._tasks[oldest]
-                oldest.cancel()
-            task = self._loop.create_task(self._shake_hands(sock, (address[0], address[1])))
-            self._tasks[task] = None
-            task.add_done_callback(lambda done: self._tasks.pop(done, None))
+            if self._max_handshakes is not None and len(self._open) >= self._max_handshakes:
+                self._pool.drop(next(iter(self._open)))
+            timeout_s = self._timeout_ms / 1000
+            pending = Pending(sock, peer, self._tls, self._make, timeout_s, self._failed, self._ended)
+            self._open[pending] = None
+            self._pool.add(pending)
+
+    def _ended(self, pending: Pending) -> None:
+        self._open.pop(pending, None)
+        self._connections.end_handshake(pending.host)
 
     def _resume(self) -> None:
         self._pause = None
         if not self._closed:
             self._loop.add_reader(self._sock.fileno(), self._accept)
 
-    async def _shake_hands(self, sock: socket.socket, peer: tuple[str, int]) -> None:
-        try:
-            # The connection gets its transport, and is admitted, after the handshake.
-            await self._loop.connect_accepted_socket(
-                self._make,  # type: ignore[type-var]
-                sock,
-                ssl=self._tls.server,
-                ssl_handshake_timeout=self._timeout_ms / 1000,
-            )
-        except ConnectionResetError:
-            pass  # the peer left, without a refusal: it may only have looked whether TLS is spoken here
-        except (OSError, EOFError, ValueError) as error:
-            self._failed(peer, _text(error))
-        finally:
-            self._connections.end_handshake(peer[0])
-
     def __repr__(self) -> str:
-        return f"<TlsListener, {len(self._tasks)} handshakes>"
-
-
-def _text(error: Exception) -> str:
-    """The reason of a failed handshake, in OpenSSL's words if it has any."""
-    reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or ""
-    return str(reason) or str(error) or type(error).__name__
+        return f"<TlsListener, {len(self._open)} handshakes>"

@@ -69,8 +69,9 @@ class Watch:
         sock.listen(MAX_CONNECTIONS)
         failed = partial(self._runner.logins.handshake_failed, METRICS_LISTENER)
         timeout_ms = self._config.ssl_handshake_timeout_ms
+        pool, made = self._runner.handshakes, connections.factory
         self._server = TlsListener(
-            loop, sock, connections.factory, connections, guard.tls, timeout_ms, failed, MAX_CONNECTIONS
+            loop, sock, made, connections, guard.tls, timeout_ms, failed, MAX_CONNECTIONS, pool
         )
 
     def close(self) -> None:

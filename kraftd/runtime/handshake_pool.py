@@ -1,0 +1,335 @@
+"""TLS handshakes beside the event loop: threads compute, the loop reads, writes and decides who is next.
+
+A connection that has sent nothing costs its socket. One whose first bytes have arrived waits for its turn;
+only then it gets memory for TLS. Known hosts (other controllers, registered brokers) come first and have no
+limit here. All others take turns by address, at most MAX_OF_ADDRESS at once of one and MAX_AT_ONCE in all. A
+peer that is silent within its handshake for STALL_S loses its place if another waits for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from time import monotonic
+from typing import Any
+
+from kraftd.net.tls.handshake import Advance, ServerHandshake
+from kraftd.net.tls.source import TlsSource
+from kraftd.net.tls.transport import TlsTransport
+
+MAX_AT_ONCE = 256
+MAX_OF_ADDRESS = 64
+MAX_THREADS = 4
+STALL_S = 1.0
+SWEEP_S = 0.25
+READ_BYTES = 65_536
+
+Done = Callable[[Advance], None]
+
+
+class Threads:
+    """Daemon threads that advance handshakes; they start with the first."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, count: int) -> None:
+        self.count = count
+        self._loop = loop
+        self._jobs: SimpleQueue[tuple[Callable[[], Advance], Done]] = SimpleQueue()
+        self._started = False
+
+    def run(self, work: Callable[[], Advance], done: Done) -> None:
+        if not self._started:
+            self._started = True
+            for _ in range(self.count):
+                threading.Thread(target=self._run, name="kraftd-tls", daemon=True).start()
+        self._jobs.put((work, done))
+
+    def _run(self) -> None:
+        while True:
+            work, done = self._jobs.get()
+            try:
+                found = work()
+            except Exception as error:  # the connection must end, whatever it was
+                found = Advance(b"", finished=True, failure=repr(error))
+            try:
+                self._loop.call_soon_threadsafe(done, found)
+            except RuntimeError:  # the loop is closed
+                return
+            del work, done, found  # an idle thread must hold no connection
+
+    def __repr__(self) -> str:
+        return f"<Threads {self.count}>"
+
+
+class Pending:
+    """A connection in its handshake. `ended` is called once, `failed` before it with the reason."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: tuple[str, int],
+        tls: TlsSource,
+        make: Callable[[], object],
+        timeout_s: float,
+        failed: Callable[[tuple[str, int], str], None],
+        ended: Callable[[Pending], None],
+    ) -> None:
+        self.sock = sock
+        self.peer = peer
+        self.tls = tls
+        self.make = make
+        self.timeout_s = timeout_s
+        self.failed = failed
+        self.ended = ended
+        self.known = False
+        self.began_s = self.moved_s = monotonic()
+        self.handshake: ServerHandshake | None = None
+        self.running = False  # a thread has it
+        self.over = False
+        self.reading = self.writing = False
+        self.to_peer = b""
+        self.finished = False
+        self.failure = ""
+
+    @property
+    def host(self) -> str:
+        return self.peer[0]
+
+    def __repr__(self) -> str:
+        state = "in a thread" if self.running else "begun" if self.handshake else "waiting"
+        return f"<Pending {self.peer[0]}:{self.peer[1]} {state}>"
+
+
+class HandshakePool:
+    """The handshakes of all listeners of one daemon. `is_known` returns whether a host is known."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        is_known: Callable[[str], bool] = lambda host: False,
+        max_at_once: int = MAX_AT_ONCE,
+        max_of_address: int = MAX_OF_ADDRESS,
+    ) -> None:
+        self.is_known = is_known
+        self.max_at_once = max_at_once
+        self.max_of_address = max_of_address
+        self.displaced = 0
+        self._loop = loop
+        self._threads = Threads(loop, max(1, min(MAX_THREADS, (os.cpu_count() or 1) // 2)))
+        self._running = 0
+        self._all: dict[Pending, None] = {}  # the oldest first
+        self._places: dict[Pending, None] = {}  # begun ones of strangers; the longest silent first
+        self._of_host: Counter[str] = Counter()  # places by address
+        self._known: deque[Pending] = deque()
+        self._begun: deque[Pending] = deque()
+        self._new: OrderedDict[str, deque[Pending]] = OrderedDict()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, pending: Pending) -> None:
+        """Do the handshake of a connection; its protocol gets the connection afterwards."""
+        pending.known = self.is_known(pending.host)
+        self._all[pending] = None
+        self._await_bytes(pending)
+        if self._sweeper is None:
+            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def drop(self, pending: Pending, failure: str = "") -> None:
+        """End a handshake, and close its connection."""
+        if pending.over:
+            return
+        pending.over = True
+        self._stop_watching(pending)
+        self._all.pop(pending, None)
+        self._give_up_place(pending)
+        pending.sock.close()
+        pending.handshake = pending.handshake if pending.running else None
+        if failure:
+            pending.failed(pending.peer, failure)
+        pending.ended(pending)
+
+    # -- the loop's side of a socket
+
+    def _await_bytes(self, pending: Pending) -> None:
+        pending.reading = True
+        self._loop.add_reader(pending.sock.fileno(), self._readable, pending)
+
+    def _stop_watching(self, pending: Pending) -> None:
+        if pending.reading:
+            pending.reading = False
+            self._loop.remove_reader(pending.sock.fileno())
+        if pending.writing:
+            pending.writing = False
+            self._loop.remove_writer(pending.sock.fileno())
+
+    def _readable(self, pending: Pending) -> None:
+        self._stop_watching(pending)
+        if pending.known:
+            self._known.append(pending)
+        elif pending.handshake is not None:
+            self._begun.append(pending)
+        else:
+            self._new.setdefault(pending.host, deque()).append(pending)
+        self._run()
+
+    def _run(self) -> None:
+        """Give idle threads the next handshakes."""
+        while self._running < self._threads.count:
+            pending = self._next()
+            if pending is None:
+                return
+            try:
+                data = pending.sock.recv(READ_BYTES)
+            except (BlockingIOError, InterruptedError):
+                self._await_bytes(pending)
+                continue
+            except OSError:
+                data = b""
+            if not data:
+                self.drop(pending)  # it only looked whether TLS is spoken here
+                continue
+            if pending.handshake is None:
+                pending.handshake = ServerHandshake(pending.tls)
+                if not pending.known:
+                    self._of_host[pending.host] += 1
+            if not pending.known:
+                self._places.pop(pending, None)
+                self._places[pending] = None
+            pending.moved_s = monotonic()
+            pending.running = True
+            self._running += 1
+            self._threads.run(partial(pending.handshake.advance, data), partial(self._advanced, pending))
+
+    def _next(self) -> Pending | None:
+        """The handshake that goes on or begins next."""
+        for queue in (self._known, self._begun):
+            while queue:
+                pending = queue.popleft()
+                if not pending.over:
+                    return pending
+        if len(self._places) >= self.max_at_once:
+            return None
+        for host in list(self._new)[: self.max_at_once + 1]:
+            if self._of_host[host] >= self.max_of_address:
+                continue
+            waiting = self._new[host]
+            while waiting:
+                pending = waiting.popleft()
+                if not pending.over:
+                    break
+            else:
+                del self._new[host]
+                continue
+            if waiting:
+                self._new.move_to_end(host)
+            else:
+                del self._new[host]
+            return pending
+        return None
+
+    def _advanced(self, pending: Pending, made: Advance) -> None:
+        self._running -= 1
+        pending.running = False
+        pending.moved_s = monotonic()
+        if pending.over:
+            pending.handshake = None
+        else:
+            pending.to_peer, pending.finished, pending.failure = made
+            self._send(pending)
+        self._run()
+
+    def _send(self, pending: Pending) -> None:
+        """Send the rest of a step, then go on."""
+        if pending.to_peer:
+            try:
+                sent = pending.sock.send(pending.to_peer)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                self.drop(pending, pending.failure)
+                return
+            pending.to_peer = pending.to_peer[sent:]
+            if pending.to_peer:
+                if not pending.writing:
+                    pending.writing = True
+                    self._loop.add_writer(pending.sock.fileno(), self._send, pending)
+                return
+        self._stop_watching(pending)
+        if pending.failure:
+            self.drop(pending, pending.failure)
+        elif pending.finished:
+            self._hand_over(pending)
+        else:
+            self._await_bytes(pending)
+
+    def _hand_over(self, pending: Pending) -> None:
+        """Connect the socket, now with TLS, to its protocol."""
+        self._give_up_place(pending)
+        self._all.pop(pending, None)
+        task = self._loop.create_task(self._connect(pending))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, pending: Pending) -> None:
+        handshake = pending.handshake
+        assert handshake is not None
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: TlsTransport(handshake, pending.make()),  # type: ignore[type-var]
+                pending.sock,
+            )
+        except OSError:
+            pending.sock.close()
+        finally:
+            pending.over, pending.handshake = True, None
+            pending.ended(pending)
+
+    def _give_up_place(self, pending: Pending) -> None:
+        if pending in self._places:
+            del self._places[pending]
+            self._of_host[pending.host] -= 1
+            if not self._of_host[pending.host]:
+                del self._of_host[pending.host]
+
+    def _sweep(self) -> None:
+        """End late handshakes, and silent ones whose places others wait for."""
+        self._sweeper = None
+        now_s = monotonic()
+        for pending in list(self._all):
+            if now_s - pending.began_s < pending.timeout_s:
+                break
+            self.drop(pending, f"it took longer than {pending.timeout_s * 1000:.0f} ms")
+        waiting = sum(map(len, self._new.values()))
+        for pending in list(self._places):
+            if not waiting or now_s - pending.moved_s < STALL_S:
+                break
+            if not pending.running and pending.reading:
+                waiting -= 1
+                self.displaced += 1
+                self.drop(pending, f"it was silent for {STALL_S:.0f} s while others waited")
+        self._run()
+        if self._all:
+            self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def stop(self) -> None:
+        """End all handshakes."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            self._sweeper = None
+        for pending in list(self._all):
+            self.drop(pending)
+        for task in list(self._tasks):
+            with suppress(RuntimeError):
+                task.cancel()
+
+    def __repr__(self) -> str:
+        return f"<HandshakePool {len(self._all)}, {len(self._places)} begun, {self.displaced} displaced>"

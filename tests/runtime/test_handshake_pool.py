@@ -1,0 +1,200 @@
+"""TLS handshakes are computed beside the event loop, in bounded number, and known hosts come first."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from kraftd.net.limits import Limits
+from kraftd.net.listener import Connections
+from kraftd.net.tls.contexts import TlsContexts
+from kraftd.runtime import handshake_pool
+from kraftd.runtime.handshake_pool import HandshakePool, Pending
+from kraftd.security.tls_settings import StoreSettings, TlsSettings
+from testkit.certificates import Authority
+
+AUTHORITY = Authority()
+NODE = AUTHORITY.issue("CN=node")
+KEYSTORE = StoreSettings(type="PEM", key=NODE.key_pem, certificates=NODE.chain_pem)
+CONTEXTS = TlsContexts(
+    TlsSettings(keystore=KEYSTORE, truststore=StoreSettings(type="PEM", certificates=AUTHORITY.pem))
+)
+
+
+class SlowTls:
+    """A server whose handshakes compute for a while, and never finish."""
+
+    def __init__(self, seconds: float = 0) -> None:
+        self.seconds = seconds
+        self.begun: list[float] = []
+
+    @property
+    def server(self) -> Any:
+        return self
+
+    def wrap_bio(self, *_: object, **__: object) -> Any:
+        self.begun.append(time.monotonic())
+        return self
+
+    def do_handshake(self) -> None:
+        time.sleep(self.seconds)
+        raise ssl.SSLWantReadError
+
+
+class Scene:
+    """Connections in their handshakes; what became of them, by host."""
+
+    def __init__(self, tls: Any, make: Callable[[], object] = asyncio.Protocol, **limits: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.pool = HandshakePool(loop, lambda host: host == "peer", **limits)
+        self.tls, self.make = tls, make
+        self.failed: list[str] = []
+        self.ended: list[str] = []
+        self.peers: list[socket.socket] = []
+
+    def connect(self, host: str, data: bytes = b"hello", timeout_s: float = 10) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.sendall(data)
+        self.peers.append(theirs)
+        pending = Pending(
+            ours,
+            (host, 1),
+            self.tls,
+            self.make,
+            timeout_s,
+            lambda peer, reason: self.failed.append(f"{peer[0]}: {reason}"),
+            lambda one: self.ended.append(one.host),
+        )
+        self.pool.add(pending)
+        return theirs
+
+
+@contextmanager
+def scene(tls: Any, **more: Any) -> Iterator[Scene]:
+    made = Scene(tls, **more)
+    try:
+        yield made
+    finally:
+        made.pool.stop()
+        for peer in made.peers:
+            peer.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("not within 5 s")
+
+
+async def test_the_loop_runs_while_a_handshake_computes() -> None:
+    with scene(SlowTls(0.5)) as made:
+        made.connect("a")
+        await until(lambda: made.tls.begun)
+        assert time.monotonic() - made.tls.begun[0] < 0.3  # the loop is here while the thread computes
+
+
+async def test_strangers_have_places_by_address_and_in_all_and_known_hosts_have_more() -> None:
+    with scene(SlowTls(), max_at_once=3, max_of_address=2) as made:
+        for host in "aaabbc":
+            made.connect(host)
+        await until(lambda: len(made.tls.begun) == 3)
+        for _ in range(5):
+            made.connect("peer")
+        await until(lambda: len(made.tls.begun) == 8)
+        await asyncio.sleep(0.05)
+        assert len(made.tls.begun) == 8
+        assert not made.failed
+
+
+async def test_a_known_host_goes_before_strangers_that_wait() -> None:
+    with scene(SlowTls(0.05)) as made:
+        made.pool._threads.count = 1
+        for _ in range(20):
+            made.connect("a")
+        await asyncio.sleep(0.02)
+        peer = made.connect("peer")
+        peer.shutdown(socket.SHUT_WR)  # ends with its second turn
+        await until(lambda: "peer" in made.ended)
+        assert len(made.tls.begun) < 8
+
+
+async def test_a_silent_peer_loses_its_place_to_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake_pool, "STALL_S", 0.05)
+    monkeypatch.setattr(handshake_pool, "SWEEP_S", 0.02)
+    with scene(SlowTls(), max_of_address=1) as made:
+        made.connect("a")
+        await until(lambda: made.tls.begun)
+        await asyncio.sleep(0.2)
+        assert not made.failed  # nobody waited
+        made.connect("a")
+        await until(lambda: len(made.tls.begun) == 2)
+        assert made.failed == ["a: it was silent for 0 s while others waited"]
+
+
+async def test_a_handshake_has_limited_time_even_when_nothing_was_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handshake_pool, "SWEEP_S", 0.02)
+    with scene(SlowTls()) as made:
+        made.connect("a", b"", timeout_s=0.05)
+        await until(lambda: made.failed)
+        assert made.failed == ["a: it took longer than 50 ms"]
+        assert made.ended == ["a"] and not made.tls.begun and not len(made.pool)
+
+
+async def test_a_refused_handshake_names_its_reason_and_a_peer_that_leaves_is_no_failure() -> None:
+    with scene(CONTEXTS) as made:
+        made.connect("a", b"GET / HTTP/1.1\r\n\r\n")
+        made.connect("b", b"").close()
+        await until(lambda: len(made.ended) == 2)
+        assert made.failed == ["a: HTTP_REQUEST"]
+
+
+class Echo(asyncio.Protocol):
+    """Sends back what it gets."""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.writelines([data])
+        if data.endswith(b"."):
+            self.transport.close()
+
+
+async def test_after_the_handshake_bytes_pass_in_both_directions_until_the_end() -> None:
+    text = bytes(range(1, 200)) * 5_000 + b"."
+
+    def talk(sock: socket.socket) -> bytes:
+        sock.setblocking(True)
+        sock.settimeout(10)
+        received = b""
+        with CONTEXTS.client.wrap_socket(sock, server_hostname="localhost") as client:
+            for start in range(0, len(text), 50_000):
+                client.sendall(text[start : start + 50_000])
+                while len(received) < min(start + 50_000, len(text)):
+                    received += client.recv(65_536)
+            assert client.recv(1) == b""
+        return received
+
+    with scene(CONTEXTS, make=Echo) as made:
+        peer = made.connect("a", b"")
+        assert await asyncio.to_thread(talk, peer) == text
+        assert made.ended == ["a"] and not made.failed
+
+
+def test_a_share_of_the_connections_is_reserved_for_known_hosts() -> None:
+    limits = Limits(max_connections=4, reserved_connections=2)
+    connections = Connections(None, limits, lambda function: None, lambda host: host == "peer")  # type: ignore[arg-type]
+    assert [connections.begin_handshake("a") for _ in range(3)] == [True, True, False]
+    assert [connections.begin_handshake("peer") for _ in range(3)] == [True, True, False]
