@@ -20,6 +20,7 @@ from kraftd.config.listeners import (
 )
 from kraftd.config.rows import Unread
 from kraftd.config.security import ClientSecurity, read_broker_login, read_security
+from kraftd.config.security_keys import Keys
 from kraftd.config.settings import Setting
 from kraftd.types import Endpoint
 
@@ -74,6 +75,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
         partial(check_rebalance_protocols, config, findings),
         partial(check_broker_session, config, findings),
         partial(check_connections_per_ip, config, findings),
+        partial(check_connection_rates, config, settings, findings),
         partial(check_metrics_listener, config, findings),
     ):
         with suppress(Unread):
@@ -331,6 +333,13 @@ def check_connections_per_ip(config: DaemonConfig, findings: Findings) -> None:
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         why = "no client could connect; 0 needs max.connections.per.ip.overrides"
         findings.refuse("max.connections.per.ip", why)
+
+
+def check_connection_rates(config: DaemonConfig, settings: Settings, findings: Findings) -> None:
+    """Set the rates of new connections of single listeners."""
+    key = "max.connection.creation.rate"
+    keys = {endpoint.listener: Keys(settings, findings, endpoint.listener) for endpoint in config.listeners}
+    config.connection_creation_rates = {listener: one.value(key) for listener, one in keys.items()}
 
 
 def check_broker_session(config: DaemonConfig, findings: Findings) -> None:

@@ -237,6 +237,10 @@ class ConnectionKeys:
         "socket.listen.backlog.size", "connections that may wait to be accepted"
     )
     max_connections = integer("max.connections", "connections at once")
+    max_connection_creation_rate = integer(
+        "max.connection.creation.rate",
+        "new connections a second, also as `listener.name.<listener>.<key>`; more wait",
+    )
     max_connections_per_ip = integer("max.connections.per.ip", "connections at once from one address")
     max_connections_per_ip_overrides = Row(
         lambda value: parse_ip_overrides(str(value or "")),
@@ -415,8 +419,8 @@ class DaemonConfig(
     listeners: the endpoints to bind; host "" is every interface. advertised_listeners: the advertised
     endpoints of the controller listeners, the quorum's first. client_listeners: those of listeners for
     ordinary clients. Their host is "" if this host's own name has to be found. node_config: the file's text
-    as resource configs see it. security: the result of all security keys. warnings: to be logged once at the
-    start.
+    as resource configs see it. connection_creation_rates: new connections a second by listener. security: the
+    result of all security keys. warnings: to be logged once at the start.
     """
 
     def __init__(
@@ -436,6 +440,7 @@ class DaemonConfig(
         self.advertised_listeners = advertised_listeners
         self.client_listeners = client_listeners
         self.security = SecurityConfig()
+        self.connection_creation_rates: Mapping[str, int] = {}
         self.warnings = warnings
 
     @cached_property

@@ -17,12 +17,16 @@ OWN_PREFIX = "kraftd."
 OWN = ConfigDef(tuple(row.definition for row in ROWS.values() if row.definition is not None))
 
 # The keys that a listener may have for itself, as ``listener.name.<listener>.<key>``.
-OF_LISTENERS = frozenset(row.key for section in (SecurityKeys, OwnTokenKeys) for row in rows_of(section))
+OF_LISTENERS = frozenset(
+    (
+        *(row.key for section in (SecurityKeys, OwnTokenKeys) for row in rows_of(section)),
+        "max.connection.creation.rate",
+    )
+)
 
 # Keys of controllers without effect here, and why kraftd needs none of them.
 WITHOUT_EFFECT: dict[str, str] = {
     "controller.quorum.append.linger.ms": "no write waits for a timer: all go out with the next fsync",
-    "max.connection.creation.rate": "connections are limited in number, not in their rate",
     "client.quota.callback.class": "no Java class computes a client's quota",
     "controller.performance.sample.period.ms": "EventQueueProcessingTimeMs shows how long events take",
     "controller.performance.always.log.threshold.ms": "EventQueueProcessingTimeMs shows how long events take",

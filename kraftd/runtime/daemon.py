@@ -28,10 +28,12 @@ from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import ShutdownRequested, Started
 from kraftd.raft.replica import CommittedIsLost
 from kraftd.runtime import logs
+from kraftd.runtime.acceptor import Acceptor
 from kraftd.runtime.assembly import (
     StartupError,
     build_keeper,
     build_node,
+    connection_rates,
     limits,
     make_security,
 )
@@ -42,7 +44,6 @@ from kraftd.runtime.file_modes import wider_modes
 from kraftd.runtime.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import PolicyError, load_policies
 from kraftd.runtime.runner import Runner
-from kraftd.runtime.tls_listener import TlsListener
 from kraftd.runtime.tls_watch import TlsWatch
 from kraftd.runtime.token_refresh import TokenRefresh
 from kraftd.types import Endpoint, uuid_text
@@ -151,7 +152,7 @@ class Daemon:
         self._sockets = sockets
         self._metrics_socket = metrics_socket
         self.watch: Watch | None = None
-        self._servers: list[asyncio.AbstractServer | TlsListener] = []
+        self._servers: list[Acceptor] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin_late: Callable[[], None] | None = None
         self._stopping = False
@@ -225,6 +226,7 @@ class Daemon:
             self.config.authentication_timeout_ms,
             self.config.connection_failed_authentication_delay_ms,
             self.config.ssl_handshake_timeout_ms,
+            connection_rates(self.config),
         )
         if self.config.client_listener_names:
             from kraftd.runtime.client_listeners import serve_clients
@@ -304,26 +306,21 @@ class Daemon:
     async def _listen(self, sock: socket.socket, endpoint: Endpoint) -> None:
         """Accept connections of a listener."""
         make = self.runner.connections.factory(endpoint.listener)
-        backlog = self.config.socket_listen_backlog_size
         guard = self.security.listeners.get(endpoint.listener)
-        if guard is None or guard.tls is None:
-            server = await self.loop.create_server(make, sock=sock, backlog=backlog)  # type: ignore[arg-type]
-            self._servers.append(server)
-        else:
-            failed = partial(self.runner.logins.handshake_failed, endpoint.listener)
-            timeout_ms = self.config.ssl_handshake_timeout_ms
-            sock.listen(backlog)
-            listener = TlsListener(
-                self.loop,
-                sock,
-                make,
-                self.runner.connections,
-                guard.tls,
-                timeout_ms,
-                failed,
-                pool=self.runner.handshakes,
-            )
-            self._servers.append(listener)
+        sock.listen(self.config.socket_listen_backlog_size)
+        server = Acceptor(
+            self.loop,
+            sock,
+            make,
+            self.runner.connections,
+            None if guard is None else guard.tls,
+            self.config.ssl_handshake_timeout_ms,
+            partial(self.runner.logins.handshake_failed, endpoint.listener),
+            pool=self.runner.handshakes,
+            listener=endpoint.listener,
+            admission=self.runner.admission,
+        )
+        self._servers.append(server)
         self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)
 
     def _listen_late(self, late: list[tuple[socket.socket, Endpoint]]) -> None:
@@ -412,8 +409,7 @@ class Daemon:
         if self.watch is not None:
             self.watch.close()
         for server in self._servers:
-            if isinstance(server, TlsListener):
-                server.abort()
+            server.abort()
         runner.connections.close_all(STOPPING)
         for _ in range(3):  # let the transports flush
             await asyncio.sleep(0)

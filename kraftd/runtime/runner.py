@@ -20,6 +20,7 @@ from kraftd.host.ports import Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.net.connection import Connection
+from kraftd.net.connection_rates import ConnectionRates, address_quota
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Times
@@ -27,6 +28,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.runtime.address_watch import AddressWatch
+from kraftd.runtime.admission import Admission
 from kraftd.runtime.audit_stream import AuditStream
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.foreign_cluster import ForeignCluster
@@ -82,6 +84,7 @@ class Runner(NodeExecutor):
         login_timeout_ms: int = 15_000,
         failed_login_delay_ms: int = 100,
         handshake_timeout_ms: int = 10_000,
+        rates: ConnectionRates | None = None,
     ) -> None:
         self.clock = clock
         self.loop = loop
@@ -93,6 +96,10 @@ class Runner(NodeExecutor):
         super().__init__(node, storage, SnapshotDownload(storage.disk, storage.log), self.wire, ports)
         self.peer_hosts = PeerHosts(node, loop)
         self.connections = Connections(self, limits, loop.call_soon, self.peer_hosts.__contains__)
+        self.admission = Admission(
+            loop, clock.now_ms, rates or ConnectionRates(), self.peer_hosts.__contains__
+        )
+        self.admission.rates.of_address = lambda host: address_quota(node.image.quotas, host)
         self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
         self.audit = AuditStream(audit_log, node.identity.node_id, log)
         self.clients: ClientSide | None = None
@@ -202,6 +209,7 @@ class Runner(NodeExecutor):
         self.addresses.stop()
         self.peer_hosts.stop()
         self.handshakes.stop()
+        self.admission.stop()
         self.foreign.stop()
         self.sight.stop()
         for wiring in self._wirings:
@@ -216,6 +224,7 @@ class Runner(NodeExecutor):
     def _sweep(self) -> None:
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
         self.connections.sweep(self.clock.now_ms())
+        self.admission.rates.sweep(self.clock.now_ms())
         self.logins.complaints.end_period()
         self.logins.end_revoked(self.connections)
         left_out = self.node.boundary.authorizations.end_period()

@@ -24,9 +24,9 @@ from kraftd.metrics.links import status_urls
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.password import with_password
 from kraftd.metrics.readings import Readings, SnapshotReadings
+from kraftd.runtime.acceptor import Acceptor
 from kraftd.runtime.holds import BOUNDS_MS, LoopHolds
 from kraftd.runtime.runner import Runner
-from kraftd.runtime.tls_listener import TlsListener
 from kraftd.wire.engine import engine_name
 
 KAFKA = "4.3.1"  # the Kafka release of these metrics
@@ -58,7 +58,7 @@ class Watch:
             )
         handle = with_known_hosts(handle, known_names(config))
         self._connections = HttpConnections(runner.loop, handle, self._failed)
-        self._server: asyncio.AbstractServer | TlsListener | None = None
+        self._server: asyncio.AbstractServer | Acceptor | None = None
 
     async def start(self, sock: socket.socket) -> None:
         loop, connections = self._runner.loop, self._connections
@@ -70,12 +70,12 @@ class Watch:
         failed = partial(self._runner.logins.handshake_failed, METRICS_LISTENER)
         timeout_ms = self._config.ssl_handshake_timeout_ms
         pool, made = self._runner.handshakes, connections.factory
-        self._server = TlsListener(
+        self._server = Acceptor(
             loop, sock, made, connections, guard.tls, timeout_ms, failed, MAX_CONNECTIONS, pool
         )
 
     def close(self) -> None:
-        if isinstance(self._server, TlsListener):
+        if isinstance(self._server, Acceptor):
             self._server.abort()
         elif self._server is not None:
             self._server.close()

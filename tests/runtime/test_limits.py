@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.config import DaemonConfig, load
-from kraftd.runtime.assembly import StartupError, limits
+from kraftd.runtime.assembly import StartupError, connection_rates, limits
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -42,3 +42,13 @@ def test_the_connection_limit_reserves_file_descriptors_for_the_log(
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
     assert limits(configured()).max_connections == connections
+
+
+def test_rates_of_new_connections_are_of_all_listeners_and_of_single_ones() -> None:
+    rates = connection_rates(
+        configured(
+            "max.connection.creation.rate=100", "listener.name.controller.max.connection.creation.rate=2"
+        )
+    )
+    assert [bool(rates.accept("CONTROLLER", 0)) for _ in range(21)] == [False] * 20 + [True]
+    assert not rates.accept("OTHER", 0)

@@ -1,7 +1,7 @@
-"""A TLS listener: accepts connections, and passes them to the pool that does their handshakes.
+"""Accepts the connections of a listener: when the rates allow it, and with TLS after a handshake in the pool.
 
-It accepts them itself, because an asyncio server keeps its first context and computes on the event loop.
-During its handshake a connection counts against the limits like any other.
+It accepts them itself, because an asyncio server knows no rates, keeps its first TLS context, and computes on
+the event loop. Until a connection has its protocol, it counts against the limits like any other.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from kraftd.net.limits import IPV4_MAPPED
 from kraftd.net.tls.source import TlsSource
+from kraftd.runtime.admission import Accepted, Admission
 from kraftd.runtime.handshake_pool import HandshakePool, Pending
 
 MAX_ACCEPTS_PER_CALLBACK = 32
@@ -29,10 +31,10 @@ class Handshakes(Protocol):
         """Count one less."""
 
 
-class TlsListener:
+class Acceptor:
     """Accepts on a bound socket until it is closed. `failed` gets the failed handshakes.
 
-    With `max_handshakes`, one more takes the place of the oldest.
+    Without `tls` there is no handshake. With `max_handshakes`, one more takes the place of the oldest.
     """
 
     def __init__(
@@ -41,11 +43,13 @@ class TlsListener:
         sock: socket.socket,
         make: Callable[[], object],
         connections: Handshakes,
-        tls: TlsSource,
+        tls: TlsSource | None,
         timeout_ms: int,
         failed: Callable[[tuple[str, int], str], None],
         max_handshakes: int | None = None,
         pool: HandshakePool | None = None,
+        listener: str = "",
+        admission: Admission | None = None,
     ) -> None:
         self._loop = loop
         self._sock = sock
@@ -57,6 +61,9 @@ class TlsListener:
         self._max_handshakes = max_handshakes
         self._pool = pool or HandshakePool(loop)
         self._open: dict[Pending, None] = {}  # the oldest first
+        self._listener = listener
+        self._admission = admission
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._pause: asyncio.TimerHandle | None = None
         self._closed = False
         sock.setblocking(False)
@@ -71,7 +78,7 @@ class TlsListener:
                 self._pause.cancel()
 
     def abort(self) -> None:
-        """Close it, and abort the handshakes under way."""
+        """Accept nothing more, and abort the handshakes under way."""
         self.close()
         for pending in list(self._open):
             self._pool.drop(pending)
@@ -92,12 +99,42 @@ class TlsListener:
                 continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._max_handshakes is not None and len(self._open) >= self._max_handshakes:
-                self._pool.drop(next(iter(self._open)))
-            timeout_s = self._timeout_ms / 1000
-            pending = Pending(sock, peer, self._tls, self._make, timeout_s, self._failed, self._ended)
-            self._open[pending] = None
-            self._pool.add(pending)
+            if self._admission is None:
+                self._go_on(sock, peer)
+            else:
+                accepted = Accepted(
+                    peer[0], partial(self._go_on, sock, peer), partial(self._refuse, sock, peer)
+                )
+                self._admission.accept(self._listener, accepted)
+
+    def _refuse(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        sock.close()
+        self._connections.end_handshake(peer[0])
+
+    def _go_on(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        if self._closed:
+            self._refuse(sock, peer)
+            return
+        if self._tls is None:
+            task = self._loop.create_task(self._connect(sock, peer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        if self._max_handshakes is not None and len(self._open) >= self._max_handshakes:
+            self._pool.drop(next(iter(self._open)))
+        timeout_s = self._timeout_ms / 1000
+        pending = Pending(sock, peer, self._tls, self._make, timeout_s, self._failed, self._ended)
+        self._open[pending] = None
+        self._pool.add(pending)
+
+    async def _connect(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        """Connect a socket without TLS to its protocol."""
+        try:
+            await self._loop.connect_accepted_socket(self._make, sock)  # type: ignore[type-var]
+        except OSError:
+            sock.close()
+        finally:
+            self._connections.end_handshake(peer[0])
 
     def _ended(self, pending: Pending) -> None:
         self._open.pop(pending, None)
@@ -109,4 +146,4 @@ class TlsListener:
             self._loop.add_reader(self._sock.fileno(), self._accept)
 
     def __repr__(self) -> str:
-        return f"<TlsListener, {len(self._open)} handshakes>"
+        return f"<Acceptor {self._listener}, {len(self._open)} handshakes>"

@@ -1,0 +1,60 @@
+"""New connections a second are limited as in Kafka: in all, by listener and by address."""
+
+from __future__ import annotations
+
+from kraftd.net.connection_rates import ConnectionRate, ConnectionRates, address_quota
+
+
+def test_a_rate_allows_ten_seconds_worth_at_once_and_then_waits_up_to_a_second() -> None:
+    rate = ConnectionRate()
+    waits = [rate.record(5, 1_000) for _ in range(60)]
+    assert waits[:50] == [0] * 50
+    assert waits[50:53] == [200, 400, 600]  # what the rate of ten seconds needs to fall to 5
+    assert waits[-1] == 1_000
+
+
+def test_a_rate_falls_once_its_samples_are_eleven_seconds_old() -> None:
+    rate = ConnectionRate()
+    for _ in range(51):
+        waited_ms = rate.record(5, 1_000)
+    assert waited_ms == 200
+    assert rate.record(5, 2_000) == 400
+    assert rate.record(5, 12_000) == 0
+    assert not rate.is_over(12_000)
+    assert rate.is_over(30_000)
+
+
+def test_a_listeners_quota_and_that_of_all_both_hold() -> None:
+    rates = ConnectionRates(100, {"A": 1})
+    waits = [rates.accept("A", 0) for _ in range(12)]
+    assert waits == [0] * 10 + [1_000, 1_000]
+    assert not rates.accept("B", 0)
+
+
+def test_strangers_use_none_of_the_quota_of_known_hosts() -> None:
+    rates = ConnectionRates(1)
+    while not rates.accept("A", 0):
+        pass
+    assert [bool(rates.accept("A", 0, known=True)) for _ in range(11)] == [False] * 10 + [True]
+
+
+def test_a_connection_over_the_quota_of_its_address_is_counted_nowhere() -> None:
+    rates = ConnectionRates(2, of_address={"10.0.0.1": 1.0}.get)
+    for _ in range(10):
+        assert not rates.accept("A", 0) and not rates.accept_from("10.0.0.1", "A", 0)
+    for _ in range(50):
+        assert not rates.accept("A", 0) and rates.accept_from("10.0.0.1", "A", 0) == 1_000
+    assert not rates.accept("A", 0) and not rates.accept_from("10.0.0.2", "A", 0)  # the tenth of 20 counted
+    rates.sweep(60_000)
+    assert repr(rates) == "<ConnectionRates 2 a second, {}, 0 addresses>"
+
+
+def test_the_quota_of_an_address_is_its_own_or_the_default() -> None:
+    quotas = {
+        (("ip", "10.0.0.1"),): {"connection_creation_rate": 7.0},
+        (("ip", "::1"),): {"connection_creation_rate": 8.0},
+        (("ip", None),): {"connection_creation_rate": 9.0},
+        (("user", "10.0.0.3"),): {"request_percentage": 1.0},
+    }
+    assert [address_quota(quotas, host) for host in ("10.0.0.1", "::1", "10.0.0.3")] == [7.0, 8.0, 9.0]
+    assert address_quota({}, "10.0.0.1") is None
