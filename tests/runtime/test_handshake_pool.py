@@ -135,7 +135,7 @@ async def test_a_silent_peer_loses_its_place_to_one_that_waits(monkeypatch: pyte
         made.connect("a")
         await until(lambda: made.tls.begun)
         await asyncio.sleep(0.2)
-        assert not made.failed  # nobody waited
+        assert not made.failed  # no other waited
         made.connect("a")
         await until(lambda: len(made.tls.begun) == 2)
         assert made.failed == ["a: it was silent for 0 s while others waited"]
