@@ -29,7 +29,6 @@ from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft import (
-    checks,
     describe_quorum,
     election,
     fetch_answers,
@@ -159,12 +158,18 @@ class RaftCore:
 
     @property
     def leader_answers(self) -> bool:
-        """Return whether this replica leads, or the leader that it follows has answered it lately.
+        """Return whether this replica leads, or the leader that it follows has answered it.
 
         One that asks for pre-votes still knows the leader of the epoch, which may be gone for good. So does
-        an observer, which keeps following it.
+        an observer, which stays a follower: it counts the leader as gone after the fetch timeout, unless a
+        downloaded snapshot keeps it from fetching.
         """
-        return not checks.knows_no_live_leader(self._replica)
+        replica, role = self._replica, self._replica.role
+        if not isinstance(role, Follower):
+            return isinstance(role, Leader)
+        silent = replica.now_ms >= role.fetch_deadline_ms and not replica.may_be_elected
+        is_held_up = role.download is not None and role.download.finishing
+        return role.has_fetched and (is_held_up or not silent)
 
     @property
     def high_watermark(self) -> int:

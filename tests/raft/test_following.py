@@ -346,15 +346,6 @@ def test_observer_without_an_answer_keeps_asking() -> None:
     assert (lone.core.state, lone.core.epoch) == (State.UNATTACHED, 4)
 
 
-def test_observer_whose_leader_is_silent_for_the_fetch_timeout_has_none_that_answers() -> None:
-    """It keeps following that leader, because it starts no election."""
-    lone = Lone(voters=(2, 3, 4))
-    lone.answer(fetch_of(lone), fetch_answer(EPOCH, records=batch(), high_watermark=10))
-    assert lone.core.leader_answers
-    lone.wait(10_000)
-    assert (lone.core.state, lone.core.leader_id, lone.core.leader_answers) == (State.FOLLOWER, 2, False)
-
-
 def test_records_in_the_answer_that_names_the_leader_are_appended() -> None:
     lone = Lone(voters=(2, 3, 4))
     lone.answer(fetch_of(lone), fetch_answer(EPOCH, records=batch(), high_watermark=10))
