@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from kraftd.acl import AclOperation
 from kraftd.controller.slices import Slices
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller_node.mutation_quota import charge_of
-from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics
+from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics, with_only
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.requests.refused_rows import RefusedRows
 from kraftd.types import METADATA_TOPIC
@@ -52,7 +50,7 @@ def handle(node: Node, call: Call) -> Slices[None]:
         call,
         lambda ctx, request, version: create_topics.begin(
             ctx,
-            structs.replace(request, topics=left),
+            with_only(request, "topics", left),
             version,
             describable=describing.allows,
             charge=charge_of(ctx, call),

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from kraftd.controller.configs.description import describe_configs
 from kraftd.controller.configs.validation import cut
 from kraftd.controller.slices import Pace, Slices
-from kraftd.controller_node.permissions import ELEMENT_US, ConfigPermissions, is_resource_type
+from kraftd.controller_node.permissions import ELEMENT_US, ConfigPermissions, is_resource_type, with_only
 from kraftd.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode
@@ -33,7 +31,7 @@ def handle(node: Node, call: Call) -> Slices[None]:
     left = yield from sort_out(node, call, refused)
     node.decisions.decide(
         call,
-        lambda ctx, request, version: describe_configs.begin(ctx, structs.replace(request, resources=left)),
+        lambda ctx, request, version: describe_configs.begin(ctx, with_only(request, "resources", left)),
         on_standby=True,
         refused=refused,
     )

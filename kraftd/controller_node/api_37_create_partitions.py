@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from kraftd.acl import AclOperation
 from kraftd.controller.slices import Slices
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller_node.mutation_quota import charge_of
-from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics
+from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics, with_only
 from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraftd.requests.refused_rows import RefusedRows
 from kraftd.types import METADATA_TOPIC
@@ -42,7 +40,7 @@ def handle(node: Node, call: Call) -> Slices[None]:
     node.decisions.decide(
         call,
         lambda ctx, request, version: create_partitions.begin(
-            ctx, structs.replace(request, topics=left), version, charge=charge_of(ctx, call)
+            ctx, with_only(request, "topics", left), version, charge=charge_of(ctx, call)
         ),
         on_standby=all(topic.name == METADATA_TOPIC for topic in left[:2]),
         refused=refused,

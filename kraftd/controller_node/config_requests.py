@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
-
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.controller.decision import Decision
 from kraftd.controller.occurrences import count_in_slices
@@ -16,6 +14,7 @@ from kraftd.controller_node.permissions import (
     ConfigPermissions,
     is_resource_type,
     named_resource,
+    with_only,
 )
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode
@@ -49,7 +48,7 @@ def decide_change(
     node.decisions.decide(
         call,
         lambda ctx, request, version: change.begin(
-            ctx, structs.replace(request, resources=left), forwarded=forwarded
+            ctx, with_only(request, "resources", left), forwarded=forwarded
         ),
         on_standby=only_loggers,
         refused=refused,

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import structs
+
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.controller.occurrences import count_in_slices
@@ -55,6 +57,8 @@ class TopicPermission:
     ) -> None:
         boundary = node.boundary
         self._on_topics: Permission | None = None
+        if not boundary.has_authorizer:
+            return
         if not (or_on_cluster and boundary.allows_quietly(call, operation, _CLUSTER, CLUSTER_NAME)):
             self._on_topics = Permission(boundary, call, operation, AclResourceType.TOPIC, quietly=quietly)
 
@@ -96,10 +100,12 @@ def sort_out_topics(
     """The topics that are named once, and that the sender may change; the others are refused, each once."""
     left: list[Any] = []
     pace = Pace()
-    times = yield from count_in_slices(topics, attrgetter("name"), pace)
+    times = None  # one topic, as most requests have, is named once
+    if len(topics) > 1:
+        times = yield from count_in_slices(topics, attrgetter("name"), pace)
     for topic in topics:
         name = topic.name
-        count = times.take(name)
+        count = 1 if times is None else times.take(name)
         if not count:
             continue  # answered at its first place
         problem = problems.repeated if count > 1 else problems.reserved.get(name)
@@ -118,6 +124,11 @@ def sort_out_topics(
     permission.end()
     refused.end()
     return left
+
+
+def with_only(request: Any, field: str, left: list[Any]) -> Any:
+    """The request with these of its elements; itself, if they are all of them."""
+    return request if len(getattr(request, field)) == len(left) else structs.replace(request, **{field: left})
 
 
 class ConfigPermissions:

@@ -155,7 +155,7 @@ class Connection:
         if bad is not None:
             self.close(bad)
             return
-        if frames:
+        if frames and (self._sent != self._assigned or self._backlog):
             self._large_bytes += sum(len(one) for one in frames if len(one) > self._budget.free_bytes)
         held_bytes = splitter.held_bytes + self._large_bytes
         if held_bytes > self._budget.free_bytes or self._starved:

@@ -95,21 +95,24 @@ class RequestStats:
     def count_errors_in_slices(self, key: int, message: Message) -> Generator[None, None, list[int]]:
         """As `count_errors`, as a generator, for an answer that may be very large; each code once."""
         has_code, lists = _places(type(message))
-        found: Counter[int] = Counter()
-        if has_code and message.error_code:  # type: ignore[attr-defined]
-            found[int(message.error_code)] += 1  # type: ignore[attr-defined]
+        found = [int(message.error_code)] if has_code and message.error_code else []  # type: ignore[attr-defined]
+        counts: Counter[int] | None = None  # of earlier slices
         left = MAX_STRUCTS_PER_SLICE
         for name, places in lists:
             inner = tuple(one for one, _ in places[1])
             for row in getattr(message, name) or ():
                 if left <= 0:
+                    counts = Counter(found) if counts is None else counts + Counter(found)
+                    found.clear()
                     yield
                     left = MAX_STRUCTS_PER_SLICE
                 left -= struct_count(row, inner)
-                found.update(_found(row, places))
-        for code, count in found.items():
-            self.count_error(key, code, count)
-        return list(found)
+                found += _found(row, places)
+        if found or counts:
+            counts = Counter(found) if counts is None else counts + Counter(found)
+            for code, count in counts.items():
+                self.count_error(key, code, count)
+        return [] if counts is None else list(counts)
 
     def _new(self, key: int) -> ApiStats:
         stats = self.by_key[key] = ApiStats()
