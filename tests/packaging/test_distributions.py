@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import zipfile
 from pathlib import Path
 
@@ -84,4 +85,6 @@ def test_extensions_of_a_wheel_name_no_path_of_the_build(built: tuple[Path, Path
     names = {name.partition(".")[0] for name in extensions}
     assert names == {"kraftd/wire/_engine", "kraftd/spark/_columns"}
     for content in extensions.values():
+        # Some builds of Python have extensions name its own library directory.
+        content = content.replace(sys.base_prefix.encode(), b"")
         assert re.findall(rb"/(?:tmp|home|root|src)/[ -~]*", content) == []
