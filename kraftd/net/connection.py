@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from kraftd.net.limits import IPV4_MAPPED, BufferBudget, Limits
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
+from kraftd.net.turns import Turns
 from kraftd.security.hosts import canonical_host
 from kraftd.wire.primitives import Buffer
 
@@ -56,6 +57,7 @@ class Connection:
         "_splitter",
         "_starved",
         "_transport",
+        "_turns",
         "_writable",
         "_writing",
         "close_reason",
@@ -78,6 +80,7 @@ class Connection:
         limits: Limits,
         budget: BufferBudget,
         schedule: Callable[[Callable[[], None]], object],
+        turns: Turns,
         admit: Callable[[Connection], str | None],
         on_lost: Callable[[Connection], None],
     ) -> None:
@@ -98,6 +101,7 @@ class Connection:
         self._limits = limits
         self._budget = budget
         self._schedule = schedule
+        self._turns = turns
         self._admit = admit
         self._on_lost = on_lost
         self._splitter = FrameSplitter(limits.max_frame_bytes)
@@ -146,12 +150,17 @@ class Connection:
                 not self._backlog
                 and not self._clogged
                 and len(frames) <= self._limits.frames_per_step
+                and not self._turns.over()
                 and self._assigned + len(frames) - self._sent <= self._limits.max_in_flight
             ):
                 self._hand_over(frames)
             else:
                 self._backlog.extend(frames)
-                self._pass_on_backlog()
+                if self._turns.over():
+                    self._later()
+                    self._regulate()
+                else:
+                    self._pass_on_backlog()
         if bad is not None:
             self.close(bad)
             return
@@ -329,6 +338,8 @@ class Connection:
                 break
             left -= room
             self._hand_over([backlog.popleft() for _ in range(room)])
+            if self._turns.over():
+                break
         if backlog and not self._clogged:
             self._later()
         self._regulate()
@@ -336,7 +347,7 @@ class Connection:
     def _later(self) -> None:
         if not self._scheduled and self.in_flight < self._limits.max_in_flight:
             self._scheduled = True
-            self._schedule(self._pass_on_backlog)
+            self._turns.wait(self._pass_on_backlog)
 
     def _fed(self) -> None:
         self._starved = False

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from kraftd.net.connection import Connection, Handler
 from kraftd.net.limits import BufferBudget, Limits
+from kraftd.net.turns import Turns
 
 
 class Connections:
@@ -23,6 +24,7 @@ class Connections:
         limits: Limits,
         schedule: Callable[[Callable[[], None]], object],
         is_known: Callable[[str], bool] = lambda host: False,
+        turns: Turns | None = None,
     ) -> None:
         self.limits = limits
         self.budget = BufferBudget(limits.max_buffered_bytes, limits.free_bytes)
@@ -30,6 +32,7 @@ class Connections:
         self.opened: Counter[str] = Counter()  # since the start, by listener
         self._handler = handler
         self._schedule = schedule
+        self._turns = turns or Turns(schedule)
         self._is_known = is_known
         self._open: dict[int, Connection] = {}
         self._by_ip: Counter[str] = Counter()
@@ -55,6 +58,7 @@ class Connections:
                 self.limits,
                 self.budget,
                 self._schedule,
+                self._turns,
                 self._admit,
                 self._lost,
             )

@@ -12,6 +12,7 @@ from kraftd.net.connection import JOINED_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.transport import MemoryTransport
+from kraftd.net.turns import MAX_TURN_NS, Turns
 
 
 def framed(body: bytes) -> bytes:
@@ -26,10 +27,15 @@ class Peer:
         self.batches: list[int] = []
         self.lost: list[str | None] = []
         self.later: list[Callable[[], None]] = []
-        self.connections = Connections(self, Limits(**limits), lambda function: self.later.append(function))
+        self.now_ns, self.request_ns = 1, 0  # a request takes as long as `request_ns`
+        turns = Turns(lambda function: self.later.append(function), lambda: self.now_ns)
+        self.connections = Connections(
+            self, Limits(**limits), lambda function: self.later.append(function), turns=turns
+        )
 
     def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:
         self.batches.append(len(frames))
+        self.now_ns += len(frames) * self.request_ns
         self.received += [(first_slot + i, bytes(frame)) for i, frame in enumerate(frames)]
 
     def connection_admitted(self, connection: Connection) -> None: ...
@@ -68,6 +74,8 @@ def test_answers_are_sent_in_the_order_of_requests() -> None:
     peer = Peer()
     connection, transport = peer.connect()
     connection.data_received(b"".join(framed(b"%d" % i) for i in range(20)))
+    while peer.later:
+        peer.run_later()
     slots = list(range(20))
     random.Random(7).shuffle(slots)
     for slot in slots:
@@ -113,7 +121,6 @@ def test_many_frames_are_handed_over_in_several_callbacks() -> None:
     connection, transport = peer.connect()
     connection.data_received(framed(b"a") * 10)
     assert (peer.batches, transport.reading) == ([4], False)
-    peer.run_later()
     peer.run_later()
     assert (peer.batches, transport.reading) == ([4, 4, 2], True)
     assert [slot for slot, _ in peer.received] == list(range(10))
@@ -367,3 +374,43 @@ def test_a_long_answer_is_written_in_parts_while_the_peer_reads() -> None:
     while peer.later:
         peer.run_later()
     assert transport.take() == bytes(400_000) + b"last"
+
+
+def test_requests_of_many_connections_take_turns_of_a_few_milliseconds() -> None:
+    peer = Peer(frames_per_callback=4, frames_per_step=2)
+    peer.request_ns = MAX_TURN_NS // 10
+    floods = [peer.connect() for _ in range(5)]
+    for connection, _ in floods:
+        connection.data_received(framed(b"flood") * 100)
+    assert len(peer.received) == 10  # of the first three, until the time of the turn was over
+    quiet, transport = peer.connect()
+    quiet.data_received(framed(b"quiet"))
+    turns = 0
+    while (0, b"quiet") not in peer.received:
+        before = len(peer.received)
+        peer.run_later()
+        assert len(peer.received) - before <= 12
+        turns += 1
+    assert turns == 2 and transport.reading
+    while peer.later:
+        peer.run_later()
+    assert len(peer.received) == 501
+    assert [connection.in_flight for connection, _ in floods] == [100] * 5
+
+
+def test_a_fresh_request_is_handled_at_once_in_a_turn_with_time_left() -> None:
+    peer = Peer(frames_per_callback=4, max_in_flight=4)
+    peer.request_ns = MAX_TURN_NS // 10
+    flood, _ = peer.connect()
+    quiet, _ = peer.connect()
+    flood.data_received(framed(b"flood") * 100)
+    quiet.data_received(framed(b"quiet"))
+    assert [frame for _, frame in peer.received] == [b"flood"] * 4 + [b"quiet"]
+    peer.now_ns += MAX_TURN_NS
+    quiet.data_received(framed(b"late"))
+    assert len(peer.received) == 5
+    peer.run_later()
+    assert peer.received[-1] == (1, b"late")
+    peer.now_ns += 2 * MAX_TURN_NS
+    quiet.data_received(framed(b"after a quiet time"))
+    assert peer.received[-1] == (2, b"after a quiet time")
