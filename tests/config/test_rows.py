@@ -67,7 +67,12 @@ HANDED_ON: tuple[type[Any], ...] = (
 
 
 # These read the keys of one listener.
-READERS_OF_LISTENERS = ("config/security.py", "config/security_keys.py", "config/own_token.py")
+READERS_OF_LISTENERS = (
+    "config/checks.py",
+    "config/security.py",
+    "config/security_keys.py",
+    "config/own_token.py",
+)
 
 
 @cache

@@ -46,7 +46,7 @@ def run_callback(harness: Harness) -> None:
 def run_callbacks(harness: Harness, most: int = 100) -> int:
     """Run callbacks until no work is left; return how many."""
     for count in range(most):
-        if not harness.node.decisions.long.busy:
+        if not (harness.node.decisions.long.busy or harness.node.boundary.large.busy):
             return count
         run_callback(harness)
     raise AssertionError("it does not end")

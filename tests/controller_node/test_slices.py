@@ -258,10 +258,15 @@ def run_callback(harness: ClusterHarness) -> None:
     harness.step(events.SliceDue())
 
 
+def busy(harness: ClusterHarness) -> bool:
+    """Return whether there is work for the next callback: of a decision, or of a request around it."""
+    return harness.node.decisions.long.busy or harness.node.boundary.large.busy
+
+
 def run_callbacks(harness: ClusterHarness) -> int:
     """Run callbacks until no work is left; return how many."""
     for count in range(10_000):
-        if not harness.node.decisions.long.busy:
+        if not busy(harness):
             return count
         run_callback(harness)
     raise AssertionError("it does not end")
@@ -325,7 +330,7 @@ def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, pre
     leaves = 2 if prepare is come_back else 3
     moved = harness.send(*harness.heartbeat(leaves, want_fence=True), connection_id=3)
     answered = 0
-    while harness.node.decisions.long.busy:
+    while busy(harness):
         if harness.node.decisions.long.is_under_way and harness.answer(moved) is None:
             changes = harness.node.image.brokers[2].fenced
             beat = harness.send(*harness.heartbeat(2), connection_id=4)
@@ -333,7 +338,7 @@ def test_requests_between_the_callbacks_wait_or_are_answered(tmp_path: Path, pre
             answered += harness.answer(fetched) is not None
             assert changes or not harness.answer(beat).error_code
         run_callback(harness)
-    assert answered > 1
+    assert answered > 1 or prepare is describe  # its answer is made while others decide
     assert harness.answer(place) is not None
     assert harness.answer(behind).topics[0].error_code == ErrorCode.NONE
     assert harness.answer(moved).is_fenced
@@ -452,7 +457,7 @@ def test_a_standby_describes_in_several_callbacks_and_then_reads_the_log(tmp_pat
     harness.step(raft_events.ResignRequested(harness.node.core.epoch))
     harness.runs_slices_by_itself = False
     place = harness.send(*arguments)
-    assert harness.node.decisions.long.busy
+    assert busy(harness)
     run_callbacks(harness)
     described = harness.answer(place)
     assert [row.error_code for row in described.results].count(ErrorCode.NONE) == 2 * len(NAMES)

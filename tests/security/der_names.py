@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-UTF8, PRINTABLE, T61, IA5, GENERAL, BMP, UNIVERSAL = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E, 0x1C
+UTF8, PRINTABLE, TELETEX, IA5, GENERAL, BMP, UNIVERSAL = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E, 0x1C
 OTHERS = (0x1A, 0x12, 0x04, 0x03, 0x15, 0x19, 0x30, 0x17)  # VisibleString, NumericString, OCTET STRING, ...
 CN, C, L, ST, STREET, ORG, OU = ((2, 5, 4, number) for number in (3, 6, 7, 8, 9, 10, 11))
 UID, DC = ((0, 9, 2342, 19200300, 100, 1, number) for number in (1, 25))
@@ -53,7 +53,7 @@ def certificate_of(subject: bytes, not_after: bytes) -> bytes:
 
 def random_value(random: Random) -> tuple[int, bytes]:
     """The tag and the bytes of a value, mostly valid ones."""
-    tag = random.choice((UTF8, PRINTABLE, T61, IA5, GENERAL, BMP, UNIVERSAL, *OTHERS))
+    tag = random.choice((UTF8, PRINTABLE, TELETEX, IA5, GENERAL, BMP, UNIVERSAL, *OTHERS))
     text = "".join(random.choices('ab ,=+<>#;"\\éü\r\n\0€𝄞*Z.:í¢|@_', k=random.randrange(9)))
     if tag == 0x30:
         return tag, b""
@@ -61,7 +61,7 @@ def random_value(random: Random) -> tuple[int, bytes]:
         return tag, random.randbytes(random.randrange(12))
     if tag in (BMP, UNIVERSAL):
         return tag, text.encode("utf-16-be" if tag == BMP else "utf-32-be")
-    if tag in (T61, IA5, PRINTABLE, GENERAL) and random.random() < 0.7:
+    if tag in (TELETEX, IA5, PRINTABLE, GENERAL) and random.random() < 0.7:
         return tag, text.encode("latin-1", "ignore")
     return tag, text.encode() * random.choice((1, 1, 1, 40))
 

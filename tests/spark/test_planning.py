@@ -396,4 +396,4 @@ def test_wrong_options_are_refused_with_the_reason(options: dict[str, str], reas
 def test_ingest_requires_either_a_directory_or_a_listener(tmp_path: Path) -> None:
     for inputs in ([], ["--input", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]):
         done = CliRunner().invoke(ingest_command, ["--output", str(tmp_path / "out"), *inputs])
-        assert done.exit_code == 2 and "give --input, or --bootstrap-server" in done.output
+        assert done.exit_code == 2 and "give --input or --bootstrap-server" in done.output
