@@ -1,10 +1,10 @@
 """Builds and runs container images with Debian's buildah and podman: no daemon, no image registry.
 
-Everything lives in a private store; the system's own store stays unchanged. The base image is a stand-in,
-made of Debian's packages with the layout of python:3.11-slim-bookworm (a Python in /usr/local/bin), and
-labelled so. Some choices are workarounds: crun refuses hybrid cgroups, so the engine uses runc; podman's
-default limits need a capability that a sandbox may lack, so it sets its own; the OCI format drops
-HEALTHCHECK, so it uses Docker's.
+Everything lives in a private store; the system's own store stays unchanged. No registry is asked: a stand-in
+replaces the base that the Dockerfile fixes by digest. It is made of Debian's packages, with the layout of
+python:3.11-slim-bookworm (a Python in /usr/local/bin). Some choices are workarounds: crun refuses hybrid
+cgroups, so the engine uses runc; podman's default limits need a capability that a sandbox may lack, so it
+sets its own; the OCI format drops HEALTHCHECK, so it uses Docker's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from testkit.fetch import locked
 
-BASE = "docker.io/library/python:3.11-slim-bookworm"
+BASE = "localhost/kraftd-base:stand-in"
 _PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "timeout")
 _STRIPPED = ("etc/apt/sources.list.d/*", "etc/apt/sources.list", "etc/resolv.conf", "etc/hostname")
 
@@ -53,30 +53,30 @@ class Engine:
             f'[containers]\ndefault_ulimits = ["nofile={files}:{files}", "nproc=4096:4096"]\nnetns = "host"\n'
             '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
         )
-        self._environment = {
+        self.environment = {
             "CONTAINERS_STORAGE_CONF": str(storage),
             "CONTAINERS_CONF": str(containers),
             "BUILDAH_ISOLATION": "chroot",
         }
 
     def buildah(self, *arguments: str) -> str:
-        return run("buildah", *arguments, environment=self._environment)
+        return run("buildah", *arguments, environment=self.environment)
 
     def podman(self, *arguments: str) -> str:
-        return run("podman", *arguments, environment=self._environment)
+        return run("podman", *arguments, environment=self.environment)
 
     def try_podman(self, *arguments: str) -> int:
         """The exit code of a podman command that may fail."""
         return subprocess.run(
             ["podman", *arguments],
-            env={**os.environ, **self._environment},
+            env={**os.environ, **self.environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=False,
         ).returncode
 
     def import_base(self) -> None:
-        """Import the stand-in base image under the name of the real one."""
+        """Import the stand-in base image."""
         container = self.buildah("from", "scratch")
         self.buildah("add", "--quiet", container, str(base_tar()), "/")
         path = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -86,22 +86,21 @@ class Engine:
             f"PATH={path}",
             "--env",
             "LANG=C.UTF-8",
-            "--label",
-            "kraftd.base=stand-in",
             container,
         )
         self.buildah("commit", "--quiet", "--format", "docker", container, BASE)
         self.buildah("rm", container)
 
     def build(self, context: Path, dockerfile: str, tag: str) -> None:
-        """Build a Dockerfile unchanged; secrets tell pip how to reach its index here."""
+        """Build a Dockerfile unchanged on the stand-in base; secrets tell pip how to reach its index here."""
         pip_conf = self.home / "pip.conf"
         pip_conf.touch(0o600)
         pip_conf.write_text(_pip_settings())
         authorities = os.environ.get("PIP_CERT") or "/etc/ssl/certs/ca-certificates.crt"
         self.buildah(
             "bud", "--pull=never", "--isolation", "chroot", "--network", "host", "--format", "docker",
-            "--layers", "--secret", f"id=pip_conf,src={pip_conf}", "--secret", f"id=ca,src={authorities}",
+            "--layers", "--build-arg", f"BASE={BASE}",
+            "--secret", f"id=pip_conf,src={pip_conf}", "--secret", f"id=ca,src={authorities}",
             "-f", str(context / dockerfile), "-t", tag, str(context),
         )  # fmt: skip
 
@@ -109,7 +108,7 @@ class Engine:
         """Remove every container and image of the store, and the store itself."""
         for command in (("rm", "-f", "-a", "-v", "-t", "1"), ("volume", "prune", "-f"), ("rmi", "-a", "-f")):
             self.try_podman(*command)
-        run("buildah", "rm", "-a", environment=self._environment)
+        run("buildah", "rm", "-a", environment=self.environment)
         self.try_podman("system", "reset", "--force")
 
 

@@ -55,7 +55,14 @@ def test_lock_files_satisfy_the_requirements_of_the_project() -> None:
             assert requirement.specifier.contains(locked[requirement.name.lower()][0]), str(requirement)
 
 
-@pytest.mark.parametrize("name", ["Makefile", ".ci/run"])
+def test_the_base_image_is_fixed_by_digest() -> None:
+    dockerfile = (ROOT / "docker/Dockerfile").read_text()
+    base = re.search(r"^ARG BASE=(.*)@sha256:[0-9a-f]{64}$", dockerfile, re.M)
+    assert base is not None and base[1] == "docker.io/library/python:3.11-slim-bookworm"
+    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.M)) == {"${BASE}"}
+
+
+@pytest.mark.parametrize("name", ["Makefile", "docker/Dockerfile", ".ci/run"])
 def test_pip_installs_nothing_that_is_not_locked(name: str) -> None:
     text = re.sub(r"\\\n", " ", (ROOT / name).read_text())
     commands = [part for line in text.splitlines() if line[:1] != "#" for part in line.split("&&")]
