@@ -12,7 +12,7 @@ HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run wheel incidents test conformance demo lint format schemas codegen fuzz bench audit clients-test image-test
+.PHONY: help setup spark-setup spark-demo run wheel release incidents test conformance demo lint format schemas codegen fuzz bench audit clients-test image-test
 .PHONY: clean
 
 help:  ## what can be made
@@ -40,6 +40,9 @@ run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
 
 wheel: setup  ## a wheel and an sdist in ./dist, with unit file, alert rules and dashboard
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist .
+
+release: setup  ## wheel, sdist, image, their CycloneDX bills and SHA256SUMS in ./dist; ARGS=--help
+	@$(BIN)/python -m tools.release $(ARGS)
 
 incidents: setup  ## record the incidents of tests/metrics/incidents anew, for the tests of the alert rules
 	$(BIN)/python -m tests.metrics.record_incidents $(ARGS)
