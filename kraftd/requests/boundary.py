@@ -143,7 +143,8 @@ class Boundary:
 
         def take(job: Job, outcome: Call | Exception) -> None:
             if isinstance(outcome, Exception):
-                self._goes_on_without(event.connection_id, slot, job.size_bytes, outcome)
+                if not self._goes_on_without(event.connection_id, slot, job.size_bytes, outcome):
+                    self.large.abandon(event.connection_id)
                 return
             outcome.principal = event.principal
             outcome.arrived_ns = event.arrived_ns

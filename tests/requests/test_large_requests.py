@@ -266,7 +266,6 @@ def test_a_frame_of_too_many_elements_closes_its_connection(monkeypatch: pytest.
     node.take(1, 0, create(), UnregisterBrokerRequest(1))
     node.read()
     assert "1999" in node.closed[1] and intake.MAX_ELEMENTS >= 1_000_000
-    node.large.abandon(1)
     node.run()
     assert not node.done
 
