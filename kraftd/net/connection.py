@@ -241,9 +241,6 @@ class Connection:
         out = self._out
         out += parts
         self._sent = slot + 1
-        if self._large_bytes and self._sent == self._assigned and not self._backlog:
-            self._large_bytes = 0
-            self._hold(self._splitter.held_bytes)
         early = self._early
         while early:
             ready = early.pop(self._sent, None)
@@ -252,6 +249,9 @@ class Connection:
             out += ready
             self._sent += 1
             self._early_bytes -= sum(map(len, ready))
+        if self._large_bytes and self._sent == self._assigned and not self._backlog:
+            self._large_bytes = 0
+            self._hold(self._splitter.held_bytes)
 
     def flush(self) -> None:
         """Send what has been answered, in one write."""

@@ -414,3 +414,13 @@ def test_a_fresh_request_is_handled_at_once_in_a_turn_with_time_left() -> None:
     peer.now_ns += 2 * MAX_TURN_NS
     quiet.data_received(framed(b"after a quiet time"))
     assert peer.received[-1] == (2, b"after a quiet time")
+
+
+def test_the_bytes_of_a_large_frame_answered_before_an_earlier_one_are_released() -> None:
+    peer = Peer(max_buffered_bytes=100_000, free_bytes=1_000)
+    connection, _ = peer.connect()
+    connection.data_received(framed(b"parked") + framed(bytes(50_000)))
+    assert peer.connections.budget.held_bytes == 50_000
+    connection.answer(1, [b"early"])
+    connection.answer(0, [b"late"])
+    assert peer.connections.budget.held_bytes == 0 and not connection.awaits_large_answers
