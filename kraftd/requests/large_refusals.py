@@ -40,6 +40,8 @@ def refuse_in_slices(
             some.results = results  # type: ignore[attr-defined]
         if answer is None:
             answer = some
+            if not any(getattr(some, name) for name, _ in _lists(type(some))):
+                return some  # its one error refuses the whole
         else:
             _join(answer, some, continues=continues)
         yield
