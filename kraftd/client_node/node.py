@@ -48,7 +48,7 @@ from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FrameRead, FramesReceived, SliceDue
-from kraftd.requests.large_requests import Turns, Work
+from kraftd.requests.large_requests import Lane, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.api import ApiKey
@@ -82,7 +82,7 @@ class ClientNode:
         self.boundary = Boundary(
             client_registry(self, settings.unstable_versions),
             self.outbox,
-            Turns(self._schedule_slice, lambda: self.now_ms, ReadClientFrame),
+            Lane(self._schedule_slice, lambda: self.now_ms, ReadClientFrame),
             authorizer=authorizer,
             memo=self.memo,
         )

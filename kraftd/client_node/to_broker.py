@@ -54,7 +54,7 @@ def pass_on(
     def done(answered: Answered) -> bool:
         node.last_broker_id = tried[answered.request_id]
         call.settled = False
-        node.boundary.go_on(call, answer(answered.message))
+        node.boundary.large.begin(call, answer(answered.message))
         return True
 
     def answer(message: Any) -> Slices[None]:

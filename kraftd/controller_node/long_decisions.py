@@ -188,7 +188,7 @@ class LongDecisions:
         if not decision.records:
             if decision.after is not None:
                 decision.after(self._appends.next_offset)
-            self._boundary.go_on(call, self._answer_later(call, decision, refused))
+            self._boundary.large.begin(call, self._answer_later(call, decision, refused))
             return
         answer = yield from self.frame(call, decision.answer, refused)
         yield None

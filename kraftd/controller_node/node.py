@@ -44,7 +44,7 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Event
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.events import CallHandedOver
-from kraftd.requests.large_requests import Turns
+from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.record_frame import VersionedRecord
@@ -72,8 +72,8 @@ class Node:
         registry = controller_registry(self, lambda: self.core_answers.pass_to_core)
         self._next_slice = next_slice = NextSlice(outbox)
         self._large_is_next = True
-        turns = Turns(next_slice.schedule, lambda: context.now_ms)
-        self.boundary = boundary = Boundary(registry, outbox, turns, authorizer=authorizer, fatal=FATAL)
+        lane = Lane(next_slice.schedule, lambda: context.now_ms)
+        self.boundary = boundary = Boundary(registry, outbox, lane, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.identify(core.key, identity.cluster_id, lambda: core.is_leader)
         self.standing = standing = Standing(core)
         driver, self.wall_clock = CoreDriver(core, context, outbox), WallClock(context, outbox)

@@ -92,9 +92,7 @@ class Connection:
         # For the handler: the peer's authentication, and the login under way.
         self.principal: Any = None
         self.login: Any = None
-        self.owner: Hashable = (
-            None  # has a share of the budget: the address, after a login with its principal
-        )
+        self.owner: Hashable = None  # of a share of the budget: the address, then with its principal
         self.reads = 0  # counts reads; the sweep of idle connections compares it with its last value
         self.last_read_ms = 0
         self._handler = handler
@@ -258,10 +256,12 @@ class Connection:
         out = self._out
         transport = self._transport
         if out and transport is not None and not transport.is_closing():
+            if self._writing:
+                return  # its rest is scheduled
             if len(out) > 1:
-                size_bytes = sum(map(len, out)) if not self._writing else WRITTEN_BYTES + 1
+                size_bytes = sum(map(len, out))
                 if size_bytes > WRITTEN_BYTES:
-                    self._begin_writing()
+                    self._write_some()
                     return
                 if size_bytes <= JOINED_BYTES:
                     out = [b"".join(out)]
@@ -269,11 +269,6 @@ class Connection:
             transport.writelines(out)
         if self._backlog:
             self._later()
-
-    def _begin_writing(self) -> None:
-        if not self._writing and self._writable:
-            self._writing = True
-            self._write_some()
 
     def _write_some(self) -> None:
         """Write a part of long answers; the rest follows in later callbacks, while the peer reads."""

@@ -43,9 +43,7 @@ class Turns:
     def wait(self, go_on: Callable[[], None]) -> None:
         """Call a function in a later turn, behind those that wait already."""
         self._waiting.append(go_on)
-        if not self._scheduled:
-            self._scheduled = True
-            self._schedule(self._begin)
+        self._schedule_turn()
 
     def _begin(self) -> None:
         """A new turn of the loop: let connections go on, until its time is over."""
@@ -54,7 +52,11 @@ class Turns:
         waiting = self._waiting
         while waiting and not self.over():
             waiting.popleft()()
-        if waiting and not self._scheduled:
+        if waiting:
+            self._schedule_turn()
+
+    def _schedule_turn(self) -> None:
+        if not self._scheduled:
             self._scheduled = True
             self._schedule(self._begin)
 

@@ -26,7 +26,7 @@ from kraftd.requests.effects import Answer, CloseConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
-from kraftd.requests.large_requests import LARGE_FRAME_BYTES, LargeRequests, Turns, Work
+from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusal_log import RefusalLog
 from kraftd.requests.refusals import refuse
@@ -48,7 +48,7 @@ REFUSED_AT_ONCE_BYTES = 4_096  # a larger request is refused in slices
 class Boundary:
     """The boundary between the listeners of one kind and the handlers of one node.
 
-    `turns` lets large requests take turns, with the node's other work. `fatal` are exceptions that the guard
+    `lane` gives large requests slices among the node's other work. `fatal` are exceptions that the guard
     lets through, so that the process ends. `failures` counts the faults that were answered.
     """
 
@@ -56,7 +56,7 @@ class Boundary:
         self,
         registry: Registry,
         outbox: Outbox,
-        turns: Turns | None = None,
+        lane: Lane | None = None,
         *,
         authorizer: Authorizer | None = None,
         fatal: Fatal = (),
@@ -72,8 +72,8 @@ class Boundary:
         self._authorizer = authorizer  # None: everything is allowed
         self._fatal = fatal
         self.authorizations = AuthorizationAudit(outbox)
-        turns = turns or Turns(lambda: outbox.emit(ScheduleSlice()), int)
-        self.large = LargeRequests(outbox, self.guard, self._take_in, turns)
+        lane = lane or Lane(lambda: outbox.emit(ScheduleSlice()), int)
+        self.large = LargeRequests(outbox, self.guard, self._take_in, lane)
 
     # -- calls come in
 
@@ -194,10 +194,6 @@ class Boundary:
         else:
             if work is not None:
                 self.large.begin(call, work)
-
-    def go_on(self, call: Call, work: Work) -> None:
-        """Do the work of a call that may take several event loop callbacks."""
-        self.large.begin(call, work)
 
     def _enter(self, call: Call) -> Work | None:
         route = self._routes[call.key]

@@ -28,7 +28,7 @@ Work = Generator[None, None, None]
 Guard = Callable[[Call, Exception], None]
 
 
-class Turns(NamedTuple):
+class Lane(NamedTuple):
     """What a node supplies: `schedule` asks for the next slice, `read_frame` is its effect."""
 
     schedule: Callable[[], None]
@@ -47,13 +47,13 @@ class LargeRequests:
         outbox: Outbox,
         guard: Guard,
         take_in: Callable[[FramesReceived], None],
-        turns: Turns,
+        lane: Lane,
     ) -> None:
         self.shares = WorkShares()
         self._outbox = outbox
         self._guard = guard
         self._take_in = take_in
-        self._schedule, self._now_ms, self._read_frame = turns
+        self._schedule, self._now_ms, self._read_frame = lane
         self._waiting: dict[Sender, deque[Job]] = {}  # the next sender first
         self._open: dict[Sender, Job] = {}
         self._open_bytes = 0

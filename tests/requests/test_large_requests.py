@@ -22,7 +22,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, CloseConnection, ReadFrame, ScheduleSlice
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.large_refusals import refuse_in_slices
-from kraftd.requests.large_requests import Turns
+from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import ListenerKind, Registry, Route
@@ -56,7 +56,7 @@ class Node:
         ]
         registry = Registry(ListenerKind.CONTROLLER, routes)
         self.boundary = Boundary(
-            registry, self.outbox, Turns(lambda: self.outbox.emit(ScheduleSlice()), lambda: self.now_ms)
+            registry, self.outbox, Lane(lambda: self.outbox.emit(ScheduleSlice()), lambda: self.now_ms)
         )
         self.large = self.boundary.large
 
