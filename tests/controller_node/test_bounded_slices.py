@@ -220,7 +220,7 @@ def test_a_slice_looks_at_a_few_thousand_elements(
             if last is done:
                 return
 
-    monkeypatch.setattr(node.boundary, "go_on", lambda call, work: run(work))
+    monkeypatch.setattr(node.boundary.large, "begin", lambda call, work: run(work))
     route = node.boundary.registry.routes[key]
     if not node.boundary._may_enter(call, route):
         return  # refused at the door
