@@ -3,11 +3,12 @@
 Authorization: DESCRIBE on each topic. Sent by: every client. Answered from committed metadata, in several
 event loop callbacks if it is long; the node keeps answers for equal requests. The nodes include kraftd
 nodes only in an answer with the metadata topic, or if no broker can be named. An answer with only the
-metadata topic names no brokers: the client would ask one of them for the next leader, and they do not know
-this topic. Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
-TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST (the whole request: a topic without name or id before v10 or
-v12); per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND. Differs from a broker: no topic is created
-because it is asked for; the metadata topic exists.
+metadata topic names no brokers, nor does any to a client that declares itself (`log_readers`): the client
+would ask one of them for the next leader, and they do not know this topic. Errors, per topic:
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED,
+INVALID_REQUEST (the whole request: a topic without name or id before v10 or v12); per partition:
+LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND. Differs from a broker: no topic is created because it is asked for;
+the metadata topic exists.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node import metadata_topic
+from kraftd.client_node.log_readers import declares_itself
 from kraftd.client_node.nodes import (
     MetadataPartition,
     broker_listener,
@@ -65,7 +67,9 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResp
     topics = DescribedTopics(node, call)
     found, of_log = yield from (topics.all() if wants_all else topics.named())
     response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
-    if of_log and of_log == len(found) and not wants_all:
+    if declares_itself(call):
+        reported = log_nodes(node.view, node.settings, call.listener)
+    elif of_log and of_log == len(found) and not wants_all:
         node.log_readers.note(call)
         node.log_readers.warn_of_brokers(call, node.view, node.settings, node.outbox)
         call.place = None  # not kept: the next such request must be noted as well

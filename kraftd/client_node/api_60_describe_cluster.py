@@ -2,7 +2,8 @@
 
 Authorization: DESCRIBE on the cluster for its authorized operations. Sent by: admin clients. Answered at
 once, from committed metadata. Errors: UNSUPPORTED_ENDPOINT_TYPE and MISMATCHED_ENDPOINT_TYPE
-(INVALID_REQUEST before v1): this listener names only brokers. Differs from a broker: nowhere.
+(INVALID_REQUEST before v1): this listener names only brokers. Differs from a broker: nowhere, except that a
+client that declares itself as a reader of the metadata log (`log_readers`) gets kraftd nodes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclResourceType
-from kraftd.client_node.nodes import broker_listener, controller_id, reported_nodes
+from kraftd.client_node.log_readers import declares_itself
+from kraftd.client_node.nodes import broker_listener, controller_id, log_nodes, reported_nodes
 from kraftd.client_node.operations import allowed_operations
 from kraftd.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kraftd.wire.error_code import ErrorCode
@@ -39,18 +41,21 @@ def handle(node: ClientNode, call: Call) -> None:
         return
     listener = broker_listener(node.settings, call.listener)
     nodes = []
-    for broker in node.view.image.brokers.values():
-        endpoint = broker.listener(listener)
-        if endpoint is not None and (request.include_fenced_brokers or not broker.fenced):
-            nodes.append(
-                DescribeClusterBroker(broker.id, endpoint.host, endpoint.port, broker.rack, broker.fenced)
-            )
-    reported = reported_nodes(node.view, node.settings, call.listener, False)
+    if declares_itself(call):
+        reported = log_nodes(node.view, node.settings, call.listener)
+    else:
+        for broker in node.view.image.brokers.values():
+            endpoint = broker.listener(listener)
+            if endpoint is not None and (request.include_fenced_brokers or not broker.fenced):
+                nodes.append(
+                    DescribeClusterBroker(broker.id, endpoint.host, endpoint.port, broker.rack, broker.fenced)
+                )
+        reported = reported_nodes(node.view, node.settings, call.listener, False)
     listed = {one.broker_id for one in nodes}
     nodes += [
         DescribeClusterBroker(node_id, endpoint.host, endpoint.port, rack)
         for node_id, (endpoint, rack) in reported.nodes.items()
-        if node_id not in listed  # kraftd nodes, where no broker is alive
+        if node_id not in listed  # kraftd nodes, where no broker may be named
     ]
     response = DescribeClusterResponse(
         endpoint_type=BROKER_ENDPOINTS,

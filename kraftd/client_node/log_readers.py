@@ -4,6 +4,9 @@ Some consumers look for the coordinator of their group although they are assigne
 ask it for metadata as well. A broker would answer that there is no `__cluster_metadata`. So this node names
 itself to such a client. It answers what a consumer without members needs (OffsetFetch, OffsetCommit), and
 refuses all else with NOT_COORDINATOR. Then the client asks again, and gets the broker.
+
+Before such a client names a topic, its requests are those of an admin client, which needs the brokers. One
+whose client id begins with `__cluster_metadata` says at once what it reads: no answer to it names a broker.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from kraftd.client_node.nodes import broker_listener, brokers
+from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +26,11 @@ if TYPE_CHECKING:
     from kraftd.requests.outbox import Outbox
 
 MAX_REMEMBERED = 10_000  # clients, and groups of clients
+
+
+def declares_itself(call: Call) -> bool:
+    """Return whether the client's id says that it reads the metadata log alone."""
+    return call.client_id.startswith(METADATA_TOPIC)
 
 
 class LogReaders:
@@ -47,9 +56,8 @@ class LogReaders:
     def coordinates(self, call: Call, groups: Iterable[str]) -> bool:
         """Return whether this node is the coordinator of those groups for the client of the call."""
         client = _client(call)
-        return hash(client) in self._clients and not any(
-            hash((*client, group)) in self._groups_of_brokers for group in groups
-        )
+        reads_log = declares_itself(call) or hash(client) in self._clients
+        return reads_log and not any(hash((*client, group)) in self._groups_of_brokers for group in groups)
 
     def warn_of_brokers(
         self, call: Call, view: ClusterView, settings: ClientSettings, outbox: Outbox
@@ -59,7 +67,9 @@ class LogReaders:
         Such a client may ask a broker for the topic, and then reads nothing more, without an error.
         """
         warned = self._warned_listeners
-        if call.listener in warned or not brokers(view, broker_listener(settings, call.listener)):
+        if call.listener in warned or declares_itself(call):
+            return
+        if not brokers(view, broker_listener(settings, call.listener)):
             return
         warned.add(call.listener)
         safe = [one for one in settings.endpoints if not brokers(view, broker_listener(settings, one))]
@@ -72,6 +82,7 @@ class LogReaders:
             remedy = (
                 "add a client listener whose name no broker has, without kraftd.client.broker.listener.name"
             )
+        remedy += f"; or begin the client id with {METADATA_TOPIC}"
         outbox.log(
             "warning",
             "a client reads __cluster_metadata where it may learn of brokers",

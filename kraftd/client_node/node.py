@@ -51,6 +51,7 @@ from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FrameRead
 from kraftd.requests.large_requests import Lane, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
+from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
@@ -78,7 +79,7 @@ class ClientNode:
         self.view = view
         self.settings = settings
         self.outbox = Outbox()
-        self.memo = AnswerMemo(KEPT_APIS)
+        self.memo = AnswerMemo(KEPT_APIS, METADATA_TOPIC.encode())
         self.boundary = Boundary(
             client_registry(self, settings.unstable_versions),
             self.outbox,

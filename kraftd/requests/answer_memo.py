@@ -41,13 +41,15 @@ class Place(NamedTuple):
 class AnswerMemo:
     """The answers of some APIs, by listener, class of connection and request without its correlation id.
 
+    The client id counts only as far as it begins with `client_id_prefix`.
     The owner calls `forget` when they are no longer true, and `keep` for those worth keeping: answers that
     depend on nothing else and hold no error, because each error is counted.
     """
 
-    def __init__(self, keys: Iterable[int]) -> None:
+    def __init__(self, keys: Iterable[int], client_id_prefix: bytes = b"") -> None:
         self.apis = frozenset(_KEY.pack(key) for key in keys)
         self.answers: dict[Hashable, KeptAnswer] = {}
+        self._client_id_prefix = client_id_prefix
         self._bytes = 0
 
     def key(self, connection_id: int, listener: str, frame: bytes) -> Hashable:
@@ -56,7 +58,9 @@ class AnswerMemo:
             return None
         (length,) = _LENGTH.unpack_from(frame, 8)
         at = 10 + length if length > 0 else 10
-        return listener, connection_id % CONNECTION_CLASSES, frame[:4], frame[at:]
+        prefix = self._client_id_prefix
+        has_prefix = 0 < len(prefix) <= length and frame.startswith(prefix, 10)
+        return listener, connection_id % CONNECTION_CLASSES, has_prefix, frame[:4], frame[at:]
 
     def forget(self) -> None:
         """Forget all answers; those that are still being made are not kept."""

@@ -45,6 +45,7 @@ class ClientHarness(Harness):
         self.sent_to_nodes: list[effects.SendToNode] = []
         self.reads: list[effects.AnswerFetch] = []
         self.callbacks_run = 0
+        self.client_id = "test"
         self._marks = self.view.marks()
 
     def step(self, event: Any) -> None:
@@ -102,7 +103,7 @@ class ClientHarness(Harness):
         self.client_step(effects.TimesLookedUp(effect.call, found))
 
     def client_send(self, key: int, version: int, request: Any, connection_id: int = 1000) -> tuple[int, int]:
-        frame = b"".join(encode_request(key, version, 77, "test", request))[4:]
+        frame = b"".join(encode_request(key, version, 77, self.client_id, request))[4:]
         return self.client_frame(frame, key, version, connection_id)
 
     def client_frame(

@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.client_node.log_readers import LogReaders
 from kraftd.client_node.settings import ClientSettings
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.join_group_request import JoinGroupRequest
@@ -39,9 +40,9 @@ def topic_of(name: str) -> OffsetCommitRequestTopic:
     return OffsetCommitRequestTopic(name, partitions=[OffsetCommitRequestPartition(0, 5)])
 
 
-def ask_metadata(controller: ClientHarness, *names: str, connection_id: int = 1000) -> None:
+def ask_metadata(controller: ClientHarness, *names: str, connection_id: int = 1000) -> Any:
     topics = [MetadataRequestTopic(bytes(16), name) for name in names]
-    controller.client_ask(ApiKey.METADATA, 12, MetadataRequest(topics), connection_id)
+    return controller.client_ask(ApiKey.METADATA, 12, MetadataRequest(topics), connection_id)
 
 
 def coordinator(controller: ClientHarness, connection_id: int = 1000) -> tuple[int, str, int] | None:
@@ -144,6 +145,30 @@ def test_a_reader_that_may_learn_of_brokers_is_logged_once(
     assert len(lines) == (remedy is not None)
     if remedy is not None:
         assert remedy in lines[0].fields["remedy"] and lines[0].fields["listener"] == listener
+
+
+@pytest.mark.parametrize("names", [None, (), (METADATA_TOPIC,), ("other",), (METADATA_TOPIC, "other")])
+def test_a_client_that_declares_itself_never_learns_of_a_broker(
+    controller: ClientHarness, names: tuple[str, ...] | None
+) -> None:
+    request = MetadataRequest(
+        None if names is None else [MetadataRequestTopic(bytes(16), name) for name in names]
+    )
+    others = controller.client_ask(ApiKey.METADATA, 12, request)  # an equal request, but for the client id
+    assert any(one.node_id == 1 for one in others.brokers) is (names != (METADATA_TOPIC,))
+    controller.client_id = "__cluster_metadata-archive"
+    own = controller.view.node_id
+    answer = controller.client_ask(ApiKey.METADATA, 12, request)
+    assert [one.node_id for one in answer.brokers] == [own] and answer.controller_id == own
+    described = controller.client_ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest())
+    assert [one.broker_id for one in described.brokers] == [own] and described.controller_id == own
+    assert coordinator(controller) == (own, "127.0.0.1", 9092)
+    assert controller.client_ask(ApiKey.METADATA, 12, request) == answer
+    assert not [line for line in controller.lines if line.text == WARNED and names != (METADATA_TOPIC,)]
+    controller.client_ask(ApiKey.JOIN_GROUP, 9, JoinGroupRequest(GROUP))
+    assert coordinator(controller) is None  # as for any client, a group with members needs a broker
+    controller.client_id = "test"
+    assert controller.client_ask(ApiKey.METADATA, 12, request) == others
 
 
 def test_few_clients_and_groups_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,15 @@ def test_requests_that_differ_only_in_client_and_correlation_id_share_a_key(clie
 
 
 @pytest.mark.parametrize(
+    ("client_id", "same"), [(None, False), (b"", False), (b"log", True), (b"log-1", True), (b"lo", False)]
+)
+def test_a_client_id_counts_as_far_as_it_begins_with_a_prefix(client_id: bytes | None, same: bool) -> None:
+    memo = AnswerMemo([ApiKey.METADATA], b"log")
+    key = memo.key(9, LISTENER, frame(client_id, b"g-and-more"))
+    assert (key == memo.key(9, LISTENER, frame(b"log", b"g-and-more"))) is same
+
+
+@pytest.mark.parametrize(
     ("sizes", "remaining"),
     [
         ((100,), [0]),

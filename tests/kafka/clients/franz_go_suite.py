@@ -21,6 +21,7 @@ from testkit.quorum import Quorum
 from tests.kafka.clients.conftest import Served
 from tests.kafka.clients.listeners import records_on_disk, serve_clients
 from tests.kafka.clients.steady_readers import (
+    DECLARED,
     AiokafkaReader,
     GoReader,
     JavaReader,
@@ -96,12 +97,25 @@ def test_franz_go_works_at_an_observer_of_kafkas_controllers(tmp_path: Path) -> 
         go(addresses.clients, tmp_path / "go.log", "run", ".")
 
 
-def test_all_clients_read_on_while_each_node_is_restarted(cluster: Served, tmp_path: Path) -> None:
-    """Three kraftd controllers and three brokers, at the listener that names no broker."""
-    read_on_over_restarts(cluster, cluster.log_bootstrap, tmp_path)
+# At the listener that names no broker, and at the one that names them to clients without such an id.
+WAYS = pytest.mark.parametrize(
+    ("listener", "client_id"), [("log", "reader"), ("clients", DECLARED)], ids=["log", "declared"]
+)
 
 
-def test_all_clients_read_on_at_observers_while_each_node_is_restarted(tmp_path: Path) -> None:
+@WAYS
+def test_all_clients_read_on_while_each_node_is_restarted(
+    cluster: Served, tmp_path: Path, listener: str, client_id: str
+) -> None:
+    """Three kraftd controllers and three brokers."""
+    bootstrap = cluster.log_bootstrap if listener == "log" else cluster.bootstrap
+    read_on_over_restarts(cluster, bootstrap, client_id, tmp_path)
+
+
+@WAYS
+def test_all_clients_read_on_at_observers_while_each_node_is_restarted(
+    tmp_path: Path, listener: str, client_id: str
+) -> None:
     """Apache Kafka's controller, two kraftd observers and a broker."""
     with Quorum(tmp_path, {200: "apache"}) as quorum:
         quorum.start_controllers()
@@ -109,22 +123,22 @@ def test_all_clients_read_on_at_observers_while_each_node_is_restarted(tmp_path:
         logs = []
         for node_id in (300, 301):
             observer = quorum.plan_observer(node_id, "kraftd")
-            logs.append(serve_clients(observer).log)
+            logs.append(getattr(serve_clients(observer), listener))
             observer.format(quorum.cluster_id, "--no-initial-controllers")
             observer.start()
             observer.wait_ready()
-        read_on_over_restarts(quorum, ",".join(logs), tmp_path)
+        read_on_over_restarts(quorum, ",".join(logs), client_id, tmp_path)
 
 
-def read_on_over_restarts(quorum: Quorum, bootstrap: str, home: Path) -> None:
+def read_on_over_restarts(quorum: Quorum, bootstrap: str, client_id: str, home: Path) -> None:
     """Kill and start each node in turn; every client then reads the next records."""
     GoReader.build(home)
     readers: list[Reader] = [
-        GoReader(home, bootstrap),
-        JavaReader(home, bootstrap),
-        KafkaPythonReader(bootstrap),
-        AiokafkaReader(bootstrap),
-        LibrdkafkaReader(bootstrap),
+        GoReader(home, bootstrap, client_id),
+        JavaReader(home, bootstrap, client_id),
+        KafkaPythonReader(bootstrap, client_id),
+        AiokafkaReader(bootstrap, client_id),
+        LibrdkafkaReader(bootstrap, client_id),
     ]
     for reader in readers:
         reader.start()

@@ -27,13 +27,13 @@ class LogReader(threading.Thread):
     and to which it skipped records that the log no longer had. `failures` are the errors that must not occur.
     """
 
-    def __init__(self, name: str, bootstrap: str) -> None:
+    def __init__(self, name: str, bootstrap: str, client_id: str = "rdkafka") -> None:
         super().__init__(name=name, daemon=True)
         self.seen: list[tuple[int, bytes]] = []
         self.skipped: list[tuple[int, int]] = []
         self.failures: list[str] = []
         self.epoch = -1
-        self._servers = bootstrap
+        self._servers, self._client_id = bootstrap, client_id
         self._stopping = threading.Event()
 
     def __repr__(self) -> str:
@@ -41,7 +41,7 @@ class LogReader(threading.Thread):
         return f"<LogReader {self.name} at {at} of epoch {self.epoch}, skipped {self.skipped}>"
 
     def run(self) -> None:
-        consumer = Consumer({"bootstrap.servers": self._servers, **SETTINGS})
+        consumer = Consumer({"bootstrap.servers": self._servers, "client.id": self._client_id, **SETTINGS})
         consumer.assign([TopicPartition(METADATA_TOPIC, 0, 0)])
         while not self._stopping.is_set() and not self.failures:
             message = consumer.poll(0.2)

@@ -1,6 +1,7 @@
 """Consumers of the metadata log that read on until they are stopped, one for each client library.
 
 Each begins at the log's start and knows only the given addresses. `seen()` are offsets and values in order.
+They may declare themselves by a client id.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from testkit.process import Process, wait_until
 from tests.kafka.clients.readers import LogReader
 
 GO_PROGRAM = Path(__file__).parent / "franz_go"
+DECLARED = "__cluster_metadata-reader"  # the client id of a reader that must not learn of a broker
 ESCAPING = "value.deserializer=org.apache.kafka.common.serialization.BytesDeserializer"
 Seen = list[tuple[int, bytes]]
 
@@ -31,10 +33,10 @@ Seen = list[tuple[int, bytes]]
 class JavaReader(Process):
     """Apache Kafka's console consumer."""
 
-    def __init__(self, home: Path, bootstrap: str) -> None:
+    def __init__(self, home: Path, bootstrap: str, client_id: str = "reader") -> None:
         words = ["--bootstrap-server", bootstrap, "--topic", METADATA_TOPIC, "--partition", "0"]
         words += ["--offset", "earliest", "--formatter-property", "print.offset=true"]
-        words += ["--formatter-property", ESCAPING]
+        words += ["--formatter-property", ESCAPING, "--command-property", f"client.id={client_id}"]
         super().__init__("java", home / "java", lambda: java_command(TOOLS["console-consumer"], *words))
 
     def seen(self) -> Seen:
@@ -52,9 +54,9 @@ class JavaReader(Process):
 class GoReader(Process):
     """franz-go, in the program that `build` has compiled."""
 
-    def __init__(self, home: Path, bootstrap: str) -> None:
+    def __init__(self, home: Path, bootstrap: str, client_id: str = "reader") -> None:
         super().__init__("franz-go", home / "go", lambda: [str(home / "reader"), "follow"])
-        self.environment["KGO_SEEDS"] = bootstrap
+        self.environment |= {"KGO_SEEDS": bootstrap, "KGO_CLIENT_ID": client_id}
 
     def seen(self) -> Seen:
         lines = re.findall(r"^(\d+) ([0-9a-f]*)\n", self.log.read_text(), re.MULTILINE)
@@ -78,9 +80,10 @@ class GoReader(Process):
 class _Thread(threading.Thread):
     """A consumer in a thread; its failure is shown by `seen()`."""
 
-    def __init__(self, bootstrap: str) -> None:
-        super().__init__(name=type(self).__name__, daemon=True)
-        self._servers, self._seen = bootstrap, list[tuple[int, bytes]]()
+    def __init__(self, bootstrap: str, client_id: str = "reader") -> None:
+        super().__init__(name=f"{type(self).__name__} {client_id}", daemon=True)
+        self._servers, self._client_id = bootstrap, client_id
+        self._seen = list[tuple[int, bytes]]()
         self._failure: Exception | None = None
         self._stopping = threading.Event()
 
@@ -111,7 +114,10 @@ class KafkaPythonReader(_Thread):
 
     def _read(self) -> None:
         consumer = KafkaConsumer(
-            bootstrap_servers=self._servers.split(","), enable_auto_commit=False, auto_offset_reset="none"
+            bootstrap_servers=self._servers.split(","),
+            client_id=self._client_id,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
         )
         partition = KafkaPythonPartition(METADATA_TOPIC, 0)
         consumer.assign([partition])
@@ -130,7 +136,10 @@ class AiokafkaReader(_Thread):
 
     async def _consume(self) -> None:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._servers, enable_auto_commit=False, auto_offset_reset="none"
+            bootstrap_servers=self._servers,
+            client_id=self._client_id,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
         )
         await consumer.start()
         partition = AiokafkaPartition(METADATA_TOPIC, 0)
@@ -147,7 +156,7 @@ class LibrdkafkaReader(_Thread):
     """librdkafka."""
 
     def _read(self) -> None:
-        reader = LogReader("librdkafka", self._servers)
+        reader = LogReader("librdkafka", self._servers, self._client_id)
         self._seen = reader.seen
         reader.start()
         self._stopping.wait()

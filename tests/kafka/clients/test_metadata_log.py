@@ -17,9 +17,11 @@ from testkit.quorum import Quorum
 from tests.kafka.clients.conftest import Served
 from tests.kafka.clients.listeners import Addresses, records_on_disk, serve_clients, tool
 from tests.kafka.clients.steady_readers import (
+    DECLARED,
     AiokafkaReader,
     JavaReader,
     KafkaPythonReader,
+    LibrdkafkaReader,
     Reader,
     wait_for_all,
 )
@@ -49,8 +51,10 @@ def read_log_through(bootstrap: str, until_offset: int) -> list[tuple[int, bytes
     return list(consume(reader(bootstrap), until_offset))
 
 
-def reader(bootstrap: str) -> Consumer:
-    consumer = Consumer({"bootstrap.servers": bootstrap, **SETTINGS})
+def reader(bootstrap: str, client_id: str = "rdkafka", assigned_after_s: float = 0) -> Consumer:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "client.id": client_id, **SETTINGS})
+    if assigned_after_s:
+        consumer.poll(assigned_after_s)
     consumer.assign([TopicPartition(METADATA_TOPIC, 0, 0)])
     return consumer
 
@@ -71,12 +75,15 @@ def consume(consumer: Consumer, until_offset: int) -> Iterator[tuple[int, bytes]
 
 @pytest.fixture
 def readers(served: Served, tmp_path: Path) -> Iterator[list[Reader]]:
-    """Java's bootstraps from a listener with the name of the broker's listener."""
+    """Java's and those that declare themselves bootstrap from a listener with the name of the broker's."""
     log = served.log_bootstrap
     found: list[Reader] = [
         JavaReader(tmp_path, served.bootstrap),
         KafkaPythonReader(log),
+        KafkaPythonReader(served.bootstrap, DECLARED),
         AiokafkaReader(log),
+        AiokafkaReader(served.bootstrap, DECLARED),
+        LibrdkafkaReader(served.bootstrap, DECLARED),
     ]
     for one in found:
         one.start()
@@ -112,6 +119,14 @@ def test_consumers_lose_and_duplicate_nothing_while_each_controller_is_restarted
     for one in readers:
         read = one.seen()
         assert read == records_on_disk(served.controller, read[-1][0] + 1), one
+
+
+def test_a_declared_reader_that_is_assigned_late_reads_where_brokers_are_named(served: Served) -> None:
+    """Undeclared, librdkafka asks a broker for the topic in most of these starts, and reads nothing."""
+    for assigned_after_s in (0.1, 0.3) * 4:
+        consumer = reader(served.bootstrap, DECLARED, assigned_after_s)
+        assert next(consume(consumer, 0))[0] >= 0
+        consumer.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 // A client of franz-go that knows only the addresses in KGO_SEEDS: it administers, produces, consumes
 // in a group, and reads the metadata log. The first error ends it with exit code 1. With the argument "follow"
-// it reads only the metadata log, without end, and prints each record's offset and its value in hexadecimal.
+// it reads only the metadata log, with the client id KGO_CLIENT_ID and without end, and prints each record's
+// offset and its value in hexadecimal.
 package main
 
 import (
@@ -116,7 +117,7 @@ func produceAndConsume(ctx context.Context, admin *kadm.Client) {
 
 func followMetadataLog(ctx context.Context) {
 	start := map[string]map[int32]kgo.Offset{metadataLog: {0: kgo.NewOffset().AtStart()}}
-	reader := client(kgo.ConsumePartitions(start))
+	reader := client(kgo.ConsumePartitions(start), kgo.ClientID(os.Getenv("KGO_CLIENT_ID")))
 	for {
 		reader.PollFetches(ctx).EachRecord(func(record *kgo.Record) {
 			fmt.Printf("%d %x\n", record.Offset, record.Value)
