@@ -13,6 +13,15 @@ ANNOTATIONS = {
     "uuid": "bytes",
 }
 
+KINDS = {
+    "request": "a request",
+    "response": "a response",
+    "header": "a header",
+    "metadata": "a metadata record",
+    "coordinator-key": "the key of a {} coordinator's record",
+    "coordinator-value": "the value of a {} coordinator's record",
+}
+
 
 def module_text(message: Message) -> str:
     """The text of ``kraftd/messages/<message>.py``."""
@@ -36,9 +45,7 @@ def module_text(message: Message) -> str:
 
 def describe(message: Message) -> str:
     """One sentence: kind, key and versions of the message."""
-    kind = {"request": "a request", "response": "a response", "header": "a header"}.get(
-        message.type, "a metadata record" if message.type == "metadata" else "data"
-    )
+    kind = KINDS.get(message.type, "data").format(message.coordinator)
     key = "" if message.key is None else f" of key {message.key}"
     assert message.valid is not None
     flexible = "" if message.flexible is None else f", flexible {span(message.flexible)}"

@@ -16,6 +16,8 @@ CONTROL_RECORDS = {
     6: "VotersRecord",
 }
 
+COORDINATORS = ("group", "transaction", "share")
+
 HEAD = '''"""Which message belongs to which key.  Generated from schemas/; do not edit."""
 
 from __future__ import annotations
@@ -56,6 +58,10 @@ def registry_text(messages: list[Message]) -> str:
     by_name = {message.name: message for message in messages}
     lines += ["", "# control record type -> (module, class, first version, last version)"]
     lines += record_table("CONTROL_RECORDS", {key: by_name[name] for key, name in CONTROL_RECORDS.items()})
+    for coordinator in COORDINATORS:
+        lines += ["", f"# record key of the {coordinator} coordinator -> (module and class of its key,"]
+        lines += ["#     module, class, first version and last version of its value)"]
+        lines += coordinator_table(coordinator, messages)
     lines += ["", "# every message: class -> module"]
     lines += ["MODULES: dict[str, str] = {"]
     lines += [f"    {text(message.name)}: {text(message.module)}," for message in messages]
@@ -69,4 +75,23 @@ def record_table(name: str, messages: dict[int, Message]) -> list[str]:
         assert message.valid is not None
         cells = (message.module, message.name, *message.valid)
         lines.append(f"    {key}: ({', '.join(text(cell) for cell in cells)}),")
+    return [*lines, "}"]
+
+
+def coordinator_table(coordinator: str, messages: list[Message]) -> list[str]:
+    """The records of a coordinator by number: keys have version 0 only."""
+    own = [message for message in messages if message.coordinator == coordinator]
+    values = {message.key: message for message in own if message.type == "coordinator-value"}
+    lines = [
+        f"{coordinator.upper()}_RECORDS: dict[int, tuple[str, str, str, str, int, int]] = {{",
+    ]
+    for key in sorted((m for m in own if m.type == "coordinator-key"), key=lambda m: m.key or 0):
+        value = values.pop(key.key)
+        assert value.valid is not None
+        if key.valid != (0, 0):
+            raise ValueError(f"{key.name} has versions {key.valid}")
+        cells = (key.module, key.name, value.module, value.name, *value.valid)
+        lines.append(f"    {key.key}: ({', '.join(text(cell) for cell in cells)}),")
+    if values:
+        raise ValueError(f"values without a key: {[value.name for value in values.values()]}")
     return [*lines, "}"]

@@ -22,6 +22,7 @@ FOLDERS = ("common/message/", "common/metadata/")
 MESSAGE_FACTS = (
     "name",
     "type",
+    "coordinator",  # added by ``extract``: group, transaction or share
     "apiKey",
     "listeners",
     "validVersions",
@@ -117,14 +118,20 @@ def nests(value: Facts) -> bool:
     return "validVersions" in value or "fields" in value
 
 
-def extract(jars: list[Path]) -> dict[str, str]:
-    """File name in ``schemas/`` -> text, for every schema in the jars, and the manifest."""
+def extract(jars: dict[Path, str | None]) -> dict[str, str]:
+    """File name in ``schemas/`` -> text, for every schema in the jars, and the manifest.
+
+    A jar's value is the coordinator whose records it holds.
+    """
     files: dict[str, str] = {}
-    for jar in jars:
+    for jar, coordinator in jars.items():
         with zipfile.ZipFile(jar) as archive:
             for entry in archive.namelist():
                 if entry.startswith(FOLDERS) and entry.endswith(".json"):
-                    facts = message_facts(parse(archive.read(entry).decode()))
+                    schema = parse(archive.read(entry).decode())
+                    if coordinator is not None:
+                        schema["coordinator"] = coordinator
+                    facts = message_facts(schema)
                     name = f"{facts['name']}.json"
                     if name in files:
                         raise ValueError(f"{jar.name}: a second schema with the name {name}")

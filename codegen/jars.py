@@ -12,7 +12,15 @@ import subprocess
 from pathlib import Path
 
 KAFKA_VERSION = "4.3.1"
-ARTIFACTS = ("kafka-clients", "kafka-metadata", "kafka-raft")
+# Jars with schemas -> the coordinator whose records they hold. Coordinators number their records alike.
+ARTIFACTS = {
+    "kafka-clients": None,
+    "kafka-metadata": None,
+    "kafka-raft": None,
+    "kafka-group-coordinator": "group",
+    "kafka-transaction-coordinator": "transaction",
+    "kafka-share-coordinator": "share",
+}
 
 
 def libs(version: str = KAFKA_VERSION) -> Path:
@@ -22,18 +30,20 @@ def libs(version: str = KAFKA_VERSION) -> Path:
     return cache / f"kafka-{version}" / "libs"
 
 
-def resolve(version: str = KAFKA_VERSION) -> list[Path]:
-    """The paths of the jars with schemas; ``mvn`` fetches those that are not cached.
+def resolve(version: str = KAFKA_VERSION) -> dict[Path, str | None]:
+    """The paths of the jars with schemas, and their coordinators; ``mvn`` fetches those that are not cached.
 
     Raises FileNotFoundError when a jar is neither cached nor can be fetched.
     """
     directory = libs(version)
-    paths = [directory / f"{artifact}-{version}.jar" for artifact in ARTIFACTS]
-    for artifact, path in zip(ARTIFACTS, paths, strict=True):
+    paths = {}
+    for artifact, coordinator in ARTIFACTS.items():
+        path = directory / f"{artifact}-{version}.jar"
         if not path.exists():
             fetch(artifact, version, directory)
         if not path.exists():
             raise FileNotFoundError(f"{path}: not there, and Maven did not bring it")
+        paths[path] = coordinator
     return paths
 
 

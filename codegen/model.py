@@ -50,11 +50,12 @@ class Struct:
 
 @dataclass
 class Message:
-    """A message that is sent (request, response, header) or stored (metadata, data)."""
+    """A message that is sent (request, response, header) or stored (metadata, coordinator-*, data)."""
 
     name: str
     key: int | None
     type: str
+    coordinator: str | None
     listeners: tuple[str, ...]
     valid: Range | None
     flexible: Range | None
@@ -88,6 +89,7 @@ def build(facts: dict[str, Any]) -> Message:
         name=facts["name"],
         key=facts.get("apiKey"),
         type=facts["type"],
+        coordinator=facts.get("coordinator"),
         listeners=tuple(facts.get("listeners", ())),
         valid=valid,
         flexible=parse_range(facts.get("flexibleVersions")),
@@ -121,11 +123,11 @@ def add_struct(
 
 
 def build_field(facts: dict[str, Any], within: Range) -> Field:
-    """One field, its versions clipped to those of its struct."""
+    """One field, its versions clipped to those of its struct; without versions it has its tagged ones."""
     kind: str = facts["type"]
     array = kind.startswith("[]")
     element = kind.removeprefix("[]")
-    first, last = parse_range(facts["versions"]) or (0, -1)
+    first, last = parse_range(facts.get("versions", facts.get("taggedVersions"))) or (0, -1)
     return Field(
         attribute=snake(facts["name"]),
         name=facts["name"],

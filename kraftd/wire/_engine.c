@@ -53,6 +53,7 @@ typedef struct {
     uint8_t kind;
     uint8_t array;
     uint8_t nullable;
+    uint8_t tagged;
     uint8_t compact; /* its length is a varint */
     uint8_t guarded; /* absent in this version and not ignorable: only its default can be written */
     uint32_t tag;
@@ -164,6 +165,7 @@ static int fill_field(Field *field, int *place, PyObject *row, PyObject *example
     field->attribute = cell[ATTRIBUTE];
     field->array = PyObject_IsTrue(cell[ARRAY]) == 1;
     field->nullable = (uint8_t)nullable;
+    field->tagged = (uint8_t)tagged;
     field->compact = (uint8_t)compact;
     field->guarded = !present && PyObject_IsTrue(cell[IGNORABLE]) == 0;
     *place = !present ? 2 : tagged ? 1 : 0;
@@ -925,7 +927,13 @@ static inline PyObject *read_field(Reader *r, const Field *field)
     }
     if (field->kind != STRUCT)
         return read_variable(r, field, field->nullable);
-    if (field->nullable) {
+    if (field->nullable && field->tagged) { /* Kafka writes a varint before a tagged one, 0 for null */
+        uint32_t there;
+        if (read_uvarint(r, &there) < 0)
+            return NULL;
+        if (there == 0)
+            Py_RETURN_NONE;
+    } else if (field->nullable) {
         const uint8_t *p = take(r, 1);
         if (!p)
             return NULL;
@@ -1426,7 +1434,7 @@ static inline int put_field(Writer *w, const Field *field, PyObject *value)
         if (!field->nullable)
             return -1;
         if (field->kind == STRUCT && !field->array)
-            return put_bytes(w, "\377", 1);
+            return put_bytes(w, field->tagged ? "" : "\377", 1);
         return put_length(w, field->compact, field->kind == STRING && !field->array ? 2 : 4, -1);
     }
     if (field->array)

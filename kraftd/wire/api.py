@@ -197,6 +197,13 @@ def control_record_class(kind: int) -> type[Message]:
 
 
 @cache
+def group_record_classes(key: int) -> tuple[type[Message], type[Message]]:
+    """The classes of key and value of a record of ``__consumer_offsets``; KeyError when there is none."""
+    row = registry.GROUP_RECORDS[key]
+    return load(row[0], row[1]), load(row[2], row[3])
+
+
+@cache
 def message_class(name: str) -> type[Message]:
     """The class of any message by its name, such as ``QuorumStateData``; KeyError when there is none."""
     return load(registry.MODULES[name], name)

@@ -64,6 +64,7 @@ class Step(Struct, frozen=True):
     array: bool
     array_head: int
     nullable: bool
+    tagged: bool
     least: int  # bytes of a value
 
 
@@ -99,6 +100,7 @@ class DecodeWalk:
             bool(row.array),
             0 if compact else 4,
             within(self.version, row.nullable),
+            within(self.version, row.tagged),
             max(1, self.table.element_bytes(row, self.version)),
         )
 
@@ -209,10 +211,14 @@ class DecodeWalk:
         if step.width:
             self.need(step.width)
         elif step.struct is not None:
-            if not nullable or self.view[self.need(1)] < 128:
+            if not nullable or self.is_there(step):
                 self.struct(step.struct)
         else:
             self.variable(step, nullable)
+
+    def is_there(self, step: Step) -> bool:
+        """Return whether a struct that can be null follows."""
+        return self.uvarint() > 0 if step.tagged else self.view[self.need(1)] < 128
 
     def variable(self, step: Step, nullable: bool) -> None:
         """A string, bytes or records."""
@@ -275,7 +281,7 @@ class EncodeWalk:
 
     def is_default(self, row: FieldRow, value: Any) -> bool:
         if not row.array and not row.is_primitive() and row.default is not None:
-            return bool(value == type(value)())
+            return value is not None and bool(value == type(value)())
         return bool(value == row.default_value())
 
     def field(self, row: FieldRow, value: Any, path: str) -> None:

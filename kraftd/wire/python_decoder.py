@@ -209,15 +209,20 @@ class DecoderWriter:
         return name
 
     def nested(self, row: FieldRow) -> str:
-        """A struct; a nullable one has a byte before it, negative for null."""
+        """A struct; if it can be null, a byte comes first, negative for null; in tags a varint, then 0."""
         struct = self.table.structs[row.type]
         if not within(self.version, row.nullable):
             return self.struct(struct)
         name, present = self.name(row), self.name("present")
-        self.take("b", present)
-        self.flush()
+        tagged = within(self.version, row.tagged)
+        if tagged:
+            self.flush()
+            self.uvarint(present)
+        else:
+            self.take("b", present)
+            self.flush()
         self.emit(f"{name} = None")
-        self.enter(f"if {present} >= 0:")
+        self.enter(f"if {present}:" if tagged else f"if {present} >= 0:")
         value = self.struct(struct)
         self.flush()
         self.emit(f"{name} = {value}")

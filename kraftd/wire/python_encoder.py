@@ -206,7 +206,7 @@ class EncoderWriter:
         nested = not row.is_primitive() and not row.array
         kept = self.branch(f"if {name} is None:")
         if nested:
-            self.take("b", "-1")
+            self.take("b", "0" if within(self.version, row.tagged) else "-1")
         elif self.table.is_compact(row, self.version):
             self.take("x", "")
         else:

@@ -12,6 +12,7 @@ from codegen import extract, generate
 from codegen.jars import KAFKA_VERSION, resolve
 from codegen.model import LAST_VERSION, Message, build, load, parse_range
 from codegen.names import snake
+from kraftd.messages import registry
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,25 @@ def test_defaults_of_the_schemas_become_python_values(
 ) -> None:
     fields = {found.name: found for found in messages[message].structs[struct].fields}
     assert fields[field].default == default
+
+
+def test_a_field_with_only_tagged_versions_exists_in_those(messages: dict[str, Message]) -> None:
+    fields = {field.name: field for field in messages["TransactionLogValue"].root.fields}
+    assert fields["NextProducerId"].versions == (1, 1)
+    assert fields["NextProducerId"].tagged == (1, LAST_VERSION)
+
+
+def test_records_of_coordinators_are_found_by_key() -> None:
+    assert registry.GROUP_RECORDS[1][1:] == (
+        "OffsetCommitKey",
+        "offset_commit_value",
+        "OffsetCommitValue",
+        0,
+        4,
+    )
+    assert sorted(registry.GROUP_RECORDS) == [*range(9), *range(10, 18), *range(19, 24)]
+    assert registry.TRANSACTION_RECORDS[0][3] == "TransactionLogValue"
+    assert [row[3] for row in registry.SHARE_RECORDS.values()] == ["ShareSnapshotValue", "ShareUpdateValue"]
 
 
 def test_version_ranges_are_parsed() -> None:

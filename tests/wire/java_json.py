@@ -43,7 +43,7 @@ def value_json(table: MessageTable, row: FieldRow, value: Any, version: int) -> 
 
 def is_default(row: FieldRow, value: Any) -> bool:
     if not row.array and not row.is_primitive() and row.default is not None:
-        return bool(value == type(value)())
+        return value is not None and bool(value == type(value)())
     return bool(value == row.default_value())
 
 

@@ -42,6 +42,9 @@ public final class CodecOracle {
         "org.apache.kafka.common.message.%s",
         "org.apache.kafka.common.metadata.%s",
         "org.apache.kafka.raft.generated.%s",
+        "org.apache.kafka.coordinator.group.generated.%s",
+        "org.apache.kafka.coordinator.transaction.generated.%s",
+        "org.apache.kafka.coordinator.share.generated.%s",
     };
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Map<String, Codec> CODECS = new HashMap<>();

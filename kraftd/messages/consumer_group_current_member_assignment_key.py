@@ -1,0 +1,25 @@
+"""ConsumerGroupCurrentMemberAssignmentKey: the key of a group coordinator's record of key 8, versions 0.
+
+Generated from schemas/ConsumerGroupCurrentMemberAssignmentKey.json; do not edit.
+"""
+
+from __future__ import annotations
+
+from kraftd.wire.message import Message, Table
+
+
+class ConsumerGroupCurrentMemberAssignmentKey(Message):
+    group_id: str = ""
+    member_id: str = ""
+
+
+SCHEMA: Table = (
+    "ConsumerGroupCurrentMemberAssignmentKey", 8, "coordinator-key",
+    (0, 0), None,
+    (
+        ("ConsumerGroupCurrentMemberAssignmentKey", (
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+        )),
+    ),
+)

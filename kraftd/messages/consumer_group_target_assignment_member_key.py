@@ -1,0 +1,25 @@
+"""ConsumerGroupTargetAssignmentMemberKey: the key of a group coordinator's record of key 7, versions 0.
+
+Generated from schemas/ConsumerGroupTargetAssignmentMemberKey.json; do not edit.
+"""
+
+from __future__ import annotations
+
+from kraftd.wire.message import Message, Table
+
+
+class ConsumerGroupTargetAssignmentMemberKey(Message):
+    group_id: str = ""
+    member_id: str = ""
+
+
+SCHEMA: Table = (
+    "ConsumerGroupTargetAssignmentMemberKey", 7, "coordinator-key",
+    (0, 0), None,
+    (
+        ("ConsumerGroupTargetAssignmentMemberKey", (
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+        )),
+    ),
+)

@@ -1,0 +1,25 @@
+"""ShareGroupMemberMetadataKey: the key of a group coordinator's record of key 10, versions 0.
+
+Generated from schemas/ShareGroupMemberMetadataKey.json; do not edit.
+"""
+
+from __future__ import annotations
+
+from kraftd.wire.message import Message, Table
+
+
+class ShareGroupMemberMetadataKey(Message):
+    group_id: str = ""
+    member_id: str = ""
+
+
+SCHEMA: Table = (
+    "ShareGroupMemberMetadataKey", 10, "coordinator-key",
+    (0, 0), None,
+    (
+        ("ShareGroupMemberMetadataKey", (
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+        )),
+    ),
+)

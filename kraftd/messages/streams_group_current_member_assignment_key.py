@@ -1,0 +1,25 @@
+"""StreamsGroupCurrentMemberAssignmentKey: the key of a group coordinator's record of key 22, versions 0.
+
+Generated from schemas/StreamsGroupCurrentMemberAssignmentKey.json; do not edit.
+"""
+
+from __future__ import annotations
+
+from kraftd.wire.message import Message, Table
+
+
+class StreamsGroupCurrentMemberAssignmentKey(Message):
+    group_id: str = ""
+    member_id: str = ""
+
+
+SCHEMA: Table = (
+    "StreamsGroupCurrentMemberAssignmentKey", 22, "coordinator-key",
+    (0, 0), None,
+    (
+        ("StreamsGroupCurrentMemberAssignmentKey", (
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+        )),
+    ),
+)

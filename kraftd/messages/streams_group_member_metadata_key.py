@@ -1,0 +1,25 @@
+"""StreamsGroupMemberMetadataKey: the key of a group coordinator's record of key 19, versions 0.
+
+Generated from schemas/StreamsGroupMemberMetadataKey.json; do not edit.
+"""
+
+from __future__ import annotations
+
+from kraftd.wire.message import Message, Table
+
+
+class StreamsGroupMemberMetadataKey(Message):
+    group_id: str = ""
+    member_id: str = ""
+
+
+SCHEMA: Table = (
+    "StreamsGroupMemberMetadataKey", 19, "coordinator-key",
+    (0, 0), None,
+    (
+        ("StreamsGroupMemberMetadataKey", (
+            ("group_id", "GroupId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+            ("member_id", "MemberId", "string", 0, (0, 0), None, None, None, None, 0, ""),
+        )),
+    ),
+)
