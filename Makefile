@@ -21,7 +21,7 @@ help:  ## what can be made
 setup: $(READY)  ## .venv with the locked dependencies and kraftd itself
 
 # Everything that is installed is locked by hash, pip and setuptools too. A build downloads nothing.
-$(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/spark/_columns.c
+$(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/wire/_records.c kraftd/spark/_columns.c
 	$(PYTHON) -m venv .venv
 	$(PIP) install --require-hashes -r requirements-build.lock
 	$(PIP) install --require-hashes -r requirements-dev.lock
@@ -87,7 +87,7 @@ codegen: setup  ## schemas/ into kraftd/messages/ and kraftd/configdef/
 	$(BIN)/python -m codegen.generate
 	$(BIN)/python -m codegen.configs.generate
 
-fuzz: setup spark-setup  ## hostile input for both C extensions with sanitizers; ARGS="SECONDS [SEED]"
+fuzz: setup spark-setup  ## hostile input for the C extensions with sanitizers; ARGS="SECONDS [SEED]"
 	@$(BIN)/python -m tests.fuzzing $(ARGS)
 
 bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results/*.json, bench/plots/*.svg

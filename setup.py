@@ -64,6 +64,12 @@ setup(
             optional=True,
         ),
         Extension(
+            "kraftd.wire._records",
+            ["kraftd/wire/_records.c"],
+            extra_compile_args=["-O3"],
+            optional=True,
+        ),
+        Extension(
             "kraftd.spark._columns",
             ["kraftd/spark/_columns.c"],
             extra_compile_args=["-O3"],

@@ -1,7 +1,7 @@
-"""Decompression of record batches in Kafka's framings: gzip, snappy (xerial), LZ4 frames, zstd.
+"""Compression of record batches in Kafka's framings: gzip, snappy (xerial), LZ4 frames, zstd.
 
-Controllers write uncompressed batches. A metadata log that another tool wrote may hold compressed ones, and
-Apache Kafka's controllers load those. The output is bounded.
+Controllers write uncompressed batches, and read compressed ones that another tool wrote. Producers compress
+theirs, and a topic may demand another codec. The output of decompression is bounded.
 """
 
 from __future__ import annotations
@@ -12,10 +12,21 @@ from typing import Any
 # Eight times the largest batch that a controller writes.
 MAX_DECOMPRESSED_BYTES = 64 << 20
 
+# What Kafka's writer puts into a block of snappy.
+_SNAPPY_BLOCK_BYTES = 32 << 10
+_XERIAL_HEADER = b"\x82SNAPPY\x00" + (1).to_bytes(4, "big") * 2
+# Independent blocks of 64 KiB, no checksums; the last byte is the descriptor's checksum.
+_LZ4_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK_BYTES = 64 << 10
+_LZ4_STORED = 1 << 31  # a block that is not compressed
+_LZ4_INDEPENDENT, _LZ4_VERSION_AND_RESERVED, _LZ4_VERSION = 0x20, 0xC3, 0x40
+DEFAULT_LEVELS = {1: 6, 3: 9, 4: 3}  # of gzip, lz4 and zstd, as compression.*.level has them
+
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7")
 
 _FIRST_BUFFER_BYTES = 64 << 10
 _EXPECTED_RATIO = 16
+_NO_ROOM = "failed to write whole buffer"  # cramjam's words for a full buffer
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16  # the magic, a version and the oldest version that may read it
 
@@ -24,10 +35,67 @@ class DecompressionError(ValueError):
     """Bytes that are not the codec's, or whose output would exceed the limit."""
 
 
-def decompress(codec: int, data: memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
+class OutputTooLarge(DecompressionError):
+    """Bytes whose output exceeds the limit."""
+
+
+def compress(codec: int, data: bytes, level: int | None = None) -> bytes:
+    """Records as Apache Kafka's writers compress them; `level` is that of the topic's compression.*.level.
+
+    Raises ValueError for an unknown codec.
+    """
+    import cramjam
+
+    if level is None:
+        level = DEFAULT_LEVELS.get(codec)
+    if codec == 0:
+        return data
+    if codec == 1:
+        return bytes(cramjam.gzip.compress(data, level=level))
+    if codec == 2:
+        blocks = [_XERIAL_HEADER]
+        for at in range(0, len(data), _SNAPPY_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(data[at : at + _SNAPPY_BLOCK_BYTES]))
+            blocks += (len(block).to_bytes(4, "big"), block)
+        return b"".join(blocks)
+    if codec == 3:
+        return _lz4_frame(data, level)
+    if codec == 4:
+        return bytes(cramjam.zstd.compress(data, level=level))
+    raise ValueError(f"codec {codec} is unknown")
+
+
+def _lz4_frame(data: bytes, level: int | None) -> bytes:
+    """A frame of independent blocks: Kafka's reader refuses others, and cramjam's writer makes others."""
+    import cramjam
+
+    mode: dict[str, Any] = {}
+    if level != DEFAULT_LEVELS[3]:
+        mode = {"mode": "high_compression", "compression": level}
+    parts = [_LZ4_HEADER]
+    for at in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[at : at + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False, **mode))
+        if len(block) < len(plain):
+            parts += (len(block).to_bytes(4, "little"), block)
+        else:
+            parts += ((len(plain) | _LZ4_STORED).to_bytes(4, "little"), plain)
+    parts.append(bytes(4))
+    return b"".join(parts)
+
+
+def is_read_by_kafka(codec: int, data: memoryview) -> bool:
+    """Return whether Kafka's reader takes such a frame: of LZ4, only independent blocks without a
+    dictionary."""
+    if codec != 3 or len(data) < 5:
+        return True
+    return data[4] & _LZ4_VERSION_AND_RESERVED == _LZ4_VERSION and bool(data[4] & _LZ4_INDEPENDENT)
+
+
+def decompress(codec: int, data: memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes | memoryview:
     """The records behind a batch's header; `codec` are the three lowest bits of its attributes.
 
-    Raises DecompressionError, for an unknown codec too.
+    Raises DecompressionError, for an unknown codec too, and OutputTooLarge.
     """
     import cramjam  # compressed batches are rare: a start without one does not load the library
 
@@ -52,20 +120,19 @@ def _into_buffer(
     data: memoryview,
     limit_bytes: int,
     failure: type[Exception],
-) -> bytes:
+) -> memoryview:
     """Decompress into a buffer of a likely size, then into one of the maximum size."""
     likely_bytes = max(_FIRST_BUFFER_BYTES, _EXPECTED_RATIO * len(data))
-    if likely_bytes < limit_bytes:
-        buffer = bytearray(likely_bytes)
+    for room_bytes in (likely_bytes, limit_bytes) if likely_bytes < limit_bytes else (limit_bytes,):
+        buffer = bytearray(room_bytes)
         try:
-            return bytes(memoryview(buffer)[: read(data, buffer)])
-        except failure:
-            pass  # too small, or damaged: retry with the maximum buffer
-    buffer = bytearray(limit_bytes)
-    try:
-        return bytes(memoryview(buffer)[: read(data, buffer)])
-    except failure as error:
-        raise DecompressionError(f"not readable within {limit_bytes} bytes: {error}") from None
+            return memoryview(buffer)[: read(data, buffer)]
+        except failure as error:
+            reason = str(error)
+            if _NO_ROOM not in reason:
+                break
+    kind = OutputTooLarge if _NO_ROOM in reason else DecompressionError
+    raise kind(f"not readable within {limit_bytes} bytes: {reason}") from None
 
 
 def _snappy(
@@ -104,5 +171,5 @@ def _snappy_block(
 ) -> bytes:
     size = size_of(block)
     if size > limit_bytes:
-        raise DecompressionError(f"a snappy block of {size} bytes exceeds the {limit_bytes} that are allowed")
+        raise OutputTooLarge(f"a snappy block of {size} bytes exceeds the {limit_bytes} that are allowed")
     return bytes(decompress_raw(block))

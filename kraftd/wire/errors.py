@@ -42,3 +42,7 @@ class UnsupportedVersionError(ValueError):
         self.version = version
         self.valid = valid
         super().__init__(f"{message} has versions {valid[0]} to {valid[1]}, not {version}")
+
+
+class DamagedRecords(ValueError):
+    """The records of a batch do not fit their header or each other; the text says which one."""

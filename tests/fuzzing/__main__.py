@@ -1,4 +1,4 @@
-"""``make fuzz ARGS="SECONDS [SEED]"``: fuzzes both C extensions side by side, with sanitizers.
+"""``make fuzz ARGS="SECONDS [SEED]"``: fuzzes the C extensions side by side, with sanitizers.
 
 Each gets that many seconds (60). Without a seed it begins with a random one. A fault ends its target and is
 printed with the seed of its round, which repeats it.

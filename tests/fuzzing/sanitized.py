@@ -12,7 +12,11 @@ from pathlib import Path
 import kraftd
 
 PACKAGE = Path(kraftd.__file__).parent
-SOURCES = {"engine": PACKAGE / "wire" / "_engine.c", "columns": PACKAGE / "spark" / "_columns.c"}
+SOURCES = {
+    "engine": PACKAGE / "wire" / "_engine.c",
+    "records": PACKAGE / "wire" / "_records.c",
+    "columns": PACKAGE / "spark" / "_columns.c",
+}
 GATE_SECONDS = float(os.environ.get("KRAFTD_FUZZ_SECONDS") or ("60" if os.environ.get("CI") else "5"))
 FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 

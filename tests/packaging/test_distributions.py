@@ -83,7 +83,7 @@ def test_extensions_of_a_wheel_name_no_path_of_the_build(built: tuple[Path, Path
         extensions = {name: wheel.read(name) for name in wheel.namelist() if name.endswith(".so")}
         assert {entry.date_time[0] for entry in wheel.infolist()} == {2023}
     names = {name.partition(".")[0] for name in extensions}
-    assert names == {"kraftd/wire/_engine", "kraftd/spark/_columns"}
+    assert names == {"kraftd/wire/_engine", "kraftd/wire/_records", "kraftd/spark/_columns"}
     for content in extensions.values():
         # Some builds of Python have extensions name its own library directory.
         content = content.replace(sys.base_prefix.encode(), b"")

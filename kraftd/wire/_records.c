@@ -1,0 +1,942 @@
+/* Record batches of data partitions, format v2, in C: judged and patched, searched, decoded and written again.
+
+   It does what python_records.py does; tests/wire compares both. What a judgement means, with Kafka's error codes
+   and texts, is said by kraftd/partition/validation.py.
+
+   Every length and count is compared with the bytes that are there before it is used. A large batch is read with
+   the GIL released: the buffer is held meanwhile, and nothing of Python is touched. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#elif defined(__ARM_FEATURE_CRC32)
+#include <arm_acle.h>
+#endif
+
+enum { HEADER_BYTES = 61, LENGTH_END = 12, MAGIC_AT = 16, CRC_AT = 17, ATTRIBUTES_AT = 21, DELTA_AT = 23 };
+enum { BASE_TIMESTAMP_AT = 27, MAX_TIMESTAMP_AT = 35, PRODUCER_ID_AT = 43, PRODUCER_EPOCH_AT = 51 };
+enum { SEQUENCE_AT = 53, COUNT_AT = 57, EPOCH_AT = 12, LEAST_LENGTH = 14, MAGIC = 2, LEAST_RECORD_BYTES = 7 };
+enum { CODEC = 7, APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32, KNOWN_ATTRIBUTES = 0x7F, LAST_CODEC = 4, ZSTD = 4 };
+enum { NO_TIMESTAMP = -1, WITHOUT_GIL_BYTES = 32 << 10, MOST_ERRORS = 10000 };
+
+/* The options of a judgement and its outcomes, as kraftd/wire/records.py names them. */
+enum { CLIENT = 1, COMPACTED = 2, SET_APPEND_TIME = 4, NO_ZSTD = 8, LENIENT = 16, KEEP = 32 };
+enum outcome {
+    VALID, NO_BATCH, BAD_LENGTH, BAD_MAGIC, OLD_MAGIC, ZSTD_TOO_EARLY, MORE_BATCHES, BASE_OFFSET, TOO_LARGE, TOO_SHORT,
+    BAD_CRC, UNKNOWN_CODEC, NEEDS_BODY, OFFSET_RANGE, RECORD_COUNT, COUNT_DIFFERS, CONTROL_BATCH, SEQUENCE, RECORDS,
+    STRUCTURE, OFFSETS_DIFFER
+};
+enum { NO_KEY = 1, OUT_OF_RANGE, APPEND_TIME_SET };
+
+static inline uint16_t load16(const uint8_t *p) { return (uint16_t)(p[0] << 8 | p[1]); }
+
+static inline uint32_t load32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline uint64_t load64(const uint8_t *p) { return (uint64_t)load32(p) << 32 | load32(p + 4); }
+
+static inline void store32(uint8_t *p, uint32_t n)
+{
+    p[0] = (uint8_t)(n >> 24);
+    p[1] = (uint8_t)(n >> 16);
+    p[2] = (uint8_t)(n >> 8);
+    p[3] = (uint8_t)n;
+}
+
+static inline void store64(uint8_t *p, uint64_t n)
+{
+    store32(p, (uint32_t)(n >> 32));
+    store32(p + 4, (uint32_t)n);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   CRC32C */
+
+static uint32_t crc_tables[8][256];
+
+/* Bytes that each of three streams takes: a processor computes three checksums at once. */
+enum { LONG_STREAM = 4096, SHORT_STREAM = 256 };
+static uint32_t long_zeros[4][256], short_zeros[4][256];
+
+/* The checksum register after `length` zero bytes more, as a table for each byte of the register. */
+static void make_zeros(uint32_t zeros[4][256], int length)
+{
+    uint32_t columns[32];
+    for (int bit = 0; bit < 32; bit++) {
+        uint32_t crc = 1u << bit;
+        for (int i = 0; i < length; i++)
+            crc = crc >> 8 ^ crc_tables[0][crc & 255];
+        columns[bit] = crc;
+    }
+    for (int byte = 0; byte < 4; byte++)
+        for (int n = 0; n < 256; n++) {
+            uint32_t crc = 0;
+            for (int bit = 0; bit < 8; bit++)
+                if (n >> bit & 1)
+                    crc ^= columns[8 * byte + bit];
+            zeros[byte][n] = crc;
+        }
+}
+
+static void make_tables(void)
+{
+    for (uint32_t n = 0; n < 256; n++) {
+        uint32_t crc = n;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 1 ? crc >> 1 ^ 0x82F63B78u : crc >> 1;
+        crc_tables[0][n] = crc;
+    }
+    for (int k = 1; k < 8; k++)
+        for (int n = 0; n < 256; n++)
+            crc_tables[k][n] = crc_tables[k - 1][n] >> 8 ^ crc_tables[0][crc_tables[k - 1][n] & 255];
+    make_zeros(long_zeros, LONG_STREAM);
+    make_zeros(short_zeros, SHORT_STREAM);
+}
+
+static inline uint64_t little64(const uint8_t *p)
+{
+    uint64_t n;
+    memcpy(&n, p, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    n = __builtin_bswap64(n);
+#endif
+    return n;
+}
+
+static uint32_t crc_by_tables(uint32_t crc, const uint8_t *p, size_t size)
+{
+    for (; size >= 8; p += 8, size -= 8) {
+        uint64_t n = little64(p) ^ crc;
+        crc = crc_tables[7][n & 255] ^ crc_tables[6][n >> 8 & 255] ^ crc_tables[5][n >> 16 & 255]
+              ^ crc_tables[4][n >> 24 & 255] ^ crc_tables[3][n >> 32 & 255] ^ crc_tables[2][n >> 40 & 255]
+              ^ crc_tables[1][n >> 48 & 255] ^ crc_tables[0][n >> 56];
+    }
+    for (; size; p++, size--)
+        crc = crc >> 8 ^ crc_tables[0][(crc ^ *p) & 255];
+    return crc;
+}
+
+#if defined(__x86_64__)
+#define HARDWARE __attribute__((target("sse4.2")))
+#define CRC64(crc, n) _mm_crc32_u64(crc, n)
+#define CRC8(crc, n) _mm_crc32_u8((uint32_t)(crc), n)
+#elif defined(__ARM_FEATURE_CRC32)
+#define HARDWARE
+#define CRC64(crc, n) __crc32cd((uint32_t)(crc), n)
+#define CRC8(crc, n) __crc32cb((uint32_t)(crc), n)
+#endif
+
+#ifdef HARDWARE
+static inline uint32_t shifted(const uint32_t zeros[4][256], uint32_t crc)
+{
+    return zeros[0][crc & 255] ^ zeros[1][crc >> 8 & 255] ^ zeros[2][crc >> 16 & 255] ^ zeros[3][crc >> 24];
+}
+
+/* Three streams of `length` bytes each, side by side. */
+HARDWARE static inline uint64_t three_streams(uint64_t crc, const uint8_t *p, size_t length, const uint32_t zeros[4][256])
+{
+    uint64_t second = 0, third = 0;
+    for (const uint8_t *end = p + length; p < end; p += 8) {
+        crc = CRC64(crc, little64(p));
+        second = CRC64(second, little64(p + length));
+        third = CRC64(third, little64(p + 2 * length));
+    }
+    second ^= shifted(zeros, (uint32_t)crc);
+    return third ^ shifted(zeros, (uint32_t)second);
+}
+
+HARDWARE static uint32_t crc_by_hardware(uint32_t start, const uint8_t *p, size_t size)
+{
+    uint64_t crc = start;
+    for (; size >= 3 * LONG_STREAM; p += 3 * LONG_STREAM, size -= 3 * LONG_STREAM)
+        crc = three_streams(crc, p, LONG_STREAM, long_zeros);
+    for (; size >= 3 * SHORT_STREAM; p += 3 * SHORT_STREAM, size -= 3 * SHORT_STREAM)
+        crc = three_streams(crc, p, SHORT_STREAM, short_zeros);
+    for (; size >= 8; p += 8, size -= 8)
+        crc = CRC64(crc, little64(p));
+    for (; size; p++, size--)
+        crc = CRC8(crc, *p);
+    return (uint32_t)crc;
+}
+#endif
+
+static uint32_t (*crc_of)(uint32_t, const uint8_t *, size_t) = crc_by_tables;
+
+static inline uint32_t crc32c(const uint8_t *p, size_t size) { return ~crc_of(0xFFFFFFFFu, p, size); }
+
+static void choose_crc(void)
+{
+    make_tables();
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2"))
+        crc_of = crc_by_hardware;
+#elif defined(HARDWARE)
+    crc_of = crc_by_hardware;
+#endif
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Records */
+
+typedef struct {
+    const uint8_t *p, *end;
+} Cursor;
+
+/* A zig-zag varint of at most five bytes, or ten; 0, or -1 if it does not end in time. */
+static inline int read_varint(Cursor *c, int32_t *value)
+{
+    uint32_t n = 0;
+    for (int shift = 0; shift < 35; shift += 7) {
+        if (c->p >= c->end)
+            return -1;
+        uint32_t byte = *c->p++;
+        n |= (byte & 127) << shift;
+        if (byte < 128) {
+            *value = (int32_t)(n >> 1 ^ -(n & 1));
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static inline int read_varlong(Cursor *c, int64_t *value)
+{
+    uint64_t n = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+        if (c->p >= c->end)
+            return -1;
+        uint64_t byte = *c->p++;
+        n |= (byte & 127) << shift;
+        if (byte < 128) {
+            *value = (int64_t)(n >> 1 ^ -(n & 1));
+            return 0;
+        }
+    }
+    return -1;
+}
+
+typedef struct {
+    int32_t size, offset_delta, key_bytes, value_bytes, headers;
+    int64_t timestamp_delta;
+    const uint8_t *key, *value, *header; /* where the bytes of each begin */
+} Record;
+
+/* A length and that many bytes; a negative length is null. */
+static inline int read_field(Cursor *c, int32_t *size, const uint8_t **bytes)
+{
+    if (read_varint(c, size) < 0 || *size > c->end - c->p)
+        return -1;
+    *bytes = c->p;
+    if (*size > 0)
+        c->p += *size;
+    return 0;
+}
+
+/* Read a record. If `lenient`, its length is not compared with what it has: Kafka's reader of compressed batches
+   that stay as they are does not, either. */
+static inline int read_record(Cursor *c, Record *r, int lenient)
+{
+    if (read_varint(c, &r->size) < 0)
+        return -1;
+    Cursor body = {c->p, c->end};
+    if (!lenient) {
+        if (r->size < 0 || r->size > c->end - c->p)
+            return -1;
+        body.end = c->p + r->size;
+    }
+    if (body.p >= body.end)
+        return -1;
+    body.p++; /* attributes */
+    if (read_varlong(&body, &r->timestamp_delta) < 0 || read_varint(&body, &r->offset_delta) < 0
+        || read_field(&body, &r->key_bytes, &r->key) < 0 || read_field(&body, &r->value_bytes, &r->value) < 0
+        || read_varint(&body, &r->headers) < 0 || r->headers < 0 || r->headers > body.end - body.p)
+        return -1;
+    r->header = body.p;
+    for (int32_t i = 0; i < r->headers; i++) {
+        int32_t size;
+        const uint8_t *bytes;
+        if (read_field(&body, &size, &bytes) < 0 || size < 0 || read_field(&body, &size, &bytes) < 0)
+            return -1;
+    }
+    if (!lenient && body.p != body.end)
+        return -1;
+    c->p = body.p;
+    return 0;
+}
+
+static inline int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+
+/* ------------------------------------------------------------------------------------------------
+   A judgement */
+
+typedef struct {
+    int32_t index;
+    int32_t kind; /* 0: of the last of too many */
+    int64_t offset, timestamp;
+    int32_t key_bytes, value_bytes;
+} Fault;
+
+typedef struct {
+    /* asked */
+    int64_t now, before, after, base_offset;
+    int32_t leader_epoch, most_bytes, target;
+    int options;
+    /* found */
+    int64_t first, second; /* what the outcome's text says */
+    int64_t max_timestamp;
+    Fault *faults;
+    int64_t n_faults;
+} Judgement;
+
+/* Look at the next batch of some bytes: its size, 0 if none is there, -1 if it is damaged. */
+static int64_t next_size(const uint8_t *p, int64_t left, Judgement *j, enum outcome *outcome)
+{
+    if (left < LENGTH_END)
+        return 0;
+    int32_t length = (int32_t)load32(p + 8);
+    if (length < LEAST_LENGTH) {
+        j->first = length;
+        *outcome = BAD_LENGTH;
+        return -1;
+    }
+    if (left <= MAGIC_AT)
+        return 0;
+    if (p[MAGIC_AT] > MAGIC) {
+        j->first = (int8_t)p[MAGIC_AT];
+        *outcome = BAD_MAGIC;
+        return -1;
+    }
+    return (int64_t)length + LENGTH_END <= left ? (int64_t)length + LENGTH_END : 0;
+}
+
+/* Judge the only batch of some bytes up to its records. */
+static enum outcome judge_batch(const uint8_t *p, int64_t size, Judgement *j)
+{
+    enum outcome outcome = VALID;
+    int64_t own = next_size(p, size, j, &outcome);
+    if (own <= 0)
+        return own ? outcome : NO_BATCH;
+    if (p[MAGIC_AT] != MAGIC)
+        return j->first = p[MAGIC_AT], OLD_MAGIC;
+    int codec = p[ATTRIBUTES_AT + 1] & CODEC;
+    if (codec > LAST_CODEC && j->options & NO_ZSTD)
+        return j->first = codec, UNKNOWN_CODEC;
+    if (codec == ZSTD && j->options & NO_ZSTD)
+        return ZSTD_TOO_EARLY;
+    int64_t next = next_size(p + own, size - own, j, &outcome);
+    if (next)
+        return next > 0 ? MORE_BATCHES : outcome;
+    int64_t base = (int64_t)load64(p);
+    if (j->options & CLIENT && base != 0)
+        return j->first = base, BASE_OFFSET;
+    if (own > j->most_bytes)
+        return j->first = own, TOO_LARGE;
+    if (own < HEADER_BYTES)
+        return j->first = own, TOO_SHORT;
+    uint32_t stored = load32(p + CRC_AT), computed = crc32c(p + ATTRIBUTES_AT, (size_t)(own - ATTRIBUTES_AT));
+    if (stored != computed)
+        return j->first = stored, j->second = computed, BAD_CRC;
+    if (codec > LAST_CODEC)
+        return j->first = codec, UNKNOWN_CODEC;
+    if (j->options & CLIENT) {
+        int32_t delta = (int32_t)load32(p + DELTA_AT), count = (int32_t)load32(p + COUNT_AT);
+        if (delta < 0)
+            return j->first = delta, OFFSET_RANGE;
+        if (count <= 0)
+            return j->first = count, RECORD_COUNT;
+        if ((int64_t)delta + 1 != count)
+            return j->first = delta, j->second = count, COUNT_DIFFERS;
+        if (p[ATTRIBUTES_AT + 1] & CONTROL)
+            return CONTROL_BATCH;
+        int64_t producer_id = (int64_t)load64(p + PRODUCER_ID_AT);
+        int32_t sequence = (int32_t)load32(p + SEQUENCE_AT);
+        if (producer_id > -1 && sequence < 0)
+            return j->first = sequence, j->second = producer_id, SEQUENCE;
+    }
+    return VALID;
+}
+
+/* Note what is wrong with a record; the first many are kept, and all are counted. */
+static int add_fault(Judgement *j, Fault fault)
+{
+    int64_t n = j->n_faults++;
+    if (n >= MOST_ERRORS)
+        return 0;
+    if ((n & (n - 1)) == 0) { /* room for twice as many */
+        Fault *more = realloc(j->faults, (size_t)(n ? 2 * n : 1) * sizeof(Fault));
+        if (!more)
+            return -1;
+        j->faults = more;
+    }
+    j->faults[n] = fault;
+    return 0;
+}
+
+/* Judge the records of a batch. Return -1 without memory. */
+static int judge_records(const uint8_t *header, Cursor body, Judgement *j, enum outcome *outcome)
+{
+    int append_time = header[ATTRIBUTES_AT + 1] & APPEND_TIME, sets = j->options & SET_APPEND_TIME;
+    int lenient = j->options & LENIENT, compressed = header[ATTRIBUTES_AT + 1] & CODEC;
+    int checks_offsets = compressed || j->target > 0, differ = 0;
+    int64_t base = (int64_t)load64(header), base_timestamp = (int64_t)load64(header + BASE_TIMESTAMP_AT);
+    int64_t appended = (int64_t)load64(header + MAX_TIMESTAMP_AT), most = NO_TIMESTAMP;
+    int32_t count = (int32_t)load32(header + COUNT_AT);
+    j->first = 0;
+    *outcome = STRUCTURE;
+    if (count < 0)
+        return 0;
+    for (int32_t i = 0; i < count; i++) {
+        Record r;
+        j->first = i;
+        if (read_record(&body, &r, lenient) < 0)
+            return 0;
+        int64_t offset = plus(base, r.offset_delta);
+        int64_t timestamp = append_time ? appended : plus(base_timestamp, r.timestamp_delta);
+        int kind = 0;
+        if (j->options & COMPACTED && r.key_bytes < 0)
+            kind = NO_KEY;
+        else if (!sets && timestamp != NO_TIMESTAMP) {
+            int64_t difference = minus(j->now, timestamp);
+            if (difference > j->before || minus(0, difference) > j->after)
+                kind = OUT_OF_RANGE;
+        } else if (append_time)
+            kind = APPEND_TIME_SET;
+        if (kind) {
+            if (add_fault(j, (Fault){i, kind, offset, timestamp, r.key_bytes, r.value_bytes}) < 0)
+                return -1;
+            continue;
+        }
+        if (timestamp > most)
+            most = timestamp;
+        differ |= offset != i;
+    }
+    if (count && body.p != body.end)
+        return 0;
+    j->max_timestamp = most;
+    *outcome = j->n_faults ? RECORDS : checks_offsets && differ && !(j->options & KEEP) ? OFFSETS_DIFFER : VALID;
+    return 0;
+}
+
+/* Give a batch its offsets, leader epoch and timestamps, and a new checksum if a timestamp changed. */
+static void patch(uint8_t *p, int64_t size, const Judgement *j)
+{
+    int64_t last = j->base_offset + (int32_t)load32(p + COUNT_AT) - 1;
+    store64(p, (uint64_t)minus(last, (int32_t)load32(p + DELTA_AT)));
+    store32(p + EPOCH_AT, (uint32_t)j->leader_epoch);
+    int sets = j->options & SET_APPEND_TIME;
+    int64_t most = sets ? j->now : j->max_timestamp;
+    if (!(p[ATTRIBUTES_AT + 1] & APPEND_TIME) == !sets && (int64_t)load64(p + MAX_TIMESTAMP_AT) == most)
+        return;
+    p[ATTRIBUTES_AT] = 0;
+    p[ATTRIBUTES_AT + 1] = (uint8_t)((p[ATTRIBUTES_AT + 1] & KNOWN_ATTRIBUTES & ~APPEND_TIME) | (sets ? APPEND_TIME : 0));
+    store64(p + MAX_TIMESTAMP_AT, (uint64_t)most);
+    store32(p + CRC_AT, crc32c(p + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT)));
+}
+
+/* Make a tuple of numbers. */
+static PyObject *numbers(int count, const int64_t *values)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple && i < count; i++) {
+        PyObject *number = PyLong_FromLongLong(values[i]);
+        if (!number)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, number);
+    }
+    return tuple;
+}
+
+/* The fields of a batch's header, as BatchHeader of batch.py orders them. */
+static PyObject *header_tuple(const uint8_t *p)
+{
+    int64_t values[] = {
+        (int64_t)load64(p),
+        (int32_t)load32(p + 8),
+        (int32_t)load32(p + EPOCH_AT),
+        (int8_t)p[MAGIC_AT],
+        load32(p + CRC_AT),
+        (int16_t)load16(p + ATTRIBUTES_AT),
+        (int32_t)load32(p + DELTA_AT),
+        (int64_t)load64(p + BASE_TIMESTAMP_AT),
+        (int64_t)load64(p + MAX_TIMESTAMP_AT),
+        (int64_t)load64(p + PRODUCER_ID_AT),
+        (int16_t)load16(p + PRODUCER_EPOCH_AT),
+        (int32_t)load32(p + SEQUENCE_AT),
+        (int32_t)load32(p + COUNT_AT),
+    };
+    return numbers(sizeof values / sizeof *values, values);
+}
+
+static PyObject *fault_list(const Judgement *j)
+{
+    int64_t kept = j->n_faults < MOST_ERRORS ? j->n_faults : MOST_ERRORS;
+    PyObject *list = PyList_New((Py_ssize_t)kept);
+    for (int64_t i = 0; list && i < kept; i++) {
+        const Fault *f = j->faults + i;
+        int64_t values[] = {f->index, f->kind, f->offset, f->timestamp, f->key_bytes, f->value_bytes};
+        PyObject *item = numbers(6, values);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, item);
+    }
+    return list;
+}
+
+/* An integer argument within bounds. */
+static int64_t whole(PyObject *object, int64_t low, int64_t high, int *failed)
+{
+    long long value = PyLong_AsLongLong(object);
+    if (value == -1 && PyErr_Occurred())
+        *failed = 1;
+    else if (value < low || value > high) {
+        PyErr_SetString(PyExc_OverflowError, "an argument is out of its range");
+        *failed = 1;
+    }
+    return value;
+}
+
+/* judge(data, body, now_ms, base_offset, leader_epoch, most_bytes, before_ms, after_ms, target codec, options)
+   -> (outcome, facts of the outcome). */
+static PyObject *judge(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n_args)
+{
+    if (n_args != 10) {
+        PyErr_SetString(PyExc_TypeError, "judge takes 10 arguments");
+        return NULL;
+    }
+    int failed = 0;
+    Judgement j = {
+        .now = whole(args[2], INT64_MIN, INT64_MAX, &failed),
+        .base_offset = whole(args[3], 0, INT64_MAX - INT32_MAX, &failed),
+        .leader_epoch = (int32_t)whole(args[4], INT32_MIN, INT32_MAX, &failed),
+        .most_bytes = (int32_t)whole(args[5], 0, INT32_MAX, &failed),
+        .before = whole(args[6], INT64_MIN, INT64_MAX, &failed),
+        .after = whole(args[7], INT64_MIN, INT64_MAX, &failed),
+        .target = (int32_t)whole(args[8], -1, LAST_CODEC, &failed),
+        .options = (int)whole(args[9], 0, 63, &failed),
+        .max_timestamp = NO_TIMESTAMP,
+    };
+    Py_buffer data, inner = {.buf = NULL};
+    if (failed || PyObject_GetBuffer(args[0], &data, j.options & KEEP ? PyBUF_SIMPLE : PyBUF_WRITABLE) < 0)
+        return NULL;
+    if (args[1] != Py_None && PyObject_GetBuffer(args[1], &inner, PyBUF_SIMPLE) < 0) {
+        PyBuffer_Release(&data);
+        return NULL;
+    }
+    uint8_t *p = data.buf;
+    int64_t size = 0;
+    int no_memory = 0;
+    enum outcome outcome = VALID;
+    PyThreadState *state = data.len + inner.len >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+    if (inner.buf) { /* judged before, up to its records */
+        size = data.len >= HEADER_BYTES ? (int64_t)(int32_t)load32(p + 8) + LENGTH_END : 0;
+        if (size < HEADER_BYTES || size > data.len)
+            outcome = TOO_SHORT;
+    } else {
+        outcome = judge_batch(p, data.len, &j);
+        if (outcome == VALID) {
+            int codec = p[ATTRIBUTES_AT + 1] & CODEC;
+            size = (int64_t)(int32_t)load32(p + 8) + LENGTH_END;
+            j.first = codec;
+            if (codec || (j.target > 0 && !(p[ATTRIBUTES_AT + 1] & CONTROL)))
+                outcome = NEEDS_BODY;
+        }
+    }
+    if (outcome == VALID) {
+        Cursor body = {p + HEADER_BYTES, p + size};
+        if (inner.buf)
+            body = (Cursor){inner.buf, (const uint8_t *)inner.buf + inner.len};
+        no_memory = judge_records(p, body, &j, &outcome) < 0;
+        if (!no_memory && outcome == VALID && !(j.options & KEEP))
+            patch(p, size, &j);
+    }
+    if (state)
+        PyEval_RestoreThread(state);
+    PyObject *result = NULL;
+    if (no_memory)
+        PyErr_NoMemory();
+    else if (outcome == VALID) {
+        PyObject *header = header_tuple(p);
+        result = header ? Py_BuildValue("(iN)", VALID, header) : NULL;
+    } else if (outcome == RECORDS) {
+        PyObject *list = fault_list(&j);
+        result = list ? Py_BuildValue("(iNL)", RECORDS, list, (long long)j.n_faults) : NULL;
+    } else
+        result = Py_BuildValue("(iLL)", (int)outcome, (long long)j.first, (long long)j.second);
+    free(j.faults);
+    PyBuffer_Release(&data);
+    if (inner.buf)
+        PyBuffer_Release(&inner);
+    return result;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Batches that are in order: searched, decoded, written again */
+
+static PyObject *structure_error;
+
+static void set_error(const char *what, int64_t number)
+{
+    PyErr_Format(structure_error, "record %lld %s", (long long)number, what);
+}
+
+typedef struct {
+    Py_buffer buffer;
+    const uint8_t *header;
+    Cursor body;
+    int64_t base, base_timestamp, appended;
+    int32_t count;
+    int append_time;
+} Batch;
+
+/* The records of an uncompressed batch, or of one whose records are beside it. */
+static int open_batch(Batch *b, PyObject *data)
+{
+    if (PyObject_GetBuffer(data, &b->buffer, PyBUF_SIMPLE) < 0)
+        return -1;
+    const uint8_t *p = b->header = b->buffer.buf;
+    int64_t size = b->buffer.len >= HEADER_BYTES ? b->buffer.len : 0;
+    b->count = size ? (int32_t)load32(p + COUNT_AT) : 0;
+    if (!size || b->count < 0 || b->count > (size - HEADER_BYTES) / LEAST_RECORD_BYTES || p[ATTRIBUTES_AT + 1] & CODEC) {
+        PyErr_SetString(structure_error, "not one uncompressed batch");
+        PyBuffer_Release(&b->buffer);
+        return -1;
+    }
+    b->body = (Cursor){p + HEADER_BYTES, p + size};
+    b->base = (int64_t)load64(p);
+    b->base_timestamp = (int64_t)load64(p + BASE_TIMESTAMP_AT);
+    b->appended = (int64_t)load64(p + MAX_TIMESTAMP_AT);
+    b->append_time = p[ATTRIBUTES_AT + 1] & APPEND_TIME;
+    return 0;
+}
+
+static inline int64_t timestamp_of(const Batch *b, const Record *r)
+{
+    return b->append_time ? b->appended : plus(b->base_timestamp, r->timestamp_delta);
+}
+
+/* find_timestamp(batch, timestamp_ms, start_offset, exact) -> (offset, timestamp) of the first record of at least
+   that timestamp, or of exactly that one, from an offset on; None if there is none. */
+static PyObject *find_timestamp(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *data;
+    long long target, start;
+    int exact;
+    Batch b;
+    if (!PyArg_ParseTuple(args, "OLLp", &data, &target, &start, &exact) || open_batch(&b, data) < 0)
+        return NULL;
+    int32_t i = 0, found = 0;
+    int broken = 0;
+    int64_t offset = 0, timestamp = 0;
+    PyThreadState *state = b.buffer.len >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+    for (; i < b.count && !found; i++) {
+        Record r;
+        if ((broken = read_record(&b.body, &r, 1) < 0))
+            break;
+        offset = plus(b.base, r.offset_delta);
+        timestamp = timestamp_of(&b, &r);
+        found = offset >= start && (exact ? timestamp == target : timestamp >= target);
+    }
+    if (state)
+        PyEval_RestoreThread(state);
+    PyBuffer_Release(&b.buffer);
+    if (broken) {
+        set_error("is damaged", i);
+        return NULL;
+    }
+    if (!found)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(LL)", (long long)offset, (long long)timestamp);
+}
+
+static PyObject *bytes_or_none(const uint8_t *bytes, int32_t size)
+{
+    if (size < 0)
+        Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize((const char *)bytes, size);
+}
+
+/* The headers of a record that has been read: a tuple of (key, value). */
+static PyObject *header_pairs(const Record *r, const uint8_t *end)
+{
+    PyObject *pairs = PyTuple_New(r->headers);
+    Cursor c = {r->header, end};
+    for (int32_t i = 0; pairs && i < r->headers; i++) {
+        int32_t key_bytes, value_bytes;
+        const uint8_t *key, *value;
+        if (read_field(&c, &key_bytes, &key) < 0 || read_field(&c, &value_bytes, &value) < 0) {
+            set_error("is damaged", i); /* cannot be: they have been read before */
+            Py_CLEAR(pairs);
+            break;
+        }
+        PyObject *k = bytes_or_none(key, key_bytes), *v = k ? bytes_or_none(value, value_bytes) : NULL;
+        PyObject *pair = v ? PyTuple_Pack(2, k, v) : NULL;
+        Py_XDECREF(k);
+        Py_XDECREF(v);
+        if (!pair)
+            Py_CLEAR(pairs);
+        else
+            PyTuple_SET_ITEM(pairs, i, pair);
+    }
+    return pairs;
+}
+
+/* decode_records(batch) -> [(offset, timestamp_ms, key, value, headers)], keys and values as bytes or None. */
+static PyObject *decode_records(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    Batch b;
+    if (open_batch(&b, data) < 0)
+        return NULL;
+    PyObject *list = PyList_New(b.count);
+    for (int32_t i = 0; list && i < b.count; i++) {
+        Record r;
+        PyObject *item = NULL;
+        if (read_record(&b.body, &r, 0) < 0)
+            set_error("is damaged", i);
+        else {
+            PyObject *headers = header_pairs(&r, b.body.p);
+            PyObject *key = headers ? bytes_or_none(r.key, r.key_bytes) : NULL;
+            PyObject *value = key ? bytes_or_none(r.value, r.value_bytes) : NULL;
+            if (value)
+                item = Py_BuildValue("(LLOOO)", (long long)plus(b.base, r.offset_delta),
+                                     (long long)timestamp_of(&b, &r), key, value, headers);
+            Py_XDECREF(headers);
+            Py_XDECREF(key);
+            Py_XDECREF(value);
+        }
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, item);
+    }
+    if (list && b.body.p != b.body.end) {
+        set_error("is followed by more bytes", b.count - 1);
+        Py_CLEAR(list);
+    }
+    PyBuffer_Release(&b.buffer);
+    return list;
+}
+
+/* batch_headers(data, position, most, verify) -> ([header], position after them, reason or None): whole batches one
+   after the other, up to `most`. It stops at the first that is not whole, or damaged, and says why. */
+static PyObject *batch_headers(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer data;
+    Py_ssize_t at, most;
+    int verify;
+    if (!PyArg_ParseTuple(args, "y*nnp", &data, &at, &most, &verify))
+        return NULL;
+    PyObject *list = PyList_New(0);
+    const char *reason = NULL;
+    if (at < 0 || at > data.len) {
+        PyErr_SetString(PyExc_ValueError, "the position is outside of the data");
+        Py_CLEAR(list);
+    }
+    while (list && at < data.len && PyList_GET_SIZE(list) < most) {
+        const uint8_t *p = (const uint8_t *)data.buf + at;
+        int64_t left = data.len - at, size = left >= LENGTH_END ? (int64_t)(int32_t)load32(p + 8) + LENGTH_END : 0;
+        if (left > MAGIC_AT && p[MAGIC_AT] != MAGIC)
+            reason = "format";
+        else if (left >= LENGTH_END && size < HEADER_BYTES)
+            reason = "length";
+        else if (left < HEADER_BYTES || size > left)
+            reason = "truncated";
+        else if ((int64_t)load64(p) < 0 || (int32_t)load32(p + DELTA_AT) < 0 || (int32_t)load32(p + COUNT_AT) < 0)
+            reason = "offsets";
+        else if (verify) {
+            uint32_t computed;
+            PyThreadState *state = size >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+            computed = crc32c(p + ATTRIBUTES_AT, (size_t)(size - ATTRIBUTES_AT));
+            if (state)
+                PyEval_RestoreThread(state);
+            if (computed != load32(p + CRC_AT))
+                reason = "checksum";
+        }
+        if (reason)
+            break;
+        PyObject *header = header_tuple(p);
+        if (!header || PyList_Append(list, header) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(header);
+        at += (Py_ssize_t)size;
+    }
+    PyBuffer_Release(&data);
+    return list ? Py_BuildValue("(Nnz)", list, at, reason) : NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------
+   Records that are written again */
+
+typedef struct {
+    uint8_t *data;
+    size_t size, room;
+} Output;
+
+static uint8_t *extend(Output *out, size_t more)
+{
+    if (out->room - out->size < more) {
+        size_t room = 2 * out->room + more + 256;
+        uint8_t *data = realloc(out->data, room);
+        if (!data)
+            return NULL;
+        out->data = data;
+        out->room = room;
+    }
+    uint8_t *p = out->data + out->size;
+    out->size += more;
+    return p;
+}
+
+static int varlong(uint8_t bytes[10], int64_t value)
+{
+    uint64_t n = (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0);
+    int count = 0;
+    for (; n > 127; n >>= 7)
+        bytes[count++] = (uint8_t)(n | 128);
+    bytes[count++] = (uint8_t)n;
+    return count;
+}
+
+static int put(Output *out, const void *bytes, size_t size)
+{
+    uint8_t *p = extend(out, size);
+    if (!p)
+        return -1;
+    if (size)
+        memcpy(p, bytes, size);
+    return 0;
+}
+
+static int put_number(Output *out, int64_t value)
+{
+    uint8_t bytes[10];
+    return put(out, bytes, (size_t)varlong(bytes, value));
+}
+
+static int put_field(Output *out, const uint8_t *bytes, int32_t size)
+{
+    if (put_number(out, size < 0 ? -1 : size) < 0)
+        return -1;
+    return size > 0 ? put(out, bytes, (size_t)size) : 0;
+}
+
+/* Write a record's body: attributes 0, timestamp and offset deltas, key, value, headers. */
+static int put_record(Output *out, const Record *r, int64_t timestamp_delta, int32_t offset_delta, const uint8_t *end)
+{
+    Cursor c = {r->header, end};
+    if (put(out, "", 1) < 0 || put_number(out, timestamp_delta) < 0 || put_number(out, offset_delta) < 0
+        || put_field(out, r->key, r->key_bytes) < 0 || put_field(out, r->value, r->value_bytes) < 0
+        || put_number(out, r->headers) < 0)
+        return -1;
+    for (int32_t i = 0; i < 2 * r->headers; i++) {
+        int32_t size;
+        const uint8_t *bytes;
+        if (read_field(&c, &size, &bytes) < 0 || put_field(out, bytes, size) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* rewrite(batch) -> (records, base timestamp, maximum timestamp): the records of an uncompressed batch with offsets
+   0, 1, 2 and the first one's timestamp as base, as Kafka's builder writes them. None for a negative timestamp. */
+static PyObject *rewrite(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    Batch b;
+    if (open_batch(&b, data) < 0)
+        return NULL;
+    Output out = {0}, body = {0};
+    int broken = 0, no_memory = 0, negative = 0;
+    int64_t first = NO_TIMESTAMP, most = NO_TIMESTAMP;
+    int32_t i = 0;
+    PyThreadState *state = b.buffer.len >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+    for (; i < b.count && !broken && !no_memory && !negative; i++) {
+        Record r;
+        if ((broken = read_record(&b.body, &r, 0) < 0))
+            break;
+        int64_t timestamp = timestamp_of(&b, &r);
+        negative = timestamp < NO_TIMESTAMP;
+        if (i == 0)
+            first = timestamp;
+        if (timestamp > most)
+            most = timestamp;
+        body.size = 0;
+        no_memory = put_record(&body, &r, minus(timestamp, first), i, b.body.p) < 0
+                    || put_number(&out, (int64_t)body.size) < 0 || put(&out, body.data, body.size) < 0;
+    }
+    if (state)
+        PyEval_RestoreThread(state);
+    PyBuffer_Release(&b.buffer);
+    PyObject *result = NULL;
+    if (broken)
+        set_error("is damaged", i);
+    else if (no_memory)
+        PyErr_NoMemory();
+    else if (negative)
+        result = Py_NewRef(Py_None);
+    else
+        result = Py_BuildValue("(y#LL)", out.data ? (const char *)out.data : "", (Py_ssize_t)out.size, (long long)first,
+                               (long long)most);
+    free(out.data);
+    free(body.data);
+    return result;
+}
+
+static PyObject *checksum(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
+        return NULL;
+    PyThreadState *state = buffer.len >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
+    uint32_t crc = crc32c(buffer.buf, (size_t)buffer.len);
+    if (state)
+        PyEval_RestoreThread(state);
+    PyBuffer_Release(&buffer);
+    return PyLong_FromUnsignedLong(crc);
+}
+
+/* As checksum, by tables: what processors without the instruction do. */
+static PyObject *checksum_by_tables(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    Py_buffer buffer;
+    if (PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
+        return NULL;
+    uint32_t crc = ~crc_by_tables(0xFFFFFFFFu, buffer.buf, (size_t)buffer.len);
+    PyBuffer_Release(&buffer);
+    return PyLong_FromUnsignedLong(crc);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   The module */
+
+static PyMethodDef methods[] = {
+    {"judge", (PyCFunction)(void (*)(void))judge, METH_FASTCALL, "Judge the only batch of a partition, and patch it."},
+    {"find_timestamp", find_timestamp, METH_VARARGS, "The first record of a timestamp, or None."},
+    {"decode_records", decode_records, METH_O, "The records of an uncompressed batch."},
+    {"batch_headers", batch_headers, METH_VARARGS, "The headers of whole batches, and where they end."},
+    {"rewrite", rewrite, METH_O, "The records of an uncompressed batch, written anew."},
+    {"crc32c", checksum, METH_O, "The CRC32C of some bytes."},
+    {"crc32c_by_tables", checksum_by_tables, METH_O, "The CRC32C of some bytes, without a processor's instruction."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "kraftd.wire._records", .m_doc = "Record batches of data partitions in C.",
+    .m_size = -1, .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__records(void)
+{
+    choose_crc();
+    PyObject *errors = PyImport_ImportModule("kraftd.wire.errors");
+    structure_error = errors ? PyObject_GetAttrString(errors, "DamagedRecords") : NULL;
+    Py_XDECREF(errors);
+    return structure_error ? PyModule_Create(&definition) : NULL;
+}
