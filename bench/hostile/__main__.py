@@ -18,7 +18,7 @@ from rich.table import Table
 
 from bench.hostile.others import BROKERS, Others
 from bench.hostile.plot import draw, remember
-from bench.hostile.quorum import Attacked, attacked
+from bench.hostile.quorum import HOSTILE_HOST, Attacked, attacked
 from bench.hostile.rows import ROWS, Attacker
 from bench.measure import percentile
 from testkit.fetch import KAFKA_VERSION
@@ -43,7 +43,7 @@ def measure(nodes: Attacked, row: str, connections: int, options: argparse.Names
     elements: int = options.elements
     if row == "InitProducerId":
         nodes.add_acls(elements or ACLS)
-    target = nodes.target(follower=options.follower, elements=elements)
+    target = nodes.target(follower=options.follower, elements=elements, attacker=options.source)
     controllers = list(nodes.quorum.controllers.values())
     epoch = nodes.quorum.epoch()
     others = Others(target, f"{row.lower()}-{connections}", nodes.new_brokers(BROKERS))
@@ -132,6 +132,12 @@ def main() -> int:
     parser.add_argument("--connections", type=int, action="append", help="default: 1, and 50")
     parser.add_argument("--rows", choices=ROWS, nargs="+", metavar="ROW", help=f"of {', '.join(ROWS)}")
     parser.add_argument("--elements", type=int, default=0, help="instead of each row's own number")
+    parser.add_argument(
+        "--source",
+        default=HOSTILE_HOST,
+        metavar="ADDRESS",
+        help="of the attacker, by default %(default)s; 127.0.0.1 is that of the nodes themselves",
+    )
     parser.add_argument("--follower", action="store_true", help="attack a follower, not the leader")
     parser.add_argument("--controller", choices=["kraftd", "apache"], help="just this one")
     parser.add_argument("--label", default="kraftd", help="the name of kraftd's side in results and plot")

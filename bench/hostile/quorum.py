@@ -26,7 +26,7 @@ from testkit.quorum import DESCRIBE, Quorum
 
 VOTERS = (100, 101, 102)
 ADMIN, STRANGER, READER = "admin", "mallory", "alice"
-HOSTILE_HOST = "127.0.0.2"  # the address that attacks come from
+HOSTILE_HOST = "127.0.0.2"  # the address that attacks come from, unless another is given
 RSA_BITS = 2048
 ACLS_VERSION = 3
 ACLS_PER_REQUEST = 1_000
@@ -46,6 +46,7 @@ class Target(NamedTuple):
     authority_pem: str
     elements: int  # instead of the number that a row has; 0: that number
     cluster_id: str
+    attacker: str  # the address that it comes from
 
 
 def connect(
@@ -167,7 +168,7 @@ class Attacked:
             jvm=AS_KAFKA_STARTS,
         )
 
-    def target(self, *, follower: bool = False, elements: int = 0) -> Target:
+    def target(self, *, follower: bool = False, elements: int = 0, attacker: str = HOSTILE_HOST) -> Target:
         """The node to attack: the leader, or a follower."""
         leader = self.quorum.wait_for_leader()
         node_id = next(one for one in VOTERS if (one != leader) == follower)
@@ -183,6 +184,7 @@ class Attacked:
             self.authority.pem,
             elements,
             self.quorum.cluster_id,
+            attacker,
         )
 
     def new_brokers(self, count: int) -> int:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from multiprocessing.sharedctypes import Synchronized
 from typing import NamedTuple
 
-from bench.hostile.quorum import HOSTILE_HOST, READER, STRANGER, Target, connect
+from bench.hostile.quorum import READER, STRANGER, Target, connect
 from kraftd.messages.alter_client_quotas_request import AlterClientQuotasRequest, EntityData, EntryData
 from kraftd.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -114,7 +114,7 @@ class Large(NamedTuple):
         frame = b"".join(encode_request(key, valid_versions(key)[1], 7, "hostile", request))
         del request
         port = target.broker_port if self.through_broker else target.port
-        _on_each(connections, lambda: _send_again_and_again(port, frame, 1, counts))
+        _on_each(connections, lambda: _send_again_and_again(target.attacker, port, frame, 1, counts))
 
 
 def _on_each(connections: int, work: Callable[[], None]) -> None:
@@ -125,11 +125,13 @@ def _on_each(connections: int, work: Callable[[], None]) -> None:
         thread.join()
 
 
-def _send_again_and_again(port: int, frame: bytes, times: int, counts: Counts, user: str = STRANGER) -> None:
+def _send_again_and_again(
+    attacker: str, port: int, frame: bytes, times: int, counts: Counts, user: str = STRANGER
+) -> None:
     """Send frames in one write, read as many answers, and so on; until the process ends."""
     while True:
         try:
-            with connect(port, user, host=HOSTILE_HOST, timeout_s=ANSWER_S) as client:
+            with connect(port, user, host=attacker, timeout_s=ANSWER_S) as client:
                 while True:
                     _add(counts.made, times)
                     client.socket.sendall(frame * times)
@@ -159,7 +161,10 @@ def init_producer_ids(target: Target, connections: int, counts: Counts) -> None:
     request = InitProducerIdRequest(None, 60_000)
     frame = b"".join(encode_request(ApiKey.INIT_PRODUCER_ID, 4, 7, "hostile", request))
     _on_each(
-        connections, lambda: _send_again_and_again(target.client_port, frame, PRODUCER_IDS, counts, READER)
+        connections,
+        lambda: _send_again_and_again(
+            target.attacker, target.client_port, frame, PRODUCER_IDS, counts, READER
+        ),
     )
 
 
@@ -175,14 +180,16 @@ def _hello(target: Target) -> bytes:
     return outgoing.read()
 
 
-def _wave(port: int, openings: list[bytes], counts: Counts, until_answered: bool) -> None:
+def _wave(target: Target, openings: list[bytes], counts: Counts, until_answered: bool) -> None:
     """Open a connection for each text and send it; wait for an answer, or hold it. Then close all."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with selectors.DefaultSelector() as selector:
         opened: list[tuple[socket.socket, bytes]] = []
         for opening in openings:
             with suppress(OSError):
-                opened.append((socket.create_connection((HOST, port), 5, (HOSTILE_HOST, 0)), opening))
+                opened.append(
+                    (socket.create_connection((HOST, target.secure_port), 5, (target.attacker, 0)), opening)
+                )
                 _add(counts.made)
         for sock, opening in opened:  # all at once, when all are open
             sock.setblocking(False)
@@ -205,21 +212,21 @@ def handshakes(target: Target, _: int, counts: Counts) -> None:
     """A thousand ClientHellos at once, and again when all are answered."""
     hellos = [_hello(target)] * (target.elements or HELLOS)
     while True:
-        _wave(target.secure_port, hellos, counts, until_answered=True)
+        _wave(target, hellos, counts, until_answered=True)
 
 
 def half_open(target: Target, _: int, counts: Counts) -> None:
     """Waves of 500 connections that begin a handshake and stop."""
     openings = [b"", b"\x16\x03\x01\x02\x00\x01\x00"] * ((target.elements or HALF_OPEN) // 2)
     while True:
-        _wave(target.secure_port, openings, counts, until_answered=False)
+        _wave(target, openings, counts, until_answered=False)
 
 
 def mixed(target: Target, _: int, counts: Counts) -> None:
     """Waves of 5,000 connections: silent ones, pieces of handshakes, whole hellos, random bytes."""
     kinds = [b"", b"\x16\x03\x01\x02\x00\x01\x00", _hello(target), random.randbytes(500)]
     while True:
-        _wave(target.secure_port, kinds * ((target.elements or MIXED) // 4), counts, until_answered=False)
+        _wave(target, kinds * ((target.elements or MIXED) // 4), counts, until_answered=False)
 
 
 def scrapes(target: Target, _: int, counts: Counts) -> None:
@@ -229,7 +236,7 @@ def scrapes(target: Target, _: int, counts: Counts) -> None:
     while True:
         while len(held) < (target.elements or SCRAPES):
             with suppress(OSError):
-                held.append(socket.create_connection((HOST, target.metrics_port), 5, (HOSTILE_HOST, 0)))
+                held.append(socket.create_connection((HOST, target.metrics_port), 5, (target.attacker, 0)))
                 _add(counts.made)
         for sock in list(held):
             try:
@@ -290,7 +297,7 @@ def _send_random(target: Target, frame: bytes, dice: random.Random, counts: Coun
     is_secure, user = dice.random() < 0.5, dice.choice(("", STRANGER, READER))
     port = (target.secure_ports if is_secure else target.ports)[node]
     pem = target.authority_pem if is_secure else ""
-    with connect(port, user, pem, host=HOSTILE_HOST, timeout_s=RANDOM_ANSWER_S) as client:
+    with connect(port, user, pem, host=target.attacker, timeout_s=RANDOM_ANSWER_S) as client:
         _add(counts.made)
         client.socket.sendall(frame)
         _skip_frame(client.socket)

@@ -1,9 +1,9 @@
 """TLS handshakes beside the event loop: threads compute, the loop reads, writes and decides who is next.
 
 A connection that has sent nothing costs its socket. One whose first bytes have arrived waits for its turn;
-only then it gets memory for TLS. Known hosts (other controllers, registered brokers) come first and have no
-limit here. All others take turns by address, at most MAX_OF_ADDRESS at once of one and MAX_AT_ONCE in all. A
-peer that is silent within its handshake for STALL_S loses its place if another waits for one.
+only then it gets memory for TLS. Addresses take turns, with at most MAX_OF_ADDRESS handshakes of one and
+MAX_AT_ONCE in all. Known hosts (other controllers, registered brokers) have such places of their own, and
+every second turn. A peer that is silent within its handshake for STALL_S loses its place if another waits.
 """
 
 from __future__ import annotations
@@ -106,6 +106,80 @@ class Pending:
         return f"<Pending {self.peer[0]}:{self.peer[1]} {state}>"
 
 
+class Queue:
+    """The handshakes of either known hosts or strangers, and the order in which they begin and go on."""
+
+    def __init__(self, max_at_once: int, max_of_address: int) -> None:
+        self.places: dict[Pending, None] = {}  # begun ones; the longest silent first
+        self._max_at_once = max_at_once
+        self._max_of_address = max_of_address
+        self._of_host: Counter[str] = Counter()  # places by address
+        self._begun: deque[Pending] = deque()
+        self._new: OrderedDict[str, deque[Pending]] = OrderedDict()
+
+    def add(self, pending: Pending) -> None:
+        """Let a handshake wait, because bytes have arrived."""
+        if pending.handshake is not None:
+            self._begun.append(pending)
+        else:
+            self._new.setdefault(pending.host, deque()).append(pending)
+
+    def next(self) -> Pending | None:
+        """The handshake that goes on or begins next."""
+        while self._begun:
+            pending = self._begun.popleft()
+            if not pending.over:
+                return pending
+        if len(self.places) >= self._max_at_once:
+            return None
+        for host in list(self._new)[: self._max_at_once + 1]:
+            if self._of_host[host] >= self._max_of_address:
+                continue
+            waiting = self._new[host]
+            while waiting:
+                pending = waiting.popleft()
+                if not pending.over:
+                    break
+            else:
+                del self._new[host]
+                continue
+            if waiting:
+                self._new.move_to_end(host)
+            else:
+                del self._new[host]
+            return pending
+        return None
+
+    def take_place(self, pending: Pending) -> None:
+        """Give a handshake a place, or note that its peer was not silent."""
+        if pending in self.places:
+            del self.places[pending]
+        else:
+            self._of_host[pending.host] += 1
+        self.places[pending] = None
+
+    def give_up_place(self, pending: Pending) -> None:
+        if pending in self.places:
+            del self.places[pending]
+            self._of_host[pending.host] -= 1
+            if not self._of_host[pending.host]:
+                del self._of_host[pending.host]
+
+    def stalled(self, since_s: float) -> list[Pending]:
+        """Those that were silent since then, as many as others wait for a place."""
+        waiting = sum(map(len, self._new.values()))
+        found: list[Pending] = []
+        for pending in self.places:
+            if len(found) == waiting or pending.moved_s > since_s:
+                break
+            if not pending.running and pending.reading:
+                found.append(pending)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Queue {len(self.places)} begun, {sum(map(len, self._new.values()))} wait>"
+
+
 class HandshakePool:
     """The handshakes of all listeners of one daemon. `is_known` returns whether a host is known."""
 
@@ -117,18 +191,13 @@ class HandshakePool:
         max_of_address: int = MAX_OF_ADDRESS,
     ) -> None:
         self.is_known = is_known
-        self.max_at_once = max_at_once
-        self.max_of_address = max_of_address
         self.displaced = 0
         self._loop = loop
         self._threads = Threads(loop, max(1, min(MAX_THREADS, (os.cpu_count() or 1) // 2)))
         self._running = 0
         self._all: dict[Pending, None] = {}  # the oldest first
-        self._places: dict[Pending, None] = {}  # begun ones of strangers; the longest silent first
-        self._of_host: Counter[str] = Counter()  # places by address
-        self._known: deque[Pending] = deque()
-        self._begun: deque[Pending] = deque()
-        self._new: OrderedDict[str, deque[Pending]] = OrderedDict()
+        self._known, self._strangers = (Queue(max_at_once, max_of_address) for _ in range(2))
+        self._known_is_next = True
         self._tasks: set[asyncio.Task[Any]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -150,7 +219,7 @@ class HandshakePool:
         pending.over = True
         self._stop_watching(pending)
         self._all.pop(pending, None)
-        self._give_up_place(pending)
+        self._queue_of(pending).give_up_place(pending)
         pending.sock.close()
         pending.handshake = pending.handshake if pending.running else None
         if failure:
@@ -173,12 +242,7 @@ class HandshakePool:
 
     def _readable(self, pending: Pending) -> None:
         self._stop_watching(pending)
-        if pending.known:
-            self._known.append(pending)
-        elif pending.handshake is not None:
-            self._begun.append(pending)
-        else:
-            self._new.setdefault(pending.host, deque()).append(pending)
+        self._queue_of(pending).add(pending)
         self._run()
 
     def _run(self) -> None:
@@ -199,42 +263,24 @@ class HandshakePool:
                 continue
             if pending.handshake is None:
                 pending.handshake = ServerHandshake(pending.tls)
-                if not pending.known:
-                    self._of_host[pending.host] += 1
-            if not pending.known:
-                self._places.pop(pending, None)
-                self._places[pending] = None
+            self._queue_of(pending).take_place(pending)
             pending.moved_s = monotonic()
             pending.running = True
             self._running += 1
             self._threads.run(partial(pending.handshake.advance, data), partial(self._advanced, pending))
 
     def _next(self) -> Pending | None:
-        """The handshake that goes on or begins next."""
-        for queue in (self._known, self._begun):
-            while queue:
-                pending = queue.popleft()
-                if not pending.over:
-                    return pending
-        if len(self._places) >= self.max_at_once:
-            return None
-        for host in list(self._new)[: self.max_at_once + 1]:
-            if self._of_host[host] >= self.max_of_address:
-                continue
-            waiting = self._new[host]
-            while waiting:
-                pending = waiting.popleft()
-                if not pending.over:
-                    break
-            else:
-                del self._new[host]
-                continue
-            if waiting:
-                self._new.move_to_end(host)
-            else:
-                del self._new[host]
-            return pending
+        """The handshake that goes on or begins next: of a known host and a stranger by turns."""
+        known, others = self._known, self._strangers
+        for queue in (known, others) if self._known_is_next else (others, known):
+            pending = queue.next()
+            if pending is not None:
+                self._known_is_next = queue is others
+                return pending
         return None
+
+    def _queue_of(self, pending: Pending) -> Queue:
+        return self._known if pending.known else self._strangers
 
     def _advanced(self, pending: Pending, made: Advance) -> None:
         self._running -= 1
@@ -273,7 +319,7 @@ class HandshakePool:
 
     def _hand_over(self, pending: Pending) -> None:
         """Connect the socket, now with TLS, to its protocol."""
-        self._give_up_place(pending)
+        self._queue_of(pending).give_up_place(pending)
         self._all.pop(pending, None)
         task = self._loop.create_task(self._connect(pending))
         self._tasks.add(task)
@@ -293,13 +339,6 @@ class HandshakePool:
             pending.over, pending.handshake = True, None
             pending.ended(pending)
 
-    def _give_up_place(self, pending: Pending) -> None:
-        if pending in self._places:
-            del self._places[pending]
-            self._of_host[pending.host] -= 1
-            if not self._of_host[pending.host]:
-                del self._of_host[pending.host]
-
     def _sweep(self) -> None:
         """End late handshakes, and silent ones whose places others wait for."""
         self._sweeper = None
@@ -308,12 +347,8 @@ class HandshakePool:
             if now_s - pending.began_s < pending.timeout_s:
                 break
             self.drop(pending, f"it took longer than {pending.timeout_s * 1000:.0f} ms")
-        waiting = sum(map(len, self._new.values()))
-        for pending in list(self._places):
-            if not waiting or now_s - pending.moved_s < STALL_S:
-                break
-            if not pending.running and pending.reading:
-                waiting -= 1
+        for queue in (self._known, self._strangers):
+            for pending in queue.stalled(now_s - STALL_S):
                 self.displaced += 1
                 self.drop(pending, f"it was silent for {STALL_S:.0f} s while others waited")
         self._run()
@@ -332,4 +367,6 @@ class HandshakePool:
                 task.cancel()
 
     def __repr__(self) -> str:
-        return f"<HandshakePool {len(self._all)}, {len(self._places)} begun, {self.displaced} displaced>"
+        return (
+            f"<HandshakePool known {self._known!r}, others {self._strangers!r}, {self.displaced} displaced>"
+        )

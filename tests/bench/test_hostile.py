@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.hostile import plot
 from bench.hostile.__main__ import measure, table
-from bench.hostile.quorum import attacked
+from bench.hostile.quorum import HOSTILE_HOST, attacked
 from bench.hostile.rows import LARGEST_BYTES, random_frame
 
 REQUESTS = 60
@@ -17,7 +17,7 @@ REQUESTS = 60
 
 def test_random_hostile_requests_depose_no_leader() -> None:
     """Of any API, version, size and principal, to leader and followers, in plaintext and over TLS."""
-    options = Namespace(seconds=60, settle=0, follower=False, elements=REQUESTS)
+    options = Namespace(seconds=60, settle=0, follower=False, elements=REQUESTS, source=HOSTILE_HOST)
     with attacked("kraftd", with_broker=False) as nodes:
         found = measure(nodes, "random", 4, options)
     assert found["depositions"] == 0

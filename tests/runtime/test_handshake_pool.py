@@ -103,16 +103,16 @@ async def test_the_loop_runs_while_a_handshake_computes() -> None:
         assert time.monotonic() - made.tls.begun[0] < 0.3  # the loop is here while the thread computes
 
 
-async def test_strangers_have_places_by_address_and_in_all_and_known_hosts_have_more() -> None:
+async def test_places_are_limited_by_address_and_in_all_and_known_hosts_have_their_own() -> None:
     with scene(SlowTls(), max_at_once=3, max_of_address=2) as made:
         for host in "aaabbc":
             made.connect(host)
         await until(lambda: len(made.tls.begun) == 3)
         for _ in range(5):
             made.connect("peer")
-        await until(lambda: len(made.tls.begun) == 8)
+        await until(lambda: len(made.tls.begun) == 5)
         await asyncio.sleep(0.05)
-        assert len(made.tls.begun) == 8
+        assert len(made.tls.begun) == 5  # two of them of the known host
         assert not made.failed
 
 
@@ -128,17 +128,32 @@ async def test_a_known_host_goes_before_strangers_that_wait() -> None:
         assert len(made.tls.begun) < 8
 
 
-async def test_a_silent_peer_loses_its_place_to_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_flood_from_a_known_address_leaves_strangers_every_second_turn() -> None:
+    with scene(SlowTls(0.02), max_of_address=50) as made:
+        made.pool._threads.count = 1
+        for _ in range(40):
+            made.connect("peer")
+        await asyncio.sleep(0.01)
+        stranger = made.connect("a")
+        stranger.shutdown(socket.SHUT_WR)
+        await until(lambda: "a" in made.ended)
+        assert len(made.tls.begun) < 8
+
+
+@pytest.mark.parametrize("host", ["a", "peer"])
+async def test_a_silent_peer_loses_its_place_to_one_that_waits(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
     monkeypatch.setattr(handshake_pool, "STALL_S", 0.05)
     monkeypatch.setattr(handshake_pool, "SWEEP_S", 0.02)
     with scene(SlowTls(), max_of_address=1) as made:
-        made.connect("a")
+        made.connect(host)
         await until(lambda: made.tls.begun)
         await asyncio.sleep(0.2)
         assert not made.failed  # no other waited
-        made.connect("a")
+        made.connect(host)
         await until(lambda: len(made.tls.begun) == 2)
-        assert made.failed == ["a: it was silent for 0 s while others waited"]
+        assert made.failed == [f"{host}: it was silent for 0 s while others waited"]
 
 
 async def test_a_handshake_has_limited_time_even_when_nothing_was_sent(
