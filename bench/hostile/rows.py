@@ -11,7 +11,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.sharedctypes import Synchronized
 from typing import NamedTuple
 
@@ -40,11 +40,13 @@ from testkit.random_messages import damaged, grown
 ELEMENTS = 1_000_000
 TOPICS = 200_000
 PRODUCER_IDS = 100
+SMALL_TOPICS, PIPELINED = 1_000, 50
 HELLOS = 1_000
 HALF_OPEN, MIXED = 500, 5_000
 SCRAPES = 64
 ANSWER_S = 120.0
 HELD_S = 2.0
+CONNECT_S = 4.0  # the system retries when the listener's queue is full
 RANDOM_REQUESTS = 1_000
 MOST_DIGITS = 5.3
 LARGEST_BYTES = 4 << 20
@@ -156,6 +158,16 @@ def _skip_frame(sock: socket.socket) -> None:
                 left = int.from_bytes(head, "big")
 
 
+def small_requests(target: Target, connections: int, counts: Counts) -> None:
+    """CreateTopics of as many names as a small frame holds, fifty at once on each connection."""
+    request = _create_topics(target.elements or SMALL_TOPICS)
+    frame = b"".join(encode_request(ApiKey.CREATE_TOPICS, 7, 7, "hostile", request))
+    _on_each(
+        connections,
+        lambda: _send_again_and_again(target.attacker, target.port, frame, PIPELINED, counts),
+    )
+
+
 def init_producer_ids(target: Target, connections: int, counts: Counts) -> None:
     """A hundred InitProducerId at once on each connection, of a principal that may write nowhere."""
     request = InitProducerIdRequest(None, 60_000)
@@ -181,18 +193,22 @@ def _hello(target: Target) -> bytes:
 
 
 def _wave(target: Target, openings: list[bytes], counts: Counts, until_answered: bool) -> None:
-    """Open a connection for each text and send it; wait for an answer, or hold it. Then close all."""
+    """Open connections at once, and send a text on each. Wait for answers, or hold them; then close all."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    with selectors.DefaultSelector() as selector:
-        opened: list[tuple[socket.socket, bytes]] = []
+    with selectors.DefaultSelector() as selector, ExitStack() as opened:
         for opening in openings:
-            with suppress(OSError):
-                opened.append(
-                    (socket.create_connection((HOST, target.secure_port), 5, (target.attacker, 0)), opening)
-                )
-                _add(counts.made)
-        for sock, opening in opened:  # all at once, when all are open
+            sock = opened.enter_context(socket.socket())
             sock.setblocking(False)
+            sock.bind((target.attacker, 0))
+            sock.connect_ex((HOST, target.secure_port))
+            selector.register(sock, selectors.EVENT_WRITE, opening)
+        connected = []
+        ends_s = time.monotonic() + CONNECT_S
+        while selector.get_map() and time.monotonic() < ends_s:
+            for key, _ in selector.select(0.1):
+                connected.append((selector.unregister(key.fileobj).fileobj, key.data))
+        _add(counts.made, len(connected))
+        for sock, opening in connected:  # type: ignore[assignment]
             with suppress(OSError):
                 sock.send(opening)
             selector.register(sock, selectors.EVENT_READ)
@@ -203,9 +219,10 @@ def _wave(target: Target, openings: list[bytes], counts: Counts, until_answered:
                     if key.fileobj.recv(1 << 16):  # type: ignore[union-attr]
                         _add(counts.answered)
                 selector.unregister(key.fileobj)
-                key.fileobj.close()  # type: ignore[union-attr]
-        for left in list(selector.get_map().values()):
-            left.fileobj.close()  # type: ignore[union-attr]
+            if until_answered and all(
+                key.events & selectors.EVENT_WRITE for key in selector.get_map().values()
+            ):
+                break  # the system still retries to connect the others
 
 
 def handshakes(target: Target, _: int, counts: Counts) -> None:
@@ -315,6 +332,7 @@ ROWS: dict[str, Attack | None] = {
     "AlterUserScramCredentials": Large(_alter_scram),
     "CreateTopics-by-broker": Large(_create_topics, TOPICS, through_broker=True),
     "DeleteTopics-by-broker": Large(_delete_topics, through_broker=True),
+    "small": small_requests,
     "handshakes": handshakes,
     "InitProducerId": init_producer_ids,
     "scrapes": scrapes,

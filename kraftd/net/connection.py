@@ -19,6 +19,7 @@ from kraftd.security.hosts import canonical_host
 from kraftd.wire.primitives import Buffer
 
 JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper than writing several
+WINDOW_BYTES = 8_192  # of requests that are handed over; what follows waits until they are answered
 WRITTEN_BYTES = 262_144  # of a long answer in one event loop callback: TLS encrypts them there
 
 
@@ -45,6 +46,7 @@ class Connection:
         "_budget",
         "_early",
         "_early_bytes",
+        "_handed_bytes",
         "_handler",
         "_large_bytes",
         "_limits",
@@ -70,6 +72,7 @@ class Connection:
         "peer",
         "principal",
         "reads",
+        "served_ns",
     )
 
     def __init__(
@@ -95,6 +98,7 @@ class Connection:
         self.owner: Hashable = None  # of a share of the budget: the address, then with its principal
         self.reads = 0  # counts reads; the sweep of idle connections compares it with its last value
         self.last_read_ms = 0
+        self.served_ns = 0
         self._handler = handler
         self._limits = limits
         self._budget = budget
@@ -106,6 +110,7 @@ class Connection:
         self._transport: Transport | None = None
         self._assigned = 0  # slots given to requests
         self._sent = 0  # slots whose answers are in the output
+        self._handed_bytes = 0  # of requests since the last time when all were answered
         self._early: dict[int, list[Buffer]] = {}  # answers that are done before earlier ones
         self._early_bytes = 0
         self._out: list[Buffer] = []
@@ -147,6 +152,7 @@ class Connection:
             if (
                 not self._backlog
                 and not self._clogged
+                and (len(frames) == 1 or len(data) <= WINDOW_BYTES)
                 and len(frames) <= self._limits.frames_per_step
                 and not self._turns.over()
                 and self._assigned + len(frames) - self._sent <= self._limits.max_in_flight
@@ -158,7 +164,7 @@ class Connection:
                     self._later()
                     self._regulate()
                 else:
-                    self._pass_on_backlog()
+                    self.take_turn()
         if bad is not None:
             self.close(bad)
             return
@@ -247,9 +253,11 @@ class Connection:
             out += ready
             self._sent += 1
             self._early_bytes -= sum(map(len, ready))
-        if self._large_bytes and self._sent == self._assigned and not self._backlog:
-            self._large_bytes = 0
-            self._hold(self._splitter.held_bytes)
+        if self._sent == self._assigned:
+            self._handed_bytes = 0
+            if self._large_bytes and not self._backlog:
+                self._large_bytes = 0
+                self._hold(self._splitter.held_bytes)
 
     def flush(self) -> None:
         """Send what has been answered, in one write."""
@@ -312,14 +320,22 @@ class Connection:
     def _hand_over(self, frames: list[memoryview]) -> None:
         first_slot = self._assigned
         self._assigned += len(frames)
+        for frame in frames:
+            self._handed_bytes += len(frame)
         self._handler.frames_received(self, first_slot, frames)
 
     @property
     def _clogged(self) -> bool:
-        """Return whether the peer has too many outstanding answers: unread, or queued behind a parked one."""
-        return not self._writable or self._early_bytes > self._limits.max_early_bytes
+        """Return whether the peer has too much outstanding: requests, or answers that are unread or queued
+        behind a parked one.
+        """
+        return (
+            not self._writable
+            or self._handed_bytes > WINDOW_BYTES
+            or self._early_bytes > self._limits.max_early_bytes
+        )
 
-    def _pass_on_backlog(self) -> None:
+    def take_turn(self) -> None:
         """Pass on as much of the backlog as one callback allows, then let other connections run."""
         self._scheduled = False
         backlog = self._backlog
@@ -331,8 +347,12 @@ class Connection:
             room = min(limits.frames_per_step, left, limits.max_in_flight - self.in_flight, len(backlog))
             if room <= 0:
                 break
-            left -= room
-            self._hand_over([backlog.popleft() for _ in range(room)])
+            frames = [backlog.popleft()]
+            size_bytes = len(frames[0])
+            while len(frames) < room and (size_bytes := size_bytes + len(backlog[0])) <= WINDOW_BYTES:
+                frames.append(backlog.popleft())
+            left -= len(frames)
+            self._hand_over(frames)
             if self._turns.over():
                 break
         if backlog and not self._clogged:
@@ -342,7 +362,7 @@ class Connection:
     def _later(self) -> None:
         if not self._scheduled and self.in_flight < self._limits.max_in_flight:
             self._scheduled = True
-            self._turns.wait(self._pass_on_backlog)
+            self._turns.wait(self)
 
     def _fed(self) -> None:
         self._starved = False

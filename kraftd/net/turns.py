@@ -2,29 +2,55 @@
 
 Many connections with pipelined requests would otherwise be served one after the other in a single turn of
 the loop. A peer whose request comes behind them would wait for all. Within a turn of the loop, requests are
-handled at once for MAX_TURN_NS. What comes later waits in one queue: a few requests of each connection.
+handled at once for MAX_TURN_NS. What comes later waits: next is the connection that has had least time.
+This is start-time fair queueing (Goyal, Vin and Cheng, 1996). So a peer that asks now and then goes before
+all connections that keep the loop busy, however many there are.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from time import monotonic_ns
+from heapq import heappop, heappush
+from time import monotonic_ns, thread_time_ns
+from typing import Protocol
 
 MAX_TURN_NS = 5_000_000
+MAX_AHEAD_NS = (
+    2_000_000  # of a connection's time: a collection of garbage, say, costs it one round of the others
+)
+
+
+class Waiter(Protocol):
+    """A connection whose requests wait. `served_ns` belongs to Turns: its time so far, on their clock."""
+
+    served_ns: int
+
+    def take_turn(self) -> None:
+        """Handle some of the requests."""
 
 
 class Turns:
-    """The connections whose requests wait, in order; `schedule` runs a function in the loop's next turn."""
+    """The connections whose requests wait; `schedule` runs a function in the loop's next turn.
+
+    Turns end by `now_ns`. What a connection is charged is `spent_ns`, the time of the processor.
+    """
 
     def __init__(
-        self, schedule: Callable[[Callable[[], None]], object], now_ns: Callable[[], int] = monotonic_ns
+        self,
+        schedule: Callable[[Callable[[], None]], object],
+        now_ns: Callable[[], int] = monotonic_ns,
+        spent_ns: Callable[[], int] = thread_time_ns,
     ) -> None:
         self._schedule = schedule
         self._now_ns = now_ns
+        self._spent_ns = spent_ns
         self._ends_ns = -MAX_TURN_NS  # until when requests are handled at once
         self._scheduled = False
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: list[tuple[int, int, int, Waiter]] = []  # a heap
+        self._number = 0  # keeps the order of those that have had the same time
+        self._served_ns = 0  # the time of the last connection before its turn: others begin with it
+        self._serving: Waiter | None = None
+        self._again = False  # it has more requests
 
     def over(self) -> bool:
         """Return whether requests have taken their time; then the caller waits for the next turn.
@@ -40,18 +66,36 @@ class Turns:
         self._ends_ns = now_ns + MAX_TURN_NS
         return False
 
-    def wait(self, go_on: Callable[[], None]) -> None:
-        """Call a function in a later turn, behind those that wait already."""
-        self._waiting.append(go_on)
-        self._schedule_turn()
+    def wait(self, waiter: Waiter) -> None:
+        """Let a connection take a later turn."""
+        if waiter is self._serving:
+            self._again = True
+        else:
+            self._add(waiter)
+            self._schedule_turn()
+
+    def _add(self, waiter: Waiter) -> None:
+        self._number += 1
+        served_ns = waiter.served_ns
+        heappush(self._waiting, (max(served_ns, self._served_ns), served_ns, self._number, waiter))
 
     def _begin(self) -> None:
         """A new turn of the loop: let connections go on, until its time is over."""
         self._scheduled = False
-        self._ends_ns = self._now_ns() + MAX_TURN_NS
         waiting = self._waiting
-        while waiting and not self.over():
-            waiting.popleft()()
+        self._ends_ns = self._now_ns() + MAX_TURN_NS
+        spent_ns = self._spent_ns()
+        while waiting and self._now_ns() < self._ends_ns:
+            self._served_ns, _, _, self._serving = heappop(waiting)
+            waiter, self._again = self._serving, False
+            try:
+                waiter.take_turn()
+            finally:
+                self._serving = None
+            began_ns, spent_ns = spent_ns, self._spent_ns()
+            waiter.served_ns = self._served_ns + min(spent_ns - began_ns, MAX_AHEAD_NS)
+            if self._again:
+                self._add(waiter)
         if waiting:
             self._schedule_turn()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from kraftd.net.connection import JOINED_BYTES, Connection
+from kraftd.net.connection import JOINED_BYTES, WINDOW_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.transport import MemoryTransport
@@ -28,7 +28,7 @@ class Peer:
         self.lost: list[str | None] = []
         self.later: list[Callable[[], None]] = []
         self.now_ns, self.request_ns = 1, 0  # a request takes as long as `request_ns`
-        turns = Turns(lambda function: self.later.append(function), lambda: self.now_ns)
+        turns = Turns(lambda function: self.later.append(function), lambda: self.now_ns, lambda: self.now_ns)
         self.connections = Connections(
             self, Limits(**limits), lambda function: self.later.append(function), turns=turns
         )
@@ -424,3 +424,44 @@ def test_the_bytes_of_a_large_frame_answered_before_an_earlier_one_are_released(
     connection.answer(1, [b"early"])
     connection.answer(0, [b"late"])
     assert peer.connections.budget.held_bytes == 0 and not connection.awaits_large_answers
+
+
+def test_a_connection_that_had_little_time_goes_before_all_that_keep_the_loop_busy() -> None:
+    peer = Peer(frames_per_callback=4)
+    peer.request_ns = MAX_TURN_NS // 10
+    floods = [peer.connect()[0] for _ in range(50)]
+    for connection in floods:
+        connection.data_received(framed(b"flood") * 100)
+    for _ in range(30):  # each has had a turn
+        peer.run_later()
+    for _ in range(3):
+        quiet, _ = peer.connect()
+        quiet.data_received(framed(b"quiet"))
+        before = len(peer.received)
+        peer.run_later()
+        assert (0, b"quiet") in peer.received[before : before + 5]  # at most four of one other before it
+    while peer.later:
+        peer.run_later()
+    assert [connection.in_flight for connection in floods] == [100] * 50  # and nothing starves
+
+
+def test_large_requests_are_handed_over_when_those_before_them_are_answered() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.data_received((framed(bytes(WINDOW_BYTES // 2)) * 2 + framed(b"small")) * 2)
+    while peer.later:
+        peer.run_later()
+    assert (peer.batches, transport.reading) == ([2, 2], False)
+    for slot in range(4):
+        connection.answer(slot, [b"x"])
+    connection.flush()
+    while peer.later:
+        peer.run_later()
+    assert len(peer.received) == 6 and transport.reading
+
+
+def test_one_read_hands_over_no_more_than_a_window() -> None:
+    peer = Peer()
+    connection, _ = peer.connect()
+    connection.data_received(framed(bytes(3 * WINDOW_BYTES)) * 3)
+    assert len(peer.received) == 1
