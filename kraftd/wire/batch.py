@@ -116,12 +116,13 @@ class Batch(NamedTuple):
 
 
 class RecordView(NamedTuple):
-    """One record; key and value are views of the batch's bytes, None where null."""
+    """One record; key and value are views, None where null, `rest` the headers behind their number."""
 
     offset: int
     timestamp_ms: int
     key: memoryview | None
     value: memoryview | None
+    rest: memoryview = memoryview(b"\0")
 
 
 class ControlRecord(NamedTuple):
@@ -168,8 +169,7 @@ def batch_size_bytes(values: Sequence[bytes]) -> int:
     """Size of the batch that build_batch makes of these values, to compare with a limit."""
     total = HEADER_BYTES
     for delta, value in enumerate(values):
-        size = len(value)
-        body = 4 + len(signed_varint(delta)) + len(signed_varint(size)) + size
+        body = 4 + len(signed_varint(delta)) + len(signed_varint(len(value))) + len(value)
         total += len(signed_varint(body)) + body
     return total
 
@@ -232,10 +232,9 @@ def build_control_batch(
 
 
 def parse_header(view: bytes | memoryview, position: int = 0, *, alone: bool = False) -> BatchHeader:
-    """The header of the batch that begins at position, its bounds checked, its checksum not.
+    """The header of the batch at position, its checksum not checked; with `alone`, records may be missing.
 
-    With alone the records behind the header need not be there. Raises CorruptBatch: truncated, of another
-    format, impossible length or counts.
+    Raises CorruptBatch: truncated, of another format, impossible length or counts.
     """
     end = len(view)
     if position + HEADER_BYTES > end:
@@ -294,10 +293,9 @@ def read_batch(data: bytes | memoryview, position: int = 0, *, verify: bool = Tr
 
 
 def iter_batches(data: bytes | memoryview, *, verify: bool = True) -> Iterator[Batch]:
-    """Every batch of bytes that hold whole batches and nothing else.
+    """Every batch of bytes that hold whole batches and nothing else, each verified unless `verify` is false.
 
-    Raises CorruptBatch at the first invalid one, after yielding those before it. With verify false checksums
-    are not computed.
+    Raises CorruptBatch at the first invalid one, after yielding those before it.
     """
     view = memoryview(data)
     position, end = 0, len(view)
@@ -363,6 +361,7 @@ def records(batch: Batch) -> list[RecordView]:
             if value_size >= 0:
                 value = view[pos : pos + value_size]
                 pos += value_size
+            headers_at = pos
             header_count, pos = read_varint(view, pos)
             if header_count != 0 or pos != record_end:
                 pos = _skip_headers(view, pos, header_count, record_end)
@@ -370,7 +369,8 @@ def records(batch: Batch) -> list[RecordView]:
                     raise CorruptBatch(
                         f"record {len(found)} claims {size} bytes and does not end there", batch.position
                     )
-            found.append(RecordView(base_offset + delta, base_timestamp_ms + timestamp_delta, key, value))
+            time_ms, rest = base_timestamp_ms + timestamp_delta, view[headers_at:record_end]
+            found.append(RecordView(base_offset + delta, time_ms, key, value, rest))
     except IndexError:
         raise CorruptBatch(f"record {len(found)} runs past the end", batch.position) from None
     if pos != end:
@@ -441,7 +441,7 @@ def control_records(batch: Batch) -> list[ControlRecord]:
     Raises CorruptBatch for keys that are none, ProtocolError for values that are none.
     """
     found = []
-    for offset, _, key, value in records(batch):
+    for offset, _, key, value, _ in records(batch):
         if key is None or len(key) < _CONTROL_KEY.size:
             raise CorruptBatch(f"control record {offset} has no key of 4 bytes", batch.position)
         key_version, record_type = _CONTROL_KEY.unpack_from(key)
