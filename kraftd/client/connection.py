@@ -117,9 +117,10 @@ class Connection:
     def is_open(self) -> bool:
         return self._broken is None and self._writer is not None
 
-    def serves(self, key: ApiKey) -> bool:
-        """Return whether the node speaks a version of the API that is known here."""
-        return self._version(key) is not None
+    def serves(self, key: ApiKey, first_version: int = 0) -> bool:
+        """Return whether the node speaks a version of the API, from that one on, that is known here."""
+        version = self._version(key)
+        return version is not None and version >= first_version
 
     async def ask(
         self,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kraftd.client.cluster import Cluster, Pause
 from kraftd.client.connection import Connection
-from kraftd.client.failures import Refused, Unreachable
+from kraftd.client.failures import ClientFailure, Refused, Unreachable
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import FindCoordinatorResponse
 from kraftd.messages.offset_commit_request import (
@@ -28,15 +28,17 @@ from kraftd.wire.error_code import ErrorCode, error_name
 GROUP = 0  # the type of a coordinator's key
 BY_NAME = 9  # the last version of both APIs with topic names instead of ids
 
-_AGAIN = frozenset(
+# After these errors the coordinator has moved, or cannot answer yet.
+COORDINATOR_ERRORS = frozenset(
     (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.NOT_COORDINATOR,
-        ErrorCode.UNSTABLE_OFFSET_COMMIT,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
 )
+_AGAIN = COORDINATOR_ERRORS | {ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+Answer = TypeVar("Answer")
 
 
 class Committed(NamedTuple):
@@ -64,11 +66,11 @@ class GroupOffsets:
             self.group, topics=[OffsetCommitRequestTopic(topic, partitions=[partition])]
         )
 
-        async def attempt(connection: Connection) -> int:
+        async def attempt(connection: Connection) -> tuple[int, None]:
             answer = await connection.ask(request, OffsetCommitResponse, max_version=BY_NAME)
-            return answer.topics[0].partitions[0].error_code
+            return answer.topics[0].partitions[0].error_code, None
 
-        await self._at_coordinator(attempt)
+        await self.at_coordinator(attempt)
 
     async def fetch(self, topic: str, index: int) -> Committed | None:
         """The committed offset, None without one. From then on, metadata older than its epoch is refused."""
@@ -76,41 +78,37 @@ class GroupOffsets:
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(self.group, topics=[wanted])], require_stable=True
         )
-        found: list[Committed] = []
 
-        async def attempt(connection: Connection) -> int:
+        async def attempt(connection: Connection) -> tuple[int, Committed | None]:
             answer = await connection.ask(request, OffsetFetchResponse, max_version=BY_NAME)
             group = answer.groups[0]
             if group.error_code:
-                return group.error_code
+                return group.error_code, None
             partition = group.topics[0].partitions[0]
-            if not partition.error_code:
-                found[:] = [Committed(partition.committed_offset, partition.committed_leader_epoch)]
-            return partition.error_code
+            return partition.error_code, Committed(
+                partition.committed_offset, partition.committed_leader_epoch
+            )
 
-        await self._at_coordinator(attempt)
-        if not found or found[0].offset < 0:
+        found = await self.at_coordinator(attempt)
+        if found is None or found.offset < 0:
             return None
-        self._cluster.cache.saw_epoch(topic, index, found[0].epoch)
-        return found[0]
+        self._cluster.cache.saw_epoch(topic, index, found.epoch)
+        return found
 
-    async def _at_coordinator(self, attempt: Callable[[Connection], Awaitable[int]]) -> None:
-        pause = Pause(time.monotonic() + self._cluster.timeout_s)
-        while True:
-            failure: Exception
-            try:
-                connection = await self._cluster.connection(self._coordinator or await self._find())
-                code = await attempt(connection)
-                if code == ErrorCode.NONE:
-                    return
-                failure = Refused(f"group {self.group}: {error_name(code)}", code)
-                if code not in _AGAIN:
-                    raise failure
-            except Unreachable as error:
-                failure = error
-            self._coordinator = None
-            if not await pause.wait():
-                raise failure
+    async def coordinator(self) -> Connection:
+        """The connection to the group's coordinator, which is looked for if it is unknown."""
+        return await self._cluster.connection(self._coordinator or await self._find())
+
+    def forget_coordinator(self) -> None:
+        """Look for the coordinator anew before the next request."""
+        self._coordinator = None
+
+    async def at_coordinator(self, attempt: Callable[[Connection], Awaitable[tuple[int, Answer]]]) -> Answer:
+        """The result of an attempt, a coroutine that returns it with Kafka's error code. It is repeated while
+        the coordinator moves or loads.
+        """
+        what = f"group {self.group}"
+        return await repeated(self._cluster, what, self.coordinator, attempt, self.forget_coordinator)
 
     async def _find(self) -> tuple[str, int]:
         """Ask any broker where the group's coordinator is."""
@@ -121,3 +119,30 @@ class GroupOffsets:
             raise Unreachable(f"group {self.group}: {error_name(found.error_code)}")
         self._coordinator = (found.host, found.port)
         return self._coordinator
+
+
+async def repeated(
+    cluster: Cluster,
+    what: str,
+    connect: Callable[[], Awaitable[Connection]],
+    attempt: Callable[[Connection], Awaitable[tuple[int, Answer]]],
+    failed: Callable[[], None],
+) -> Answer:
+    """The result of an attempt at a node, repeated while that node's groups move or load, or it is not
+    reached. `failed` is called before each repetition. Raises Refused, Unreachable.
+    """
+    pause = Pause(time.monotonic() + cluster.timeout_s)
+    while True:
+        failure: ClientFailure
+        try:
+            code, answer = await attempt(await connect())
+            if code == ErrorCode.NONE:
+                return answer
+            failure = Refused(f"{what}: {error_name(code)}", code)
+            if code not in _AGAIN:
+                raise failure
+        except Unreachable as error:
+            failure = error
+        failed()
+        if not await pause.wait():
+            raise failure

@@ -88,7 +88,7 @@ class PartitionReader:
             data = await self._fetch(WAIT_MS if follow else 0)
             if data is None:
                 continue
-            for batch in _whole_batches(data.records or b""):
+            for batch in whole_batches(data.records or b""):
                 header = batch.header
                 if header.next_offset <= self.position.offset:
                     continue
@@ -186,7 +186,7 @@ class PartitionReader:
             raise Refused(f"{self.position.partition}: {error_name(error_code)}", error_code)
 
 
-def _whole_batches(records: bytes | memoryview) -> list[Batch]:
+def whole_batches(records: bytes | memoryview) -> list[Batch]:
     """The whole batches of a fetch, which may end within one. Raises CorruptBatch."""
     found = []
     try:

@@ -40,6 +40,11 @@ class Position:
             f"<Position {self.partition}@{self.offset} epoch {self.epoch}, {self.state.value}, {self.leader}>"
         )
 
+    @property
+    def is_ready(self) -> bool:
+        """Return whether records may be fetched from the leader now."""
+        return self.state is State.FETCHING
+
     def metadata_changed(self, leader: Leader | None) -> State:
         """Store the cache's leader. Metadata older than the position changes nothing."""
         if leader is None or leader.id < 0 or 0 <= leader.epoch < self.epoch:
