@@ -13,6 +13,7 @@ import sys
 import click
 
 from kraftd.cli.backup import backup
+from kraftd.cli.consume import consume
 from kraftd.cli.container import container
 from kraftd.cli.diff import diff
 from kraftd.cli.discard import discard
@@ -22,8 +23,10 @@ from kraftd.cli.dynamic import make_dynamic
 from kraftd.cli.failures import EXIT_CODES, explain
 from kraftd.cli.features import features
 from kraftd.cli.format import format_command
+from kraftd.cli.groups import groups
 from kraftd.cli.history import history
 from kraftd.cli.identity import random_uuid, show_version, version
+from kraftd.cli.produce import produce
 from kraftd.cli.quorum import quorum
 from kraftd.cli.recover import recover
 from kraftd.cli.registrations import forget_controller, list_controllers
@@ -67,6 +70,7 @@ def kraftd() -> None:
 COMMANDS = (
     *(format_command, start, container, snapshot, dump, backup, restore),
     *(topics, show, diff, history, watch),
+    *(produce, consume, groups),
     *(quorum, features, doctor, sim, random_uuid, version),
 )
 for command in COMMANDS:

@@ -1,0 +1,58 @@
+"""The options by which commands find the brokers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
+from kraftd.cli.values import SECONDS
+
+if TYPE_CHECKING:
+    from kraftd.client.cluster import Cluster
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def of_brokers(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
+    """Add the options that name a cluster's brokers.
+
+    The command is a coroutine function; its first argument is an open client of the cluster.
+    """
+
+    @wraps(command)
+    def started(bootstrap: str, timeout_s: float, **options: Any) -> int:
+        async def main() -> int:
+            from kraftd.cli.leader import parse_addresses
+            from kraftd.client.cluster import Cluster
+
+            cluster: Cluster
+            async with Cluster(parse_addresses(bootstrap), timeout_s) as cluster:
+                return await command(cluster, **options)
+
+        return run(main())
+
+    for option in (
+        command_config_option,
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=SECONDS,
+            default=15.0,
+            show_default=True,
+            help="Seconds to wait for an answer of the cluster.",
+        ),
+        click.option(
+            *BOOTSTRAP_NAMES,
+            "bootstrap",
+            default=DEFAULT_BOOTSTRAP,
+            show_default=True,
+            metavar="HOST:PORT,...",
+            help="Brokers of the cluster, kraftd's or Apache Kafka's.",
+        ),
+    ):
+        started = option(started)
+    return started

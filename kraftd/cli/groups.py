@@ -1,0 +1,150 @@
+"""``kraftd groups``: the consumer groups of a cluster, their members, and how far behind they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kraftd.cli.broker_options import of_brokers
+from kraftd.cli.cluster_options import ClusterGroup, json_option
+from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.tables import print_lines, print_table
+
+if TYPE_CHECKING:
+    from kraftd.client.cluster import Cluster
+    from kraftd.client.groups import GroupPartition, GroupState
+
+
+@click.group(cls=ClusterGroup)
+def groups() -> None:
+    """List, describe and delete the consumer groups of a cluster."""
+
+
+@groups.command("list")
+@of_brokers
+@json_option
+async def list_command(cluster: Cluster, as_json: bool) -> int:
+    """List the groups of all brokers."""
+    from kraftd.client.groups import list_groups
+
+    found = await list_groups(cluster)
+    rows = [
+        {
+            "group": one.group_id,
+            "type": one.group_type or "classic",
+            "state": one.group_state,
+            "protocol": one.protocol_type,
+        }
+        for one in sorted(found, key=lambda one: one.group_id)
+    ]
+    if as_json:
+        print_lines(map(json.dumps, rows))
+    elif rows:
+        print_table(("GROUP", "TYPE", "STATE", "PROTOCOL"), _texts(rows))
+    else:
+        click.echo("There are no groups.", err=True)
+    return OK
+
+
+@groups.command()
+@click.argument("group", nargs=-1, required=True)
+@of_brokers
+@json_option
+async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> int:
+    """Describe groups, their members and lag.
+
+    A line for each partition has the committed offset, the log's end and the member that reads it.
+    """
+    from kraftd.client.groups import DEAD, describe_group
+
+    for name in group:
+        state = await describe_group(cluster, name)
+        if state.state == DEAD:
+            raise CommandFailure(f"There is no group {name}.", FAILED)
+        if as_json:
+            click.echo(json.dumps(_as_dict(state)))
+        else:
+            _show(state)
+    return OK
+
+
+@groups.command()
+@click.argument("group", nargs=-1, required=True)
+@of_brokers
+async def delete(cluster: Cluster, group: tuple[str, ...]) -> int:
+    """Delete groups without members, with their committed offsets."""
+    from kraftd.client.groups import delete_group
+    from kraftd.wire.error_code import ErrorCode, error_name
+
+    answers = await asyncio.gather(*(delete_group(cluster, name) for name in group))
+    why: dict[int, str] = {
+        ErrorCode.NON_EMPTY_GROUP: "it has members",
+        ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    }
+    failed = False
+    for name, code in zip(group, answers, strict=True):
+        if code:
+            failed = True
+            click.echo(f"{name}: not deleted: {why.get(code, error_name(code))}.", err=True)
+        else:
+            click.echo(f"{name}: deleted.")
+    return FAILED if failed else OK
+
+
+def _show(state: GroupState) -> None:
+    members = f"{len(state.members)} member{'' if len(state.members) == 1 else 's'}"
+    coordinator = f"coordinator {state.coordinator}"
+    click.echo(f"Group {state.group}: {state.state}, {members}, total lag {state.lag:,}, {coordinator}")
+    if state.partitions:
+        headings = ("TOPIC", "PARTITION", "COMMITTED", "LOG END", "LAG", "CLIENT", "HOST", "MEMBER")
+        print_table(headings, [_row(one) for one in state.partitions])
+    idle = [one for one in state.members if not one.partitions]
+    if idle:
+        click.echo("Members without a partition:")
+        print_table(("CLIENT", "HOST", "MEMBER"), [(one.client_id, one.host, one.member_id) for one in idle])
+
+
+def _row(one: GroupPartition) -> tuple[str, ...]:
+    numbers = (one.committed, one.log_end, one.lag)
+    member = one.member
+    who = ("-", "-", "-") if member is None else (member.client_id, member.host, member.member_id)
+    return (one.topic, str(one.partition), *("-" if each is None else str(each) for each in numbers), *who)
+
+
+def _as_dict(state: GroupState) -> dict[str, Any]:
+    return {
+        "group": state.group,
+        "state": state.state,
+        "protocol": state.protocol,
+        "coordinator": state.coordinator,
+        "lag": state.lag,
+        "members": [
+            {
+                "member_id": one.member_id,
+                "instance_id": one.instance_id,
+                "client_id": one.client_id,
+                "host": one.host,
+                "partitions": [list(each) for each in one.partitions],
+            }
+            for one in state.members
+        ],
+        "partitions": [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "committed": one.committed,
+                "log_end": one.log_end,
+                "lag": one.lag,
+                "member_id": None if one.member is None else one.member.member_id,
+            }
+            for one in state.partitions
+        ],
+    }
+
+
+def _texts(rows: Iterable[dict[str, str]]) -> list[Sequence[str]]:
+    return [tuple(row.values()) for row in rows]
