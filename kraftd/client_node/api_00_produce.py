@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.current_leaders import CurrentLeaders
 from kraftd.client_node.long_answers import answer_in_slices
-from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, ZERO_UUID

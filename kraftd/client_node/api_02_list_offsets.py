@@ -16,8 +16,8 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.effects import LookUpTimes
 from kraftd.client_node.long_answers import answer_in_slices
 from kraftd.client_node.metadata_topic import epoch_error, partition_error
-from kraftd.controller.occurrences import Occurrences
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.occurrences import Occurrences
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,

@@ -29,9 +29,9 @@ from kraftd.client_node.nodes import (
 )
 from kraftd.client_node.operations import allowed_operations, decision_us, operations_us
 from kraftd.client_node.topics import TopicReader, name_error
-from kraftd.controller.decision import Refusal
-from kraftd.controller.occurrences import count_in_slices
-from kraftd.controller.slices import Pace
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from kraftd.metadata.state import TopicState
 from kraftd.requests.answer_memo import CONNECTION_CLASSES

@@ -14,8 +14,8 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.long_answers import ROW_US, answer_in_slices
 from kraftd.client_node.not_coordinator import asks_for_log, note_groups_of_brokers
 from kraftd.client_node.not_coordinator import handle as refuse
-from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,

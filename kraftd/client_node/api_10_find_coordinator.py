@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.client_node import to_broker
 from kraftd.client_node.long_answers import ROW_US, answer_in_slices
-from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraftd.requests.permission import Permission

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.client_node.nodes import broker_listener, brokers
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.api import response_class
 from kraftd.wire.error_code import ErrorCode
 

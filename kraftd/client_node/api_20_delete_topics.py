@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation
 from kraftd.client_node.refused_changes import refuse_or_pass_on
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 if TYPE_CHECKING:

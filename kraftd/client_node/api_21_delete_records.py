@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node.long_answers import ROW_US, answer_in_slices
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,

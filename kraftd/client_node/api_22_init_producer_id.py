@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.client_node import to_broker
-from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 

@@ -18,7 +18,7 @@ from kraftd.client_node.long_answers import ROW_US, answer_in_slices
 from kraftd.client_node.metadata_topic import epoch_error, partition_error
 from kraftd.client_node.nodes import metadata_partition
 from kraftd.client_node.view import ClusterView
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,

@@ -16,7 +16,7 @@ import msgspec
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.configs.description import describe_configs
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.client_node.refused_changes import refuse_or_pass_on_configs
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode

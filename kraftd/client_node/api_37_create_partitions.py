@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation
 from kraftd.client_node.refused_changes import refuse_or_pass_on
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
 from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.client_node.nodes import broker_listener
 from kraftd.client_node.operations import check_may_describe_configs
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
 from kraftd.metadata.state import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from kraftd.types import METADATA_TOPIC

@@ -20,9 +20,9 @@ from kraftd.client_node.api_03_metadata import of_call
 from kraftd.client_node.nodes import broker_listener
 from kraftd.client_node.operations import allowed_operations, operations_us
 from kraftd.client_node.topics import INTERNAL_TOPICS, TopicReader, name_error
-from kraftd.controller.decision import Refusal
-from kraftd.controller.occurrences import count_in_slices
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.describe_topic_partitions_response import (
     Cursor,
     DescribeTopicPartitionsResponse,

@@ -14,7 +14,7 @@ from typing import Any
 from kraftd.client_node.nodes import broker_listener, brokers, metadata_partition
 from kraftd.client_node.settings import ClientSettings
 from kraftd.client_node.view import ClusterView
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages import fetch_response, produce_response
 from kraftd.requests.call import Call
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
-from kraftd.raft.effects import Destination, Effect
-from kraftd.raft.events import Event
 from kraftd.requests.call import Call
 from kraftd.requests.effects import ReadFrame
 from kraftd.wire.message import Message

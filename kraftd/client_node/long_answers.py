@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
 
 if TYPE_CHECKING:
     from kraftd.client_node.node import ClientNode

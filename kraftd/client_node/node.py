@@ -40,10 +40,10 @@ from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.sessions import FetchSessions, names_more_than
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Reader
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import DeadlineReached, Event
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.messages.fetch_response import FetchResponse
-from kraftd.raft.effects import Effect
-from kraftd.raft.events import DeadlineReached, Event
 from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call

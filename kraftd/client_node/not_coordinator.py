@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

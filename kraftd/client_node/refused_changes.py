@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.client_node import to_controller
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.metadata.state import TOPIC_RESOURCE
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode

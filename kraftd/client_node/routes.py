@@ -17,7 +17,7 @@ from types import MethodType
 from typing import Any
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
 from kraftd.requests.registry import FORWARDABLE, Handle, ListenerKind, Registry, Route
 from kraftd.wire.api import ApiKey

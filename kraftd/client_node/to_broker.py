@@ -14,8 +14,8 @@ from kraftd.client_node.effects import Answered, SendToNode
 from kraftd.client_node.long_answers import answer_in_slices
 from kraftd.client_node.nodes import broker_listener, brokers
 from kraftd.client_node.passing_on import Progress
-from kraftd.controller.slices import Slices
-from kraftd.raft.effects import Destination
+from kraftd.ground.destination import Destination
+from kraftd.ground.pace import Slices
 from kraftd.requests.call import Call
 from kraftd.wire.message import Message
 

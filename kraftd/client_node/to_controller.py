@@ -16,7 +16,7 @@ from msgspec import structs
 from kraftd.client_node.effects import Answered, HandToController, SendToNode
 from kraftd.client_node.own_writes import answer_once_applied
 from kraftd.client_node.passing_on import Progress
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.envelope_request import EnvelopeRequest
 from kraftd.messages.envelope_response import EnvelopeResponse

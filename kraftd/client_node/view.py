@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from kraftd.controller.context import Context
+from kraftd.ground.destination import Destination
 from kraftd.metadata.image import Image
-from kraftd.raft.effects import Destination
 from kraftd.types import OffsetAndEpoch
 
 

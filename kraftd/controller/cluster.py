@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from kraftd.metadata.image import Image

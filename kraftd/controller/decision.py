@@ -1,13 +1,13 @@
-"""The result of a decision: an answer and the records that make it true, or a refusal."""
+"""The result of a decision: an answer and the records that make it true."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from kraftd.wire.error_code import ErrorCode
+from kraftd.ground.pace import Slices
 from kraftd.wire.record_frame import VersionedRecord
 
 A = TypeVar("A")
@@ -33,25 +33,4 @@ class Decision(Struct, Generic[A], gc=False):
         return f"<Decision {len(self.records)} records [{kinds}{more}] answer {self.answer!r}>"
 
 
-MAX_MESSAGE_LENGTH = 2_000
-
-
-def cut(message: str) -> str:
-    """A text for an answer, which may repeat parts of the request, cut to 2,000 characters."""
-    return message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 1] + "…"
-
-
-class Refusal(Exception):
-    """Refuses a whole request, with an error code and a text for answers that have a field for it.
-
-    The text is cut at 2,000 characters.
-    """
-
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        message = None if message is None else cut(message)
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-
-    def __str__(self) -> str:
-        return f"{self.code.name}: {self.message}" if self.message else self.code.name
+Deciding = Slices[Decision[Any]]

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 # A request's records are appended as one batch, or nearly so: followers and memory can take no more at once.

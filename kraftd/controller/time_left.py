@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation
-from kraftd.controller.slices import Slices
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller_node.mutation_quota import charge_of
 from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics, with_only
+from kraftd.ground.pace import Slices
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.requests.refused_rows import RefusedRows
 from kraftd.types import METADATA_TOPIC

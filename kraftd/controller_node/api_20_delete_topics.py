@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from kraftd.acl import AclOperation
-from kraftd.controller.occurrences import count_in_slices
-from kraftd.controller.slices import Pace, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.delete_topics import check_deletion_is_enabled, delete_topics
 from kraftd.controller_node.mutation_quota import charge_of
 from kraftd.controller_node.permissions import ELEMENT_US, TopicPermission
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.delete_topics_request import DeleteTopicState
 from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraftd.requests.refused_rows import ROW_US, RefusedRows

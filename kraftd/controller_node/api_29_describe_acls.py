@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.controller.acls.describe import describe_acls
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from kraftd.controller.configs.description import describe_configs
 from kraftd.controller.configs.validation import cut
-from kraftd.controller.slices import Pace, Slices
 from kraftd.controller_node.permissions import ELEMENT_US, ConfigPermissions, is_resource_type, with_only
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode

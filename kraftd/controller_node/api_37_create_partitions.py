@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation
-from kraftd.controller.slices import Slices
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller_node.mutation_quota import charge_of
 from kraftd.controller_node.permissions import TopicPermission, TopicProblems, sort_out_topics, with_only
+from kraftd.ground.pace import Slices
 from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraftd.requests.refused_rows import RefusedRows
 from kraftd.types import METADATA_TOPIC

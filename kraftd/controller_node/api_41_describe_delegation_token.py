@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller.decision import Refusal
 from kraftd.controller.tokens.describe import describe_delegation_tokens
 from kraftd.controller_node.token_requests import may_change_tokens
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.controller.configs.changes import incremental_alter_configs
-from kraftd.controller.slices import Slices
 from kraftd.controller_node.config_requests import decide_change
+from kraftd.ground.pace import Slices
 from kraftd.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,

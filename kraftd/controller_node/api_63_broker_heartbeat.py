@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from kraftd.controller.brokers.states import begin_heartbeat, renew_session, unchanged
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
-from kraftd.controller.slices import Slices
 from kraftd.controller_node.periodic import LEAVE
+from kraftd.ground.pace import Slices
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 

@@ -9,7 +9,6 @@ decisions.
 from __future__ import annotations
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Refusal
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.effects import ScheduleFlush
 from kraftd.controller_node.faults import HalfChanged
@@ -17,6 +16,9 @@ from kraftd.controller_node.following import Following
 from kraftd.controller_node.parked import ParkedAnswers
 from kraftd.controller_node.pending_events import PendingEvents
 from kraftd.controller_node.standing import Standing
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
+from kraftd.ground.refusal import Refusal
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.requests.call import Call
@@ -88,7 +90,7 @@ class Appends:
                 raise standing.not_controller()
         base_offset = self.next_offset
         end_offset = base_offset + len(values)
-        effects: list[raft_effects.Effect] = []
+        effects: list[Effect] = []
         if alone:
             effects = self._request(self._new_id(), values, epoch, atomic)
             self._parked.expect(self._append_id, end_offset)
@@ -128,7 +130,7 @@ class Appends:
             raise HalfChanged(f"records were applied and not appended: {error!r}") from error
         self._driver.perform(effects)
 
-    def step_core(self, event: raft_events.Event) -> None:
+    def step_core(self, event: Event) -> None:
         """Step the core with an event after flushing the gathered records, and perform the effects."""
         if self._values:
             self.flush()
@@ -143,7 +145,7 @@ class Appends:
         self._values, self._size_bytes = [], 0
         self.decided_end = 0
 
-    def request(self, values: list[bytes], epoch: int, atomic: bool) -> list[raft_effects.Effect]:
+    def request(self, values: list[bytes], epoch: int, atomic: bool) -> list[Effect]:
         """Append to the log without applying; returns the core's effects, to be performed. Raises Refusal."""
         self._standing.check_may_append()
         end_offset = self.next_offset + len(values)
@@ -157,9 +159,7 @@ class Appends:
         self._append_id += 1
         return self._append_id
 
-    def _request(
-        self, append_id: int, values: list[bytes], epoch: int, atomic: bool
-    ) -> list[raft_effects.Effect]:
+    def _request(self, append_id: int, values: list[bytes], epoch: int, atomic: bool) -> list[Effect]:
         effects = self._driver.step(raft_events.AppendRequested(append_id, values, epoch, atomic))
         for effect in effects:
             if type(effect) is raft_effects.AppendRefused:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.controller.decision import Decision
-from kraftd.controller.occurrences import count_in_slices
-from kraftd.controller.slices import Pace, Slices
 from kraftd.controller_node.permissions import (
     DUPLICATE_RESOURCE,
     ELEMENT_US,
@@ -16,12 +14,14 @@ from kraftd.controller_node.permissions import (
     named_resource,
     with_only,
 )
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.controller.slices import Sliced
     from kraftd.controller_node.node import Node
+    from kraftd.ground.pace import Sliced
     from kraftd.requests.call import Call
 
 ONLY_INCREMENTAL = "Log levels are changed with IncrementalAlterConfigs."

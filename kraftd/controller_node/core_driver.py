@@ -7,9 +7,9 @@ from typing import Any
 
 from kraftd.controller.context import Context
 from kraftd.controller_node.faults import FATAL, HalfChanged
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Effect
-from kraftd.raft.events import Event
 from kraftd.requests.outbox import Outbox
 
 TakeIn = Callable[[Any], None]

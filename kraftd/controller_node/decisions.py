@@ -8,12 +8,13 @@ from typing import Any
 
 from kraftd.controller.brokers.states import Unchanged
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Deciding, at_once
+from kraftd.controller.decision import Deciding, Decision
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.long_decisions import MAX_INLINE_RECORDS, LongDecisions, first_slice
 from kraftd.controller_node.parked import ParkedAnswers
 from kraftd.controller_node.standing import Standing
+from kraftd.ground.pace import at_once
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call, FrameMemo

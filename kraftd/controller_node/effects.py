@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.ground.effect import Effect as Effect
 from kraftd.raft.answers import fill_piece
-from kraftd.raft.effects import Effect as Effect
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer as Answer
 from kraftd.requests.effects import AnswerRecords as AnswerRecords

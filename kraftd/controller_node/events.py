@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftd.raft.events import Event
+from kraftd.ground.event import Event
 from kraftd.requests.events import AnswerNotWritten as AnswerNotWritten
 from kraftd.requests.events import ConnectionClosed as ConnectionClosed
 from kraftd.requests.events import FrameRead as FrameRead

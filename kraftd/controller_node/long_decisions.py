@@ -15,8 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Deciding, Slices
+from kraftd.controller.decision import Deciding, Decision
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.following import Following
@@ -24,6 +23,8 @@ from kraftd.controller_node.next_slice import NextSlice
 from kraftd.controller_node.parked import ParkedAnswers
 from kraftd.controller_node.pending_events import PendingEvents
 from kraftd.controller_node.standing import Standing
+from kraftd.ground.pace import Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord

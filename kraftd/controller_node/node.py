@@ -37,11 +37,11 @@ from kraftd.controller_node.replay import Snapshot
 from kraftd.controller_node.routes import controller_registry
 from kraftd.controller_node.standing import Standing
 from kraftd.controller_node.wall_clock import WallClock
+from kraftd.ground.event import DeadlineReached, Event
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.raft.core import RaftCore
-from kraftd.raft.events import Event
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.events import CallHandedOver
 from kraftd.requests.large_requests import Lane
@@ -118,7 +118,7 @@ class Node:
             ControllerAnswered: registration.on_answer,
             raft_events.Started: self._on_started,
             raft_events.ShutdownRequested: self._on_shutdown_requested,
-            raft_events.DeadlineReached: self._on_deadline,
+            DeadlineReached: self._on_deadline,
             raft_events.WallClockStepped: self._on_wall_clock_stepped,
         }
         driver.takers |= self._takers()
@@ -181,7 +181,7 @@ class Node:
         self.following.abandon(event.connection_id)
         self.core_answers.abandon(event.connection_id)
 
-    def _on_deadline(self, event: raft_events.DeadlineReached) -> None:
+    def _on_deadline(self, event: DeadlineReached) -> None:
         now_ms = self.context.now_ms
         core_deadline_ms = self.core.deadline_ms()
         if core_deadline_ms is not None and core_deadline_ms <= now_ms:

@@ -14,8 +14,8 @@ from msgspec import structs
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller.configs.resources import ResourceType
-from kraftd.controller.occurrences import count_in_slices
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.requests.permission import Permission
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.wire.error_code import ErrorCode

@@ -11,7 +11,6 @@ Two processes under one id replace each other's records, so each of them notices
 from __future__ import annotations
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Refusal
 from kraftd.controller.features.controllers import register_controller
 from kraftd.controller_node.decisions import Decisions
 from kraftd.controller_node.effects import Effect
@@ -19,13 +18,14 @@ from kraftd.controller_node.faults import FATAL
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.standing import Standing
 from kraftd.controller_node.twins import REMEDY
+from kraftd.ground.destination import Destination
+from kraftd.ground.event import Event
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import allows_controller_registration
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Destination
-from kraftd.raft.events import Event
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.repeats import Repeats
 from kraftd.types import Endpoint

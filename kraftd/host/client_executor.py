@@ -19,6 +19,7 @@ from kraftd.client_node.effects import (
     TimesLookedUp,
 )
 from kraftd.client_node.node import ClientNode
+from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.frame_reads import read_frame
@@ -27,7 +28,6 @@ from kraftd.host.ports import ClientWire, Effects, Handle, Ports
 from kraftd.log.errors import StorageFailure
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
-from kraftd.raft.events import DeadlineReached, Event
 from kraftd.redaction.batches import redacted_batches
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten, SliceDue

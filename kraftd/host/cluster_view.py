@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from kraftd.controller.context import Context
 from kraftd.controller_node.node import Node
+from kraftd.ground.destination import Destination
 from kraftd.host.storage import Storage
 from kraftd.log.partition_log import PartitionLog
 from kraftd.metadata.image import Image
-from kraftd.raft.effects import Destination
 from kraftd.types import OffsetAndEpoch
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kraftd.ground.effect import Effect
 from kraftd.host.disk_job import DiskJob
 from kraftd.log.errors import CorruptStorage, DiskFull
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
@@ -94,7 +95,7 @@ class Downloads:
 
     def _run(
         self,
-        effect: effects.Effect,
+        effect: Effect,
         work: Callable[[], Any],
         done: Callable[[Any], object],
         *,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kraftd.ground.event import DeadlineReached
 from kraftd.histogram import Histogram
 from kraftd.host.disk_job import RETRY_MS, DiskJob
 from kraftd.host.downloads import MAX_WAITING_BYTES, Downloads
@@ -20,13 +21,7 @@ from kraftd.host.storage import Storage
 from kraftd.host.truncations import Truncations
 from kraftd.log.errors import DiskFull, StorageError
 from kraftd.raft import effects as raft
-from kraftd.raft.events import (
-    BatchLocated,
-    DeadlineReached,
-    RecordsSynced,
-    ResponseReceived,
-    WallClockStepped,
-)
+from kraftd.raft.events import BatchLocated, RecordsSynced, ResponseReceived, WallClockStepped
 from kraftd.raft.replica import CommittedIsLost
 
 REPEAT_MS = 60_000  # between lines about a disk that stays full

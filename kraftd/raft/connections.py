@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from kraftd.raft.effects import Destination
+from kraftd.ground.destination import Destination
 from kraftd.wire.message import Message
 
 

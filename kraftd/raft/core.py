@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import DeadlineReached, Event
 from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftd.messages.add_raft_voter_response import AddRaftVoterResponse
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -41,13 +44,10 @@ from kraftd.raft import (
 )
 from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
 from kraftd.raft.connections import Sent
-from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import (
     AppendRequested,
     BatchLocated,
     ConnectionLost,
-    DeadlineReached,
-    Event,
     KRaftVersionUpgradeRequested,
     LogStartMoved,
     RecordsSynced,

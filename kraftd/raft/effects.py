@@ -8,18 +8,13 @@ The runner may start everything else at once.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
+from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.events import AppendId, RequestId
 from kraftd.types import OffsetAndEpoch, ReplicaKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
-
-
-class Effect(Struct, frozen=True, gc=False):
-    """The base of all effects."""
-
 
 # --- the log and the quorum-state file ----------------------------------------------------------------
 
@@ -134,17 +129,6 @@ class RespondSnapshot(Effect, frozen=True, gc=False):
     snapshot_id: OffsetAndEpoch
     position: int
     max_bytes: int
-
-
-class Destination(Struct, frozen=True, gc=False):
-    """Where a request goes. A bootstrap server of unknown id has -2 or below, as in Kafka."""
-
-    node_id: int
-    host: str
-    port: int
-
-    def __repr__(self) -> str:
-        return f"{self.node_id} at {self.host}:{self.port}"
 
 
 class Send(Effect, frozen=True, gc=False):

@@ -7,6 +7,7 @@ INVALID_VOTER_KEY (meant for another replica) for the partition.
 
 from __future__ import annotations
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft import answers, checks, new_voter
@@ -17,7 +18,7 @@ from kraftd.raft.becoming import (
     lose_pre_vote,
     partition_answered,
 )
-from kraftd.raft.effects import Destination, HighWatermarkMoved
+from kraftd.raft.effects import HighWatermarkMoved
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.follower import fetch_from_any_server
 from kraftd.raft.leader import become_leader, note_older_epoch

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from msgspec import Struct
-
+from kraftd.ground.event import Event
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -20,16 +19,8 @@ RequestId = Hashable
 AppendId = Hashable
 
 
-class Event(Struct, frozen=True, gc=False):
-    """The base of all events."""
-
-
 class Started(Event, frozen=True, gc=False):
     """The first event, once: the replica resumes the state that it was constructed with."""
-
-
-class DeadlineReached(Event, frozen=True, gc=False):
-    """The time `deadline_ms()` is reached. Any other event at or after it does the same work."""
 
 
 class WallClockStepped(Event, frozen=True, gc=False):

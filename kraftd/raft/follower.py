@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.raft import checks, new_voter, snapshots
 from kraftd.raft.becoming import become_prospective, move_leader, on_common_response
-from kraftd.raft.effects import Destination, HighWatermarkMoved, LocateBatch, TruncateLog
+from kraftd.raft.effects import HighWatermarkMoved, LocateBatch, TruncateLog
 from kraftd.raft.events import BatchLocated
 from kraftd.raft.reconfiguration import join_or_update
 from kraftd.raft.replica import STAGGER_MS, CommittedIsLost, Replica

@@ -12,11 +12,11 @@ Apache Kafka 4.3 has no such rule: there, two voters that lost their volumes ele
 
 from __future__ import annotations
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.vote_request import PartitionData
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft.becoming import learn
 from kraftd.raft.checks import only_partition, reported_leader
-from kraftd.raft.effects import Destination
 from kraftd.raft.quorum.voters import Listeners, replica_key
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Follower, NewVoter, Prospective, Unattached

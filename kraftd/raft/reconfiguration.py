@@ -9,6 +9,7 @@ INVALID_REQUEST, UNSUPPORTED_VERSION (kraft.version 0), DUPLICATE_VOTER, VOTER_N
 
 from __future__ import annotations
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest
 from kraftd.messages.add_raft_voter_request import Listener as AddListener
 from kraftd.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -22,7 +23,7 @@ from kraftd.messages.update_raft_voter_request import Listener as UpdateListener
 from kraftd.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kraftd.raft import answers, checks
 from kraftd.raft.becoming import on_common_response
-from kraftd.raft.effects import AppendAccepted, AppendCommitted, AppendRefused, Destination
+from kraftd.raft.effects import AppendAccepted, AppendCommitted, AppendRefused
 from kraftd.raft.events import KRaftVersionUpgradeRequested, RequestId, RequestReceived
 from kraftd.raft.leader import COMMITTED, ControlRecord, append_control, note_fetch_of_voter
 from kraftd.raft.quorum.voters import VoterNode, VoterSet, bare, listener_endpoint, replica_key

@@ -7,6 +7,8 @@ sending requests, waiting for a sync of the log.
 
 from __future__ import annotations
 
+from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.raft import transitions
 from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
@@ -14,8 +16,6 @@ from kraftd.raft.connections import Connections
 from kraftd.raft.effects import (
     AbandonSnapshot,
     AppendRecords,
-    Destination,
-    Effect,
     LeadershipChanged,
     PersistElection,
     Send,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kraftd.messages.end_quorum_epoch_request import (
@@ -21,7 +22,7 @@ from kraftd.messages.end_quorum_epoch_request import (
 from kraftd.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from kraftd.raft import answers, checks, fetch_answers
 from kraftd.raft.becoming import learn, move_leader, partition_answered
-from kraftd.raft.effects import Destination, ShutdownCompleted
+from kraftd.raft.effects import ShutdownCompleted
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.quorum.voters import Listeners
 from kraftd.raft.replica import Replica

@@ -10,6 +10,7 @@ replicated), POSITION_OUT_OF_RANGE. Readers without a leader: see `fetching`.
 
 from __future__ import annotations
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.fetch_snapshot_request import (
     FetchSnapshotRequest,
     PartitionSnapshot,
@@ -24,7 +25,6 @@ from kraftd.raft.becoming import on_common_response
 from kraftd.raft.config import TAIL_BYTES
 from kraftd.raft.effects import (
     BeginSnapshot,
-    Destination,
     FinishSnapshot,
     HighWatermarkMoved,
     ResetLog,

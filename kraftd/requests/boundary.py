@@ -18,7 +18,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.call import Call, envelope_error

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from kraftd.ground.effect import Effect
 from kraftd.raft.answers import fill_records
-from kraftd.raft.effects import Effect
 from kraftd.requests.call import Call
 from kraftd.requests.events import FrameRead
 from kraftd.requests.work_shares import Job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.raft.events import Event
+from kraftd.ground.event import Event
 from kraftd.requests.call import Call
 from kraftd.requests.work_shares import Job
 from kraftd.security.principals import ANONYMOUS, Principal

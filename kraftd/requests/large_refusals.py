@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
 from kraftd.requests.refusals import refuse
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
-from kraftd.controller.slices import MAX_SLICE_WORK_US
+from kraftd.ground.pace import MAX_SLICE_WORK_US
 from kraftd.requests.call import Call
 from kraftd.requests.effects import ReadFrame
 from kraftd.requests.events import FrameRead, FramesReceived

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.raft.effects import Effect
+from kraftd.ground.effect import Effect
 from kraftd.requests.effects import LogLine
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from kraftd.client_node import effects as client_effects
 from kraftd.client_node.node import ClientNode
+from kraftd.ground.event import Event
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.ports import ClientWire, Effects, Ports
 from kraftd.log.partition_log import PartitionLog
 from kraftd.net.outbound import Address, Failure, Outbound, Times
-from kraftd.raft.events import Event
 from kraftd.requests.call import Call
 from kraftd.requests.events import (
     CallHandedOver,

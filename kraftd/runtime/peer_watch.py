@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kraftd.ground.destination import Destination
 from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Destination
 from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 

@@ -16,6 +16,7 @@ from kraftd.controller_node.finalized import FinalizedFeatures
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.replay import Replay
 from kraftd.fetch.session_cache import CacheLimits
+from kraftd.ground.event import Event
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.ports import Effects
@@ -26,7 +27,6 @@ from kraftd.messages.describe_quorum_response import (
     TopicData,
 )
 from kraftd.metadata.image import Image
-from kraftd.raft.events import Event
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, CloseConnection, LogLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived

@@ -16,6 +16,8 @@ from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.node import Node
 from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.node_executor import NodeExecutor
 from kraftd.log.errors import DiskFull
@@ -24,8 +26,7 @@ from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft
 from kraftd.raft.config import Dice, DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Effect
-from kraftd.raft.events import Event, RequestAbandoned, RequestReceived, ShutdownRequested
+from kraftd.raft.events import RequestAbandoned, RequestReceived, ShutdownRequested
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import ConnectionClosed, FramesReceived

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
 from kraftd.host.answer_reads import read_records
 from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import Ports
@@ -12,14 +14,7 @@ from kraftd.log.errors import DiskFull
 from kraftd.raft import effects as raft
 from kraftd.raft.answers import fill_piece, fill_records
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Effect
-from kraftd.raft.events import (
-    AppendRequested,
-    Event,
-    KRaftVersionUpgradeRequested,
-    RequestReceived,
-    ResignRequested,
-)
+from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
 from kraftd.simulation import surroundings
 
 APPENDS = (AppendRequested, KRaftVersionUpgradeRequested)

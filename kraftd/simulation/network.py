@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.raft.effects import Destination, Send
+from kraftd.ground.destination import Destination
+from kraftd.raft.effects import Send
 from kraftd.raft.events import ConnectionLost, RequestReceived, ResponseReceived, SendFailed
 from kraftd.simulation.files import LISTENER
 from kraftd.simulation.schedule import SECOND

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
 from kraftd.host.checkpointing import MADE, make_checkpoint
 from kraftd.host.disk_job import DiskJob
 from kraftd.host.executor import EffectExecutor
@@ -24,9 +27,7 @@ from kraftd.messages.api_versions_response import ApiVersionsResponse, Supported
 from kraftd.raft import effects as raft
 from kraftd.raft.config import Dice, DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Destination, Effect
 from kraftd.raft.events import (
-    Event,
     LogStartMoved,
     RequestAbandoned,
     RequestReceived,

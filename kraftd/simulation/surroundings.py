@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from kraftd.ground.destination import Destination
+from kraftd.ground.event import Event
 from kraftd.host.disk_job import DiskJob
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.voters_record import VotersRecord
-from kraftd.raft.effects import Destination
-from kraftd.raft.events import Event
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.files import Files

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kraftd.ground.event import Event
 from kraftd.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_request import PartitionData as DescribePartition
@@ -15,13 +16,7 @@ from kraftd.messages.describe_quorum_request import TopicData as DescribeTopic
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.raft import effects as raft
-from kraftd.raft.events import (
-    AppendRequested,
-    Event,
-    KRaftVersionUpgradeRequested,
-    RequestReceived,
-    ResignRequested,
-)
+from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.options import ACTS

@@ -9,10 +9,10 @@ from kraftd.client_node import effects
 from kraftd.client_node.node import ClientNode
 from kraftd.client_node.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
+from kraftd.ground.event import DeadlineReached
 from kraftd.host.cluster_view import NodeView
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kraftd.raft.events import DeadlineReached
 from kraftd.requests.effects import Answer, AuditLine, CloseConnection, LogLine
 from kraftd.requests.events import (
     AnswerNotWritten,

@@ -10,7 +10,7 @@ import pytest
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.configs.description import RESOURCE_US
 from kraftd.controller.quotas.describe import describe_client_quotas
-from kraftd.controller.slices import MAX_SLICE_WORK_US, at_once
+from kraftd.ground.pace import MAX_SLICE_WORK_US, at_once
 from kraftd.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,

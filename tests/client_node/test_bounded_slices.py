@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclPatternType, AclPermission, AclResourceType
-from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Slices
+from kraftd.ground.pace import Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import produce_request as produce
 from kraftd.messages.delete_records_request import DeleteRecordsRequest, DeleteRecordsTopic
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState

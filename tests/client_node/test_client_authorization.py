@@ -10,7 +10,7 @@ import pytest
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.client_node.effects import Answered
 from kraftd.client_node.operations import DECISION_US
-from kraftd.controller.slices import MAX_SLICE_WORK_US
+from kraftd.ground.pace import MAX_SLICE_WORK_US
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.fetch_request import ReplicaState

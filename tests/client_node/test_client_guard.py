@@ -11,11 +11,11 @@ from kraftd.client_node.log_source import LogSource
 from kraftd.client_node.node import ClientNode
 from kraftd.client_node.passing_on import RETRY_MS
 from kraftd.fetch.subscription import Subscription
+from kraftd.ground.destination import Destination
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraftd.raft.effects import Destination
 from kraftd.requests.call import Call
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey

@@ -8,7 +8,7 @@ import pytest
 
 from kraftd.acl import AclOperation
 from kraftd.client_node import api_75_describe_topic_partitions as api
-from kraftd.controller import slices
+from kraftd.ground import pace as slices
 from kraftd.messages.describe_topic_partitions_request import (
     Cursor,
     DescribeTopicPartitionsRequest,

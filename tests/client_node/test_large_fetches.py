@@ -9,9 +9,9 @@ import pytest
 from kraftd.client_node.effects import MetadataMoved
 from kraftd.client_node.large_fetches import MAX_PARTITIONS
 from kraftd.client_node.log_source import LogSource
+from kraftd.ground.event import DeadlineReached
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
-from kraftd.raft.events import DeadlineReached
 from kraftd.types import METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode

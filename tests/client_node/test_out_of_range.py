@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.client_node.effects import Answered
 from kraftd.client_node.node import LEADER_PATIENCE_MS
+from kraftd.ground.destination import Destination
 from kraftd.host.cluster_view import NodeView
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_response import (
@@ -23,7 +24,6 @@ from kraftd.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kraftd.raft.effects import Destination
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode

@@ -12,7 +12,7 @@ from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceT
 from kraftd.controller.acls.create import create_acls
 from kraftd.controller.acls.delete import _check_count, delete_acls
 from kraftd.controller.acls.describe import describe_acls
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraftd.messages.describe_acls_request import DescribeAclsRequest

@@ -18,9 +18,10 @@ from kraftd.controller.brokers.producer_ids import allocate_producer_ids
 from kraftd.controller.brokers.registration import register_broker, unregister_broker
 from kraftd.controller.brokers.states import broker_heartbeat, fence_stale_broker, renew_session
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.features.controllers import register_controller
 from kraftd.controller.features.update import update_features
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import broker_registration_request, controller_registration_request
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest

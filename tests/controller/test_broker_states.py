@@ -16,7 +16,8 @@ from kraftd.controller.brokers.states import (
     leave_partitions,
     renew_session,
 )
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.partition_record import PartitionRecord

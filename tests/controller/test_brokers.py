@@ -10,7 +10,7 @@ import pytest
 from kraftd.controller.brokers.registration import check_broker_epoch, register_broker, unregister_broker
 from kraftd.controller.brokers.transitions import handle_broker_fenced
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord

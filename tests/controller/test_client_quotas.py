@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.quotas.alter import alter_client_quotas
 from kraftd.controller.quotas.describe import DEFAULT, EXACT, SPECIFIED, describe_client_quotas
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
     EntityData,

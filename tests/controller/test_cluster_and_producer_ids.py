@@ -8,8 +8,8 @@ import pytest
 
 from kraftd.controller.brokers.producer_ids import allocate_producer_ids
 from kraftd.controller.cluster import describe_cluster
-from kraftd.controller.decision import Refusal
 from kraftd.controller.features.controllers import register_controller
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraftd.messages.controller_registration_request import (
     ControllerRegistrationRequest,

@@ -21,8 +21,9 @@ from kraftd.controller.configs.values import (
     effective_topic_configs,
     election_settings,
 )
-from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Pace
+from kraftd.controller.decision import Decision
+from kraftd.ground.pace import Pace
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages.clear_elr_record import ClearElrRecord
 from kraftd.messages.config_record import ConfigRecord

@@ -20,8 +20,8 @@ from kraftd.controller.configs.changes import (
 from kraftd.controller.configs.description import describe_configs
 from kraftd.controller.configs.values import effective_topic_configs
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Refusal
-from kraftd.controller.slices import Pace
+from kraftd.ground.pace import Pace
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
 from kraftd.messages.clear_elr_record import ClearElrRecord

@@ -12,7 +12,7 @@ import pytest
 
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller.configs.validation import cut, is_java_pattern, validate_resource
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from kraftd.controller.brokers import transitions
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.directories import assign_replicas_to_dirs
 from kraftd.controller.partitions.election import balance_leaders, elect_leaders, elect_unclean_leaders
 from kraftd.controller.partitions.isr import alter_partition
@@ -20,6 +20,7 @@ from kraftd.controller.partitions.reassignment import (
 )
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import (
     alter_partition_reassignments_request,
     alter_partition_request,

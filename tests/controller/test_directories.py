@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.partitions.directories import assign_replicas_to_dirs
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.assign_replicas_to_dirs_request import (
     AssignReplicasToDirsRequest,
     DirectoryData,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.partitions.election import balance_leaders, elect_leaders, elect_unclean_leaders
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.metadata.state import NO_LEADER

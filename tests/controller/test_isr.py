@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.partitions.isr import alter_partition
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.alter_partition_request import (
     AlterPartitionRequest,
     BrokerState,

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Refusal
 from kraftd.controller.quotas import mutation
 from kraftd.controller.quotas.mutation import MAX_BUCKETS, UNLIMITED, MutationQuotas, limit_of
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller.topics.delete_topics import delete_topics
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.partitions.change import Assignment, ChangeRules, Election, partition_change
 from kraftd.controller.partitions.reassignment import reassigned, reverted
 from kraftd.controller.topics.placement import Racks, place
+from kraftd.ground.refusal import Refusal
 from kraftd.metadata import metadata_version as mv
 from kraftd.metadata.state import NO_LEADER, BrokerState, PartitionState
 from tests.controller.oracle import ask

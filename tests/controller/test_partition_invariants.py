@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftd.controller.brokers import transitions
-from kraftd.controller.decision import Refusal
 from kraftd.controller.partitions import change as partition_change
 from kraftd.controller.partitions import edits as partition_edits
 from kraftd.controller.partitions import isr, reassignment
@@ -20,6 +19,7 @@ from kraftd.controller.partitions.election import balance_leaders, elect_leaders
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller.topics.delete_topics import delete_topics
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_partition_reassignments_request as reassign_request
 from kraftd.messages import alter_partition_request as isr_request
 from kraftd.messages import assign_replicas_to_dirs_request as directories_request

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.topics.placement import Racks, Striper, place, rounds, shuffled
+from kraftd.ground.refusal import Refusal
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import SeededDice, directory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.controller.decision import Refusal, cut
 from kraftd.controller.record_limit import check_record_count
+from kraftd.ground.refusal import Refusal, cut
 from kraftd.wire.error_code import ErrorCode
 
 

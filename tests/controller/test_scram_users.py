@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.scram.alter import alter_user_scram_credentials
 from kraftd.controller.scram.describe import describe_user_scram_credentials
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,

@@ -10,7 +10,7 @@ import pytest
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller.configs.cordoned import check_cordoned_log_dirs
 from kraftd.controller.configs.dynamic import dynamic_server_configs, overlaid, server_config
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION
 from kraftd.wire.error_code import ErrorCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.controller.slices import MAX_SLICE_WORK_US, Pace, Sliced, Slices, at_once
+from kraftd.ground.pace import MAX_SLICE_WORK_US, Pace, Sliced, Slices, at_once
 
 
 def test_a_callback_ends_once_its_budget_of_work_is_used_up() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.partitions.election import elect_leaders
 from kraftd.controller.partitions.reassignment import alter_partition_reassignments
 from kraftd.controller.topics.assignment import check_assignment
@@ -14,6 +13,7 @@ from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller.topics.delete_topics import delete_topics
 from kraftd.controller.topics.names import topic_name_problem
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages.create_partitions_request import (
     CreatePartitionsAssignment,

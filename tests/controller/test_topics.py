@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller.topics.delete_topics import delete_topics
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_partitions_request import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kraftd.controller.brokers.heartbeats import NO_OFFSET, Heartbeat
 from kraftd.controller.brokers.states import broker_heartbeat, unchanged
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tests.controller.cluster import Cluster, directory
 

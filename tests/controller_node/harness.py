@@ -9,6 +9,7 @@ from typing import Any
 
 from kraftd.config import load
 from kraftd.controller_node import effects, events
+from kraftd.ground.event import DeadlineReached
 from kraftd.host.storage import open_storage
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_response import ApiVersionsResponse
@@ -210,7 +211,7 @@ class Harness:
         end_ms = self.clock.ms + ms
         while (due_ms := self.node.deadline_ms()) is not None and due_ms <= end_ms:
             self.clock.ms = max(self.clock.ms, due_ms)
-            self.step(raft_events.DeadlineReached())
+            self.step(DeadlineReached())
         self.clock.ms = end_ms
 
     # -- requests

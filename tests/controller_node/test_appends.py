@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller_node import appending
 from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_driver import CoreDriver
 from kraftd.controller_node.effects import ScheduleFlush
 from kraftd.controller_node.faults import HalfChanged
+from kraftd.ground.effect import Effect
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.raft import effects as raft_effects
@@ -229,7 +230,7 @@ def test_an_upgrade_whose_step_ends_the_leadership_is_refused__kip853() -> None:
     assert harness.appends.upgrade_kraft_version(1, False) == ErrorCode.NOT_CONTROLLER
 
 
-class Broken(raft_effects.Effect, frozen=True):
+class Broken(Effect, frozen=True):
     """An effect that fails when it is performed."""
 
 

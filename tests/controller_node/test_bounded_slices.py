@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.controller.slices import Slices
 from kraftd.controller_node import events
+from kraftd.ground.pace import Slices
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages import alter_user_scram_credentials_request as scram

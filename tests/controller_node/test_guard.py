@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from kraftd.controller.quotas.mutation import Charge
-from kraftd.controller.slices import at_once
 from kraftd.controller_node import (
     api_18_api_versions,
     api_63_broker_heartbeat,
@@ -26,6 +25,7 @@ from kraftd.controller_node.faults import HalfChanged
 from kraftd.controller_node.registration import UNTIL_SEEN_MS
 from kraftd.controller_node.routes import ROWS, Row
 from kraftd.controller_node.twins import FetchingReplicas
+from kraftd.ground.pace import at_once
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller.decision import Refusal
 from kraftd.controller_node.events import ConnectionClosed
 from kraftd.controller_node.mutation_quota import charge_of
 from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_change_tokens
+from kraftd.ground.event import DeadlineReached
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -215,7 +216,7 @@ def test_all_parked_fetches_of_one_connection_are_answered(harness: Harness) -> 
 
 def test_a_lost_leadership_is_logged_with_the_undone_records(harness: Harness) -> None:
     lines: list[Any] = []
-    for event in (raft_events.ResignRequested(harness.node.core.epoch), raft_events.DeadlineReached()):
+    for event in (raft_events.ResignRequested(harness.node.core.epoch), DeadlineReached()):
         lines += harness.node.step(event, harness.clock.ms)
     by_text = {one.text: (one.level, one.fields) for one in lines if hasattr(one, "text")}
     level, fields = by_text["no longer the active controller"]

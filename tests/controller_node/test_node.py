@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.controller_node import events
 from kraftd.controller_node.registration import UNTIL_SEEN_MS
+from kraftd.ground.event import DeadlineReached
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
@@ -186,7 +187,7 @@ def test_requests_are_answered_while_the_log_is_being_replayed(harness: Harness,
     described = again.send(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2), 5)
     assert again.answer(described) is None
     again.events = waiting
-    again.step(raft_events.DeadlineReached())
+    again.step(DeadlineReached())
     assert again.node.active
     assert again.node.image.topic_count == 1200
     assert again.answer(described).controller_id == 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.ground.refusal import Refusal
 from kraftd.raft.effects import AppendAborted, AppendCommitted
 from kraftd.wire.error_code import ErrorCode
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclPatternType, AclPermission, AclResourceType
-from kraftd.controller import slices
+from kraftd.ground import pace as slices
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -355,7 +355,7 @@ def test_the_answer_is_the_same_in_any_slices(
     at_once = shared.ask(key, version, message)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "MAX_SLICE_WORK_US", 1)
-        patch.setattr("kraftd.controller.occurrences.MAX_KEYS_AT_ONCE", 1)
+        patch.setattr("kraftd.ground.occurrences.MAX_KEYS_AT_ONCE", 1)
         patch.setattr("kraftd.requests.refused_rows.ROWS_AT_ONCE", 2)
         patch.setattr(permission, "MAX_SINGLE_DENIALS", 1 if many else 50)
         in_slices = shared.ask(key, version, message)

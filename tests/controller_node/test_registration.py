@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller_node.effects import Effect
 from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.registration import (
@@ -19,9 +18,10 @@ from kraftd.controller_node.registration import (
     SendToController,
 )
 from kraftd.controller_node.twins import REMEDY
+from kraftd.ground.destination import Destination
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
-from kraftd.raft.effects import Destination
 from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller import slices as pace
 from kraftd.controller_node import decisions, events, long_decisions
 from kraftd.controller_node.replay import Replay
+from kraftd.ground import pace as pace
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_partition_request as alter_partition
 from kraftd.messages import assign_replicas_to_dirs_request as assign

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller_node.standing import Standing
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 ELSEWHERE = (ErrorCode.NOT_CONTROLLER, "The active controller appears to be 7.")

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import DeadlineReached, Event
 from kraftd.messages import begin_quorum_epoch_request as begin_request
 from kraftd.messages import begin_quorum_epoch_response as begin_response
 from kraftd.messages import end_quorum_epoch_request as end_request
@@ -18,16 +20,8 @@ from kraftd.messages import fetch_request, fetch_response, vote_request, vote_re
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.config import DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Effect, LocateBatch, PersistElection, Respond, RespondRecords, Send
-from kraftd.raft.events import (
-    BatchLocated,
-    DeadlineReached,
-    Event,
-    RecordsSynced,
-    RequestReceived,
-    ResponseReceived,
-    Started,
-)
+from kraftd.raft.effects import LocateBatch, PersistElection, Respond, RespondRecords, Send
+from kraftd.raft.events import BatchLocated, RecordsSynced, RequestReceived, ResponseReceived, Started
 from kraftd.raft.log_view import LogView
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet

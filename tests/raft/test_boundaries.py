@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot, TopicSnapshot
 from kraftd.messages.fetch_snapshot_response import LeaderIdAndEpoch as SnapshotLeader
 from kraftd.messages.fetch_snapshot_response import SnapshotId as PieceId
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.connections import Connections
-from kraftd.raft.effects import (
-    AppendCommitted,
-    BeginSnapshot,
-    Destination,
-    PersistElection,
-    RespondRecords,
-    TruncateLog,
-)
+from kraftd.raft.effects import AppendCommitted, BeginSnapshot, PersistElection, RespondRecords, TruncateLog
 from kraftd.raft.events import KRaftVersionUpgradeRequested, SnapshotFinished
 from kraftd.raft.measured import Recent
 from kraftd.raft.quorum.voters import VoterSet

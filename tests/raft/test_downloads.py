@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import DeadlineReached
 from kraftd.messages import fetch_snapshot_request as snapshot_request
 from kraftd.messages import fetch_snapshot_response
 from kraftd.messages.fetch_response import (
@@ -24,7 +26,6 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.effects import (
     AbandonSnapshot,
     BeginSnapshot,
-    Effect,
     FinishSnapshot,
     ResetLog,
     Respond,
@@ -33,7 +34,6 @@ from kraftd.raft.effects import (
 )
 from kraftd.raft.events import (
     AppendRequested,
-    DeadlineReached,
     LogStartMoved,
     RequestReceived,
     ResponseReceived,

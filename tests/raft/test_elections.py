@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
+from kraftd.ground.effect import Effect
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.raft.effects import Effect, LeadershipChanged, PersistElection
+from kraftd.raft.effects import LeadershipChanged, PersistElection
 from kraftd.raft.events import ResignRequested, SendFailed, ShutdownRequested
 from kraftd.raft.replica import STAGGER_MS
 from kraftd.raft.transitions import State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from kraftd.raft.events import Event
+from kraftd.ground.event import Event
 from tests.raft.world import World
 
 JITTER_MS = 10

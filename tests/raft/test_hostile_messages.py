@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.ground.effect import Effect
 from kraftd.raft.core import RaftCore
-from kraftd.raft.effects import Effect, Respond, RespondRecords, RespondSnapshot, Send
+from kraftd.raft.effects import Respond, RespondRecords, RespondSnapshot, Send
 from kraftd.raft.events import RecordsSynced, RequestReceived, ResponseReceived, Started
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID

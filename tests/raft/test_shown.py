@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from kraftd.ground.destination import Destination
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft.connections import Connections
-from kraftd.raft.effects import (
-    AppendRecords,
-    Destination,
-    PersistElection,
-    Respond,
-    RespondRecords,
-    Send,
-    WriteSnapshot,
-)
+from kraftd.raft.effects import AppendRecords, PersistElection, Respond, RespondRecords, Send, WriteSnapshot
 from kraftd.raft.events import AppendRequested, RequestReceived, ResponseReceived
 from kraftd.raft.log_view import LogView
 from kraftd.raft.quorum.majority import Votes

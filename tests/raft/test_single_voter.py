@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kraftd.ground.effect import Effect
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.messages.kraft_version_record import KRaftVersionRecord
@@ -16,7 +17,6 @@ from kraftd.raft.effects import (
     AppendCommitted,
     AppendRecords,
     AppendRefused,
-    Effect,
     HighWatermarkMoved,
     LeadershipChanged,
     PersistElection,

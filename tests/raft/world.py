@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import DeadlineReached, Event
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftd.messages.fetch_request import FetchRequest
@@ -23,7 +25,6 @@ from kraftd.raft.effects import (
     AbandonSnapshot,
     AppendRecords,
     BeginSnapshot,
-    Effect,
     FinishSnapshot,
     LocateBatch,
     PersistElection,
@@ -39,8 +40,6 @@ from kraftd.raft.effects import (
 from kraftd.raft.events import (
     BatchLocated,
     ConnectionLost,
-    DeadlineReached,
-    Event,
     LogStartMoved,
     RecordsSynced,
     RequestReceived,

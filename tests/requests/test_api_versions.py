@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, LATEST_TESTING

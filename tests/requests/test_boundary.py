@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.metadata_request import MetadataRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.controller_node.events import FramesReceived
-from kraftd.raft.events import DeadlineReached
+from kraftd.ground.event import DeadlineReached
 from kraftd.runtime.holds import BOUNDS_MS, LoopHolds
 
 MS = 1_000_000

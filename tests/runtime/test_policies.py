@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kraftd.config import DaemonConfig, load
-from kraftd.controller.decision import Refusal
 from kraftd.controller.policies import NewTopic
+from kraftd.ground.refusal import Refusal
 from kraftd.runtime.policies import PolicyError, load_policies
 
 ROOT = Path(__file__).resolve().parent.parent.parent

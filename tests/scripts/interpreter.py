@@ -33,6 +33,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from kraftd.ground.effect import Effect
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
@@ -45,7 +46,6 @@ from kraftd.raft.effects import (
     AppendRecords,
     AppendRefused,
     BeginSnapshot,
-    Effect,
     FinishSnapshot,
     HighWatermarkMoved,
     LeadershipChanged,

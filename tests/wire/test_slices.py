@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 from hypothesis import strategies as st
 
-from kraftd.controller.slices import at_once
+from kraftd.ground.pace import at_once
 from kraftd.messages.create_topics_response import (
     CreatableTopicConfigs,
     CreatableTopicResult,

@@ -10,7 +10,7 @@ from kraftd.acl import CLUSTER_NAME, AclOperation, AclPatternType, AclPermission
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.pace import Pace, Sliced, Slices
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from kraftd.metadata.access_records import acl_record

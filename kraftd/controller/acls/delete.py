@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from kraftd.controller.acls.filters import AclFilter
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraftd.messages.delete_acls_response import (
     DeleteAclsFilterResult,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from kraftd.controller.acls.delete import ACLS_PER_PACE_CHECK, EXAMINED_US
 from kraftd.controller.acls.filters import AclFilter
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.controller.decision import Decision
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
 from kraftd.messages.describe_acls_response import (
     AclDescription,

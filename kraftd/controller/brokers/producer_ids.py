@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kraftd.controller.brokers.registration import check_broker_epoch
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraftd.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 from kraftd.messages.producer_ids_record import ProducerIdsRecord

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from kraftd.controller.brokers.transitions import handle_broker_shutdown, handle_broker_unregistered
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.endpoints import checked_endpoints
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Sliced, Slices
+from kraftd.ground.pace import Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
 from kraftd.messages.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord

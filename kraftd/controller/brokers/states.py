@@ -30,8 +30,9 @@ from kraftd.controller.brokers.transitions import (
     mark_controlled_shutdown,
 )
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Slices, at_once
+from kraftd.controller.decision import Decision
+from kraftd.ground.pace import Slices, at_once
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.metadata.state import BrokerState

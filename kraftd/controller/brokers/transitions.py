@@ -13,7 +13,7 @@ from kraftd.controller.configs.elr import elr_enabled
 from kraftd.controller.context import Context
 from kraftd.controller.partitions.change import Election
 from kraftd.controller.partitions.edits import CHANGE_US, PartitionEdits
-from kraftd.controller.slices import Pace, Sliced, Slices, at_once
+from kraftd.ground.pace import Pace, Sliced, Slices, at_once
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.image import Image

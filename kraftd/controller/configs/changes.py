@@ -22,10 +22,11 @@ from kraftd.controller.configs.resources import MIN_INSYNC_REPLICAS, Operation, 
 from kraftd.controller.configs.validation import invalid_config, invalid_request, validate_resource
 from kraftd.controller.configs.values import known_configs, node_config
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.policies import ConfigChange
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_configs_response as legacy_answer
 from kraftd.messages import incremental_alter_configs_request as incremental

@@ -34,8 +34,9 @@ from kraftd.controller.configs.validation import (
 )
 from kraftd.controller.configs.values import cluster_configs, known_configs, node_config, node_configs
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.controller.decision import Decision
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.describe_configs_response import (
     DescribeConfigsResourceResult,

@@ -22,8 +22,8 @@ from kraftd.configdef.definition import (
 from kraftd.configdef.node import NodeConfig
 from kraftd.configdef.text import parse_integer, split, trim
 from kraftd.controller.configs.resources import ResourceType
-from kraftd.controller.decision import Refusal
 from kraftd.controller.topics.names import topic_name_problem
+from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 REMOTE_STORAGE = "remote.storage.enable"

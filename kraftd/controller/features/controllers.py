@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.endpoints import checked_endpoints
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.messages.register_controller_record import (

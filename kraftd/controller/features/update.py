@@ -7,8 +7,9 @@ from enum import IntEnum
 
 from kraftd.controller.configs.elr import elr_safety_records
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, cut
+from kraftd.controller.decision import Decision
 from kraftd.controller.features.downgrade import fitting_records, why_not_down
+from kraftd.ground.refusal import cut
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.update_features_request import UpdateFeaturesRequest

@@ -5,9 +5,10 @@ from __future__ import annotations
 from kraftd.controller.brokers.registration import check_broker_epoch
 from kraftd.controller.brokers.transitions import changes
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.edits import CHANGE_US, TOPIC_US, PartitionEdits, online_directories
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftd.messages.assign_replicas_to_dirs_response import (
     AssignReplicasToDirsResponse,

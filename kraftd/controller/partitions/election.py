@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.change import Election
 from kraftd.controller.partitions.edits import CHANGE_US, TOPIC_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.elect_leaders_response import (
     ElectLeadersResponse,

@@ -14,7 +14,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.change import Election, Replicas
 from kraftd.controller.partitions.edits import PartitionEdits
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.pace import Pace, Sliced, Slices
 from kraftd.messages.alter_partition_request import AlterPartitionRequest, PartitionData
 from kraftd.messages.alter_partition_response import AlterPartitionResponse
 from kraftd.messages.alter_partition_response import PartitionData as PartitionAnswer

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.change import Assignment, Election, Replicas
 from kraftd.controller.partitions.edits import CHANGE_US, TOPIC_US, PartitionEdits
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import check_assignment
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
 from kraftd.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,

@@ -8,11 +8,12 @@ host name that would have to be resolved.
 from __future__ import annotations
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
-from kraftd.controller.occurrences import count_in_slices
+from kraftd.controller.decision import Decision
 from kraftd.controller.quotas.entities import check_value, keys_of
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.alter_client_quotas_request import AlterClientQuotasRequest, OpData
 from kraftd.messages.alter_client_quotas_request import EntryData as RequestedEntry
 from kraftd.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.quotas.entities import CLIENT_ID, IP, USER
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
 from kraftd.messages.describe_client_quotas_response import (
     DescribeClientQuotasResponse,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.metadata.state import QuotaEntity
 from kraftd.wire.error_code import ErrorCode
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.quotas.entities import CLIENT_ID, MUTATION_RATE, USER
+from kraftd.ground.refusal import Refusal
 from kraftd.metadata.state import QuotaEntity
 from kraftd.wire.error_code import ErrorCode
 

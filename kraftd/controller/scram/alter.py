@@ -14,9 +14,9 @@ from typing import Final
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
-from kraftd.controller.occurrences import count_in_slices
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Sliced, Slices
 from kraftd.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, cut
-from kraftd.controller.occurrences import count_in_slices
-from kraftd.controller.slices import Pace, Sliced, Slices
+from kraftd.controller.decision import Decision
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import cut
 from kraftd.messages.describe_user_scram_credentials_request import (
     DescribeUserScramCredentialsRequest,
     UserName,

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
-from kraftd.controller.occurrences import count_in_slices
-from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.tokens.change import FIRST_VERSION_WITH_REQUESTER, may_renew
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace, Sliced, Slices
 from kraftd.messages.describe_delegation_token_request import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from kraftd.controller.decision import Refusal
 from kraftd.controller.partitions.edits import default_directories
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import allows_directory_assignment, partition_record_version

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import MAX_RECORDS_PER_REQUEST
-from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.placement import Racks, rounds
 from kraftd.controller.topics.work import ASSIGNED_US, PARTITION_US, PARTITIONS_PER_PACE_CHECK, PLACED_US
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraftd.metadata.state import TopicState

@@ -5,11 +5,10 @@ from __future__ import annotations
 from kraftd.controller.configs.changes import NAME_US, new_topic_configs
 from kraftd.controller.configs.values import effective_topic_configs
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.policies import NewTopic
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import MAX_PARTITIONS_PER_REQUEST, check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.assignment import NewPartitions, Replicas, assigned_isr, check_assignment
 from kraftd.controller.topics.names import NameTest, any_name, may_collide, topic_name_problem
@@ -22,6 +21,8 @@ from kraftd.controller.topics.work import (
     PLACED_US,
     TOPIC_US,
 )
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.messages.topic_record import TopicRecord

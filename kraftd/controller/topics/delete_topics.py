@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Set
 
 from kraftd.controller.context import Context
-from kraftd.controller.decision import Decision, Refusal
+from kraftd.controller.decision import Decision
 from kraftd.controller.quotas.mutation import UNLIMITED, Charge
 from kraftd.controller.record_limit import check_record_count
-from kraftd.controller.slices import Pace, Sliced, Slices
 from kraftd.controller.topics.work import DELETED_US
+from kraftd.ground.pace import Pace, Sliced, Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraftd.messages.remove_topic_record import RemoveTopicRecord

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from kraftd.controller.context import Dice
-from kraftd.controller.decision import Refusal
+from kraftd.ground.refusal import Refusal
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
 

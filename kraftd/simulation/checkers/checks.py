@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from kraftd.raft.events import Event
+from kraftd.ground.event import Event
 from kraftd.simulation.checkers.checker import OnEffect, Violation
 from kraftd.simulation.checkers.commits import CommitChecker
 from kraftd.simulation.checkers.divergence import DivergenceChecker

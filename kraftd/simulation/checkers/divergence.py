@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.ground.event import Event
 from kraftd.messages.fetch_response import FetchResponse
-from kraftd.raft.events import Event, ResponseReceived
+from kraftd.raft.events import ResponseReceived
 from kraftd.raft.transitions import State
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.process import Process

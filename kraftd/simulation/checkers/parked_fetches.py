@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.ground.event import Event
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft import effects as raft
-from kraftd.raft.events import Event, RequestReceived
+from kraftd.raft.events import RequestReceived
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.process import Process

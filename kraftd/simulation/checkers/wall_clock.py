@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kraftd.ground.event import Event
 from kraftd.host.executor import FOLLOWED_MS
 from kraftd.raft import effects as raft
-from kraftd.raft.events import Event, WallClockStepped
+from kraftd.raft.events import WallClockStepped
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.process import Process
 from kraftd.wire.batch import iter_batches

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.ground.event import Event
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.raft import effects as raft
-from kraftd.raft.events import Event, RequestReceived
+from kraftd.raft.events import RequestReceived
 from kraftd.raft.log_view import Fit
 from kraftd.raft.quorum.voters import matches, replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar
-
-from kraftd.controller.decision import Decision
+from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 Slices = Generator[None, None, R]
-Deciding = Slices[Decision[Any]]
 
 MAX_SLICE_WORK_US = 2_500  # about, on a current machine; a loaded one may need twice as many
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable
 from typing import Generic, TypeVar
 
-from kraftd.controller.slices import Pace, Slices
+from kraftd.ground.pace import Pace, Slices
 
 MAX_KEYS_AT_ONCE = 2_500  # counted in less than a millisecond; of costly keys fewer
 KEYS_FREED_PER_US = 4
