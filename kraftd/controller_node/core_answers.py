@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kraftd.controller.context import Context
-from kraftd.controller_node.appending import Appends
-from kraftd.controller_node.core_driver import CoreDriver
+from kraftd.controller_node.deciding.appending import Appends
 from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
-from kraftd.controller_node.replicas_ahead import ReplicasAhead, role_of
-from kraftd.controller_node.twins import FetchingReplicas, twins
-from kraftd.controller_node.went_back import WentBack
+from kraftd.controller_node.watching.duplicate_ids import FetchingReplicas, twins
+from kraftd.controller_node.watching.replicas_ahead import ReplicasAhead, role_of
+from kraftd.controller_node.watching.went_back import WentBack
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
+from kraftd.replica.core_driver import CoreDriver
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call, FrameMemo
 from kraftd.requests.outbox import Outbox

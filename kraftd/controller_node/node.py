@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kraftd.controller.context import Context
-from kraftd.controller_node.activation import Leadership
-from kraftd.controller_node.appending import Appends
 from kraftd.controller_node.core_answers import CoreAnswers
-from kraftd.controller_node.core_driver import CoreDriver
-from kraftd.controller_node.decisions import Decisions
+from kraftd.controller_node.deciding.activation import Leadership
+from kraftd.controller_node.deciding.appending import Appends
+from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decisions import Decisions
+from kraftd.controller_node.deciding.long_decisions import LongDecisions
+from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
+from kraftd.controller_node.deciding.periodic import Periodic
 from kraftd.controller_node.effects import Effect, OpenSnapshot
 from kraftd.controller_node.events import (
     AnswerNotWritten,
@@ -24,24 +27,21 @@ from kraftd.controller_node.events import (
     SliceDue,
     SnapshotOpened,
 )
-from kraftd.controller_node.faults import FATAL
-from kraftd.controller_node.following import Following
-from kraftd.controller_node.identity import Identity
-from kraftd.controller_node.long_decisions import LongDecisions
-from kraftd.controller_node.next_slice import NextSlice
-from kraftd.controller_node.parked import ParkedAnswers
-from kraftd.controller_node.pending_events import PendingEvents
-from kraftd.controller_node.periodic import Periodic
 from kraftd.controller_node.registration import ControllerAnswered, Registration
-from kraftd.controller_node.replay import Snapshot
 from kraftd.controller_node.routes import controller_registry
-from kraftd.controller_node.standing import Standing
-from kraftd.controller_node.wall_clock import WallClock
+from kraftd.controller_node.watching.pending_events import PendingEvents
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.raft.core import RaftCore
+from kraftd.replica.core_driver import CoreDriver
+from kraftd.replica.fatal_faults import FATAL
+from kraftd.replica.following import Following
+from kraftd.replica.identity import Identity
+from kraftd.replica.next_slice import NextSlice
+from kraftd.replica.replay import Snapshot
+from kraftd.replica.wall_clock import WallClock
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.events import CallHandedOver
 from kraftd.requests.large_requests import Lane

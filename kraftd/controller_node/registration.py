@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from kraftd.controller.context import Context
 from kraftd.controller.features.controllers import register_controller
-from kraftd.controller_node.decisions import Decisions
+from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.controller_node.effects import Effect
-from kraftd.controller_node.faults import FATAL
-from kraftd.controller_node.identity import Identity
-from kraftd.controller_node.standing import Standing
-from kraftd.controller_node.twins import REMEDY
+from kraftd.controller_node.watching.duplicate_ids import REMEDY
 from kraftd.ground.destination import Destination
 from kraftd.ground.event import Event
 from kraftd.ground.refusal import Refusal
@@ -26,6 +24,8 @@ from kraftd.messages.controller_registration_response import ControllerRegistrat
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import allows_controller_registration
 from kraftd.raft.core import RaftCore
+from kraftd.replica.fatal_faults import FATAL
+from kraftd.replica.identity import Identity
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.repeats import Repeats
 from kraftd.types import Endpoint

@@ -112,7 +112,7 @@ def controller_registry(node: Any, pass_to_core: Callable[[], Handle]) -> Regist
     """
 
     def load(file: str) -> Handle:
-        module = import_module(f"kraftd.controller_node.{file}")
+        module = import_module(f"kraftd.controller_node.apis.{file}")
         return MethodType(module.handle, node)  # called faster than a partial
 
     routes = (

@@ -1,1 +1,1 @@
-"""What every pure package speaks: the bases of effects and events, refusals, the pace of slices, destinations."""
+"""What every pure package speaks: bases of effects and events, refusals, the pace of slices, destinations."""

@@ -9,16 +9,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kraftd.client_node.effects import (
-    AnswerFetch,
-    ImageReached,
-    LookUpTimes,
-    MetadataMoved,
-    ReadClientFrame,
-    ScheduleClientSlice,
-    TimesLookedUp,
-)
-from kraftd.client_node.node import ClientNode
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.cluster_view import NodeView
@@ -28,6 +18,16 @@ from kraftd.host.ports import ClientWire, Effects, Handle, Ports
 from kraftd.log.errors import StorageFailure
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
+from kraftd.metadata_topic_node.effects import (
+    AnswerFetch,
+    ImageReached,
+    LookUpTimes,
+    MetadataMoved,
+    ReadClientFrame,
+    ScheduleClientSlice,
+    TimesLookedUp,
+)
+from kraftd.metadata_topic_node.node import ClientNode
 from kraftd.redaction.batches import redacted_batches
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten, SliceDue

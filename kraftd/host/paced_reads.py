@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kraftd.client_node.effects import AnswerFetch
+    from kraftd.metadata_topic_node.effects import AnswerFetch
 
 CALLBACK_BYTES = 3 << 20  # read, searched for secrets and answered in 2 to 6 ms
 SLICE_BYTES = CALLBACK_BYTES // 2  # what a slice of an unfinished read counts for

@@ -16,7 +16,7 @@ from kraftd.net.outbound import Traffic
 from kraftd.raft.metrics import RaftMetrics
 
 if TYPE_CHECKING:
-    from kraftd.client_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import ClientNode
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from kraftd.config import DaemonConfig
 from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
 from kraftd.controller.context import Context, ControllerSettings, TokenSettings
 from kraftd.controller.policies import NO_POLICIES, Policies
-from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.node import Node
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.host.retention import RetentionRules
@@ -23,6 +22,7 @@ from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
+from kraftd.replica.identity import Identity
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.dice import SystemDice
 from kraftd.runtime.processes import ChildProcesses

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.client_node.node import ClientNode
-from kraftd.client_node.settings import ClientSettings
+from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.cluster_view import NodeView
+from kraftd.metadata_topic_node.node import ClientNode
 from kraftd.runtime.client_side import ClientSide
 
 if TYPE_CHECKING:

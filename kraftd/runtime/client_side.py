@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from time import monotonic_ns
 from typing import Any
 
-from kraftd.client_node import effects as client_effects
-from kraftd.client_node.node import ClientNode
 from kraftd.ground.event import Event
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.ports import ClientWire, Effects, Ports
 from kraftd.log.partition_log import PartitionLog
+from kraftd.metadata_topic_node import effects as client_effects
+from kraftd.metadata_topic_node.node import ClientNode
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.requests.call import Call
 from kraftd.requests.events import (

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 
 from kraftd.config import DaemonConfig
-from kraftd.controller_node.credentials import NodeCredentials
 from kraftd.controller_node.node import Node
 from kraftd.host.high_watermark_keeper import HighWatermarkKeeper
 from kraftd.host.storage import Storage, open_storage
@@ -27,6 +26,7 @@ from kraftd.log.errors import CheckpointMissing, StorageError
 from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import ShutdownRequested, Started
 from kraftd.raft.replica import CommittedIsLost
+from kraftd.replica.credentials import NodeCredentials
 from kraftd.runtime import logs
 from kraftd.runtime.acceptor import Acceptor
 from kraftd.runtime.assembly import (

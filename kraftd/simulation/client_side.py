@@ -1,20 +1,15 @@
 """The client node of a simulated process: requests of readers arrive as frames, answers are read from its
 log.
 
-The node is the daemon's (`kraftd.client_node`), and so is its view of the replica (`NodeView`). A replica
-without a controller shows its log, and an image without topics.
+The node is the daemon's (`kraftd.metadata_topic_node`), and so is its view of the replica (`NodeView`). A
+replica without a controller shows its log, and an image without topics.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from kraftd.client_node.effects import Answered, SendToNode
-from kraftd.client_node.node import ClientNode
-from kraftd.client_node.settings import ClientSettings
-from kraftd.controller_node.finalized import FinalizedFeatures
-from kraftd.controller_node.identity import Identity
-from kraftd.controller_node.replay import Replay
+from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.ground.event import Event
 from kraftd.host.client_executor import ClientExecutor
@@ -27,6 +22,11 @@ from kraftd.messages.describe_quorum_response import (
     TopicData,
 )
 from kraftd.metadata.image import Image
+from kraftd.metadata_topic_node.effects import Answered, SendToNode
+from kraftd.metadata_topic_node.node import ClientNode
+from kraftd.replica.finalized_features import FinalizedFeatures
+from kraftd.replica.identity import Identity
+from kraftd.replica.replay import Replay
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, CloseConnection, LogLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived

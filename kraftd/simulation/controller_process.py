@@ -12,7 +12,6 @@ from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
 from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
 from kraftd.controller_node import effects as server
-from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.node import Node
 from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.fetch.purgatory import Purgatory
@@ -27,6 +26,7 @@ from kraftd.raft import effects as raft
 from kraftd.raft.config import Dice, DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import RequestAbandoned, RequestReceived, ShutdownRequested
+from kraftd.replica.identity import Identity
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import ConnectionClosed, FramesReceived

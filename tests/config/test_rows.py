@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import kraftd
-from kraftd.client_node.settings import ClientSettings
+from kraftd.answers.settings import ClientSettings
 from kraftd.config.daemon import ROWS, DaemonConfig
 from kraftd.config.keys import OF_LISTENERS
 from kraftd.config.security import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.activation import Leadership
+from kraftd.controller_node.deciding.activation import Leadership
 from kraftd.controller_node.effects import ControllerActivated
 from kraftd.raft.effects import LeadershipChanged
 from kraftd.requests.effects import AuditLine, LogLine

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.controller_node import appending, events
+from kraftd.controller_node import events
+from kraftd.controller_node.deciding import appending
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.raft import events as raft_events
 from kraftd.wire.api import ApiKey

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node import appending
-from kraftd.controller_node.appending import Appends
-from kraftd.controller_node.core_driver import CoreDriver
+from kraftd.controller_node.deciding import appending
+from kraftd.controller_node.deciding.appending import Appends
 from kraftd.controller_node.effects import ScheduleFlush
-from kraftd.controller_node.faults import HalfChanged
 from kraftd.ground.effect import Effect
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.no_op_record import NoOpRecord
@@ -19,6 +17,8 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.raft.replica import ConsensusBroken
+from kraftd.replica.core_driver import CoreDriver
+from kraftd.replica.fatal_faults import HalfChanged
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord, encode_records

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kraftd.controller_node import audit as audit_module
+from kraftd.controller_node.watching import audit as audit_module
 from kraftd.messages import client_quota_record as quota
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kraftd.controller_node.replay import Replay
 from kraftd.host.checkpointing import (
     BATCH_BYTES,
     DAMAGED,
@@ -44,6 +43,7 @@ from kraftd.metadata_dir.checkpoint import (
     list_checkpoints,
     verify_checkpoint,
 )
+from kraftd.replica.replay import Replay
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import build_batch

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kraftd.controller.decision import Decision
-from kraftd.controller_node.decisions import Decisions
-from kraftd.controller_node.long_decisions import MAX_INLINE_RECORDS
+from kraftd.controller_node.deciding.decisions import Decisions
+from kraftd.controller_node.deciding.long_decisions import MAX_INLINE_RECORDS
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraftd.messages.no_op_record import NoOpRecord

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.api_58_envelope import handle, read_principal
+from kraftd.controller_node.apis.api_58_envelope import handle, read_principal
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest

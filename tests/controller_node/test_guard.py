@@ -12,19 +12,13 @@ from typing import Any
 import pytest
 
 from kraftd.controller.quotas.mutation import Charge
-from kraftd.controller_node import (
-    api_18_api_versions,
-    api_63_broker_heartbeat,
-    effects,
-    events,
-    pending_events,
-    registration,
-)
-from kraftd.controller_node.appending import Appends
-from kraftd.controller_node.faults import HalfChanged
+from kraftd.controller_node import effects, events, registration
+from kraftd.controller_node.apis import api_18_api_versions, api_63_broker_heartbeat
+from kraftd.controller_node.deciding.appending import Appends
 from kraftd.controller_node.registration import UNTIL_SEEN_MS
 from kraftd.controller_node.routes import ROWS, Row
-from kraftd.controller_node.twins import FetchingReplicas
+from kraftd.controller_node.watching import pending_events
+from kraftd.controller_node.watching.duplicate_ids import FetchingReplicas
 from kraftd.ground.pace import at_once
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -33,6 +27,7 @@ from kraftd.metadata.image import Image
 from kraftd.raft import core as raft_core
 from kraftd.raft.effects import PersistElection
 from kraftd.raft.replica import ConsensusBroken
+from kraftd.replica.fatal_faults import HalfChanged
 from kraftd.requests.call import Call
 from kraftd.requests.refusals import refuse
 from kraftd.requests.stats import error_codes

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller_node.apis.mutation_quota import charge_of
+from kraftd.controller_node.apis.token_requests import PLAINTEXT, SSL, may_change_tokens
 from kraftd.controller_node.events import ConnectionClosed
-from kraftd.controller_node.mutation_quota import charge_of
-from kraftd.controller_node.token_requests import PLAINTEXT, SSL, may_change_tokens
 from kraftd.ground.event import DeadlineReached
 from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_configs_request as legacy
@@ -128,7 +128,7 @@ def test_without_an_authorizer_descriptions_of_acls_are_refused_in_kafkas_words(
     node: Any = SimpleNamespace(boundary=SimpleNamespace(has_authorizer=False))
     call = Call(1, 0, "C", "h", ApiKey.DESCRIBE_ACLS, 3, 1, "c", DescribeAclsRequest())
     with pytest.raises(Refusal) as refusal:
-        import_module("kraftd.controller_node.api_29_describe_acls").handle(node, call)
+        import_module("kraftd.controller_node.apis.api_29_describe_acls").handle(node, call)
     assert refusal.value.code == ErrorCode.SECURITY_DISABLED
     assert refusal.value.message == "No Authorizer is configured on the broker"
 
@@ -344,7 +344,7 @@ def test_a_cluster_that_may_not_be_described_is_denied_in_words(harness: Harness
 def test_tokens_of_others_need_a_permission_on_the_token_or_its_owner__kip373(
     monkeypatch: pytest.MonkeyPatch, token: bool, owner: bool, checked: list[Any], shown: bool
 ) -> None:
-    module = import_module("kraftd.controller_node.api_41_describe_delegation_token")
+    module = import_module("kraftd.controller_node.apis.api_41_describe_delegation_token")
     checks: list[Any] = []
 
     def allows(_: Any, operation: int, type: int, name: str) -> bool:

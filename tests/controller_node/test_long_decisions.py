@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node import events, long_decisions
-from kraftd.controller_node.replay import Replay
+from kraftd.controller_node import events
+from kraftd.controller_node.deciding import long_decisions
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.metadata.image import Image
 from kraftd.raft import events as raft_events
+from kraftd.replica.replay import Replay
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode

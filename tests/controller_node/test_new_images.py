@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.acl_publisher import AclPublisher
 from kraftd.controller_node.effects import AnswerSnapshot, OpenSnapshot, ReadCommitted, ScheduleSlice
 from kraftd.controller_node.events import FramesReceived, SnapshotOpened
 from kraftd.messages import fetch_snapshot_request as fetch_snapshot
@@ -15,6 +14,7 @@ from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.raft import effects as raft_effects
+from kraftd.replica.acl_publisher import AclPublisher
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.events import AnswerNotWritten, DiskFilled, DiskHasRoom
-from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.node import Node
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.raft import events as raft_events
+from kraftd.replica.identity import Identity
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, LogLine
 from kraftd.requests.events import CallHandedOver

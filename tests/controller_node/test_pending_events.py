@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node import pending_events as pending_events_module
-from kraftd.controller_node.pending_events import PendingEvents
+from kraftd.controller_node.watching import pending_events as pending_events_module
+from kraftd.controller_node.watching.pending_events import PendingEvents
 from kraftd.messages.fence_broker_record import FenceBrokerRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord

@@ -13,17 +13,24 @@ from kraftd.controller.context import TokenSettings
 from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.election import balance_leaders, elect_unclean_leaders
 from kraftd.controller.tokens.change import sweep_expired_tokens
-from kraftd.controller_node import core_answers, long_decisions
+from kraftd.controller_node import core_answers
 from kraftd.controller_node.core_answers import _text_of
-from kraftd.controller_node.faults import HalfChanged
-from kraftd.controller_node.long_decisions import first_slice, next_records, take_time_off
-from kraftd.controller_node.periodic import AFTER_ERROR_MS, FENCE, FULL_DISK_MS, LONG_DECISION_MS, Periodic
+from kraftd.controller_node.deciding import long_decisions
+from kraftd.controller_node.deciding.long_decisions import first_slice, next_records, take_time_off
+from kraftd.controller_node.deciding.periodic import (
+    AFTER_ERROR_MS,
+    FENCE,
+    FULL_DISK_MS,
+    LONG_DECISION_MS,
+    Periodic,
+)
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
+from kraftd.replica.fatal_faults import HalfChanged
 from kraftd.requests.call import Call
 from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.effects import Effect
-from kraftd.controller_node.identity import Identity
 from kraftd.controller_node.registration import (
     FIRST_BACKOFF_MS,
     LONGEST_BACKOFF_MS,
@@ -17,11 +16,12 @@ from kraftd.controller_node.registration import (
     Registration,
     SendToController,
 )
-from kraftd.controller_node.twins import REMEDY
+from kraftd.controller_node.watching.duplicate_ids import REMEDY
 from kraftd.ground.destination import Destination
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
+from kraftd.replica.identity import Identity
 from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Endpoint

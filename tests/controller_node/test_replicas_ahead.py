@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
-from kraftd.controller_node import core_answers, replicas_ahead
-from kraftd.controller_node.replicas_ahead import (
+from kraftd.controller_node import core_answers
+from kraftd.controller_node.watching import replicas_ahead
+from kraftd.controller_node.watching.replicas_ahead import (
     BROKER_REMEDY,
     CONTROLLER_REMEDY,
     PARTS,

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kraftd.acl import CLUSTER_NAME, AclOperation
-from kraftd.controller_node.api_58_envelope import read_principal
+from kraftd.controller_node.apis.api_58_envelope import read_principal
 from kraftd.controller_node.routes import ROWS
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.default_principal_data import DefaultPrincipalData

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node import decisions, events, long_decisions
-from kraftd.controller_node.replay import Replay
+from kraftd.controller_node import events
+from kraftd.controller_node.deciding import decisions, long_decisions
 from kraftd.ground import pace as pace
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_partition_request as alter_partition
@@ -31,6 +31,7 @@ from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.metadata import tables
 from kraftd.metadata.image import Image
 from kraftd.raft import events as raft_events
+from kraftd.replica.replay import Replay
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches, values
 from kraftd.wire.error_code import ErrorCode

@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.doctor.judge_quorum import judge_refused
-from kraftd.controller_node import went_back
-from kraftd.controller_node.went_back import OBSERVER_WENT_BACK, REMEDY, SHOWN_MS, WENT_BACK, WentBack
+from kraftd.controller_node.watching import went_back
+from kraftd.controller_node.watching.went_back import (
+    OBSERVER_WENT_BACK,
+    REMEDY,
+    SHOWN_MS,
+    WENT_BACK,
+    WentBack,
+)
 from kraftd.messages.vote_request import PartitionData as VotePartition
 from kraftd.messages.vote_request import TopicData as VoteTopic
 from kraftd.messages.vote_request import VoteRequest

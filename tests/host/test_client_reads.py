@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kraftd.client_node.effects import AnswerFetch
 from kraftd.host.client_executor import ClientExecutor
 from kraftd.log.tail import Tail
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftd.metadata_topic_node.effects import AnswerFetch
 from kraftd.redaction.batches import SLICE_RECORDS
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten
@@ -23,8 +23,8 @@ from kraftd.wire.batch import build_batch, iter_batches
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import parse_response
 from kraftd.wire.record_frame import VersionedRecord, encode_record
-from tests.client_node.clients import CLIENT, ClientHarness, consuming
 from tests.controller_node.harness import DIRECTORY
+from tests.metadata_topic_node.clients import CLIENT, ClientHarness, consuming
 
 
 class Executor(ClientExecutor):

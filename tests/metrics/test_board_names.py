@@ -13,8 +13,8 @@ from kraftd.metrics.exposition import FAMILIES, Exposition
 from kraftd.metrics.readings import Readings
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
-from tests.client_node.clients import CLIENT
 from tests.controller_node.harness import Harness
+from tests.metadata_topic_node.clients import CLIENT
 from tests.metrics.watched import readings
 
 Found = dict[tuple[str, tuple[tuple[str, str], ...]], float]

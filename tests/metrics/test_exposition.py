@@ -19,8 +19,8 @@ from kraftd.metrics.family import prometheus_name
 from kraftd.metrics.readings import Readings
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
-from tests.client_node.clients import CLIENT, ClientHarness, consuming
 from tests.controller_node.harness import Harness
+from tests.metadata_topic_node.clients import CLIENT, ClientHarness, consuming
 from tests.metrics.absent import ABSENT
 from tests.metrics.watched import readings
 from tests.raft.lone import EPOCH, Lone, fetch

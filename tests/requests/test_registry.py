@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.client_node.node import ClientNode
-from kraftd.client_node.settings import ClientSettings
+from kraftd.answers.settings import ClientSettings
 from kraftd.controller_node.routes import ROWS, controller_registry
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.metadata_topic_node.node import ClientNode
 from kraftd.requests.intake import NotServed, read_call
 from kraftd.requests.registry import CONTROLLERS, Handle, ListenerKind, Registry, Route
 from kraftd.wire.api import ApiKey, listeners
 from kraftd.wire.frames import encode_request
-from tests.client_node.clients import ClientHarness
+from tests.metadata_topic_node.clients import ClientHarness
 
 CLIENTS = frozenset({ListenerKind.CLIENT})
 

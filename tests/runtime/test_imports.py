@@ -8,7 +8,7 @@ import sys
 # For TLS, OAUTHBEARER, policies and authorizers from entry points, and fetched keys.
 OF_SECURITY = {"cryptography", "jwt", "importlib.metadata", "urllib.request"}
 # For listeners of ordinary clients, and for tables and colours on a terminal.
-OF_OTHERS = {"kraftd.client_node", "kraftd.client_node.node", "rich.console", "pygments"}
+OF_OTHERS = {"kraftd.metadata_topic_node", "kraftd.metadata_topic_node.node", "rich.console", "pygments"}
 LATE = OF_SECURITY | OF_OTHERS
 
 

@@ -23,7 +23,7 @@ PATH = re.compile(
 PATTERNS = {
     "kraftd/controller/<subject>/",
     "kraftd/controller_node/api_NN_name.py",
-    "kraftd/client_node/api_NN_name.py",
+    "kraftd/metadata_topic_node/api_NN_name.py",
     "tests/scripts/name.txt",
 }
 INVARIANT = re.compile(r"(?<![\w.:-])([SCDLT]\d{1,2})(?![\w.:])")

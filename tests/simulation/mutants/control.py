@@ -16,9 +16,9 @@ from kraftd.controller.partitions import isr
 from kraftd.controller.scram import alter as scram_alter
 from kraftd.controller.tokens import change as tokens_change
 from kraftd.controller.topics import assignment
-from kraftd.controller_node import activation as server_activation
-from kraftd.controller_node.appending import Appends
-from kraftd.controller_node.parked import ParkedAnswers
+from kraftd.controller_node.deciding import activation as server_activation
+from kraftd.controller_node.deciding.appending import Appends
+from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
 from kraftd.host.executor import EffectExecutor
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.config_record import ConfigRecord

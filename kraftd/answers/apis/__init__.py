@@ -1,0 +1,1 @@
+"""The APIs that any node with an image answers, one file each."""

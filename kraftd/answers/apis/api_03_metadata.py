@@ -1,0 +1,215 @@
+"""Metadata (3), v0-13: the brokers, and topics with the leaders, replicas and epochs of their partitions.
+
+Authorization: DESCRIBE on each topic. Sent by: every client. Answered from committed metadata, in several
+event loop callbacks if it is long; the node keeps answers for equal requests. The nodes include kraftd
+nodes only in an answer with the metadata topic, or if no broker can be named. An answer with only the
+metadata topic names no brokers, nor does any to a client that declares itself (`log_readers`): the client
+would ask one of them for the next leader, and they do not know this topic. Errors, per topic:
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED,
+INVALID_REQUEST (the whole request: a topic without name or id before v10 or v12); per partition:
+LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND. Differs from a broker: no topic is created because it is asked for;
+the metadata topic exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.answers import metadata_topic
+from kraftd.answers.nodes import (
+    MetadataPartition,
+    broker_listener,
+    controller_id,
+    log_nodes,
+    metadata_partition,
+    reported_nodes,
+)
+from kraftd.answers.operations import allowed_operations, decision_us, operations_us
+from kraftd.answers.topics import TopicReader, name_error
+from kraftd.ground.occurrences import count_in_slices
+from kraftd.ground.pace import Pace
+from kraftd.ground.refusal import Refusal
+from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
+from kraftd.metadata.state import TopicState
+from kraftd.metadata_topic_node.log_readers import declares_itself
+from kraftd.requests.answer_memo import CONNECTION_CLASSES
+from kraftd.requests.permission import Permission
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+PARTITIONS_PER_CALLBACK = 2_000  # of one topic
+CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
+
+
+def handle(node: ClientNode, call: Call) -> None:
+    if node.knows_metadata(call):
+        node.answer_in_slices(call, describe(node, call))
+
+
+class Described(NamedTuple):
+    """The topics of an answer, and how many of them are the metadata topic."""
+
+    topics: list[MetadataResponseTopic]
+    of_log: int
+
+
+def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResponse]:
+    """The answer, made some partitions per event loop callback."""
+    request: MetadataRequest = call.message
+    wants_all = request.topics is None or (call.version == 0 and not request.topics)
+    topics = DescribedTopics(node, call)
+    found, of_log = yield from (topics.all() if wants_all else topics.named())
+    response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
+    if declares_itself(call):
+        reported = log_nodes(node.view, node.settings, call.listener)
+    elif of_log and of_log == len(found) and not wants_all:
+        node.log_readers.note(call)
+        node.log_readers.warn_of_brokers(call, node.view, node.settings, node.outbox)
+        call.place = None  # not kept: the next such request must be noted as well
+        reported = log_nodes(node.view, node.settings, call.listener)
+    else:
+        reported = reported_nodes(node.view, node.settings, call.listener, of_log > 0)
+    response.brokers = [
+        MetadataResponseBroker(node_id, endpoint.host, endpoint.port, rack)
+        for node_id, (endpoint, rack) in reported.nodes.items()
+    ]
+    response.controller_id = controller_id(reported.controller_ids, call.connection_id % CONNECTION_CLASSES)
+    if request.include_cluster_authorized_operations and call.version in CLUSTER_OPERATIONS_VERSIONS:
+        response.cluster_authorized_operations = allowed_operations(node, call, AclResourceType.CLUSTER)
+    return response
+
+
+def of_call(node: ClientNode, call: Call) -> MetadataPartition:
+    return metadata_partition(node.view, node.settings, call.listener)
+
+
+class DescribedTopics:
+    """Describes the topics of one answer, with a pause after each callback's share."""
+
+    def __init__(self, node: ClientNode, call: Call) -> None:
+        self._node = node
+        self._call = call
+        self._listener = broker_listener(node.settings, call.listener)
+        self._pace = Pace()
+        self._with_operations = call.message.include_topic_authorized_operations and call.version >= 8
+        self._name_us = decision_us(node)
+        self._describing = Permission(node.boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
+        self._topic_us = self._name_us
+        if self._with_operations:
+            self._topic_us += operations_us(node, AclResourceType.TOPIC)
+        self._read_image()
+
+    def _read_image(self) -> None:
+        """Use the current image from now on."""
+        self._reader = TopicReader(self._node.view.image, self._listener, self._call.version)
+
+    def all(self) -> Generator[None, None, Described]:
+        """Every topic that the client may describe; the metadata topic comes first."""
+        node, call = self._node, self._call
+        found = []
+        if may_see(node, call, METADATA_TOPIC):
+            found.append(self._metadata_topic(is_internal=True))
+        of_log = len(found)
+        for topic_id in list(node.view.image.topics):
+            topic = node.view.image.topic(topic_id)
+            work_us = self._name_us
+            if topic is not None and may_see(node, call, topic.name):
+                found.append((yield from self._topic(topic)))
+                work_us = self._topic_us + len(topic.partitions)  # about 1 µs each
+            if self._pace.spent(work_us):
+                yield
+                self._read_image()
+        return Described(found, of_log)
+
+    def named(self) -> Generator[None, None, Described]:
+        """The topics that the request names, by name or by id; raises Refusal(INVALID_REQUEST)."""
+        found, of_log = [], 0
+        requested_topics = self._call.message.topics
+        times = yield from count_in_slices(requested_topics, _name_and_id, self._pace)
+        for requested in requested_topics:
+            if self._pace.spent(1):
+                yield
+                self._read_image()
+            if requested.topic_id != ZERO_UUID and self._call.version < 12:
+                raise Refusal(ErrorCode.INVALID_REQUEST)
+            if requested.name is None and requested.topic_id == ZERO_UUID:
+                raise Refusal(ErrorCode.INVALID_REQUEST)
+            if not times.take(_name_and_id(requested)):
+                continue  # described once, however often it is named
+            topic = yield from self._named(requested.name, requested.topic_id)
+            found.append(topic)
+            of_log += topic.name == METADATA_TOPIC and bool(topic.partitions)
+            if self._pace.spent(self._topic_us + len(topic.partitions)):
+                yield
+                self._read_image()
+        self._describing.end()
+        return Described(found, of_log)
+
+    def _named(self, name: str | None, topic_id: bytes) -> Generator[None, None, MetadataResponseTopic]:
+        """One topic by its id, or by its name where it has none; or the error for it."""
+        image = self._node.view.image
+        if topic_id == METADATA_TOPIC_ID:
+            name = METADATA_TOPIC
+        elif topic_id != ZERO_UUID:
+            topic = image.topic(topic_id)
+            if topic is None or not self._describing.allows(topic.name):
+                # The topic's name is left out: a client must not learn it from the id.
+                error = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                return MetadataResponseTopic(error, None, topic_id)
+            return (yield from self._topic(topic))
+        assert name is not None
+        if not self._describing.allows(name):
+            return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        if name == METADATA_TOPIC:
+            return self._metadata_topic(is_internal=False)
+        topic = image.topic(image.topic_names().get(name, ZERO_UUID))
+        if topic is None:
+            missing = MetadataResponseTopic(name_error(name), name)
+            if self._with_operations:
+                self._add_operations(missing)
+            return missing
+        return (yield from self._topic(topic))
+
+    def _topic(self, topic: TopicState) -> Generator[None, None, MetadataResponseTopic]:
+        described = self._reader.topic(topic, PARTITIONS_PER_CALLBACK)
+        if len(topic.partitions) > PARTITIONS_PER_CALLBACK:
+            partitions = list(topic.partitions.items())
+            for first in range(PARTITIONS_PER_CALLBACK, len(partitions), PARTITIONS_PER_CALLBACK):
+                yield
+                self._read_image()
+                some = partitions[first : first + PARTITIONS_PER_CALLBACK]
+                described.partitions += [self._reader.partition(index, state) for index, state in some]
+        if self._with_operations:
+            self._add_operations(described)
+        return described
+
+    def _metadata_topic(self, *, is_internal: bool) -> MetadataResponseTopic:
+        described = metadata_topic.describe(of_call(self._node, self._call), is_internal=is_internal)
+        if self._with_operations:
+            self._add_operations(described)
+        return described
+
+    def _add_operations(self, topic: MetadataResponseTopic) -> None:
+        """Add what the client may do with a topic of that name, whether it exists or not (KIP-430)."""
+        node, call, type, name = self._node, self._call, AclResourceType.TOPIC, topic.name or ""
+        topic.topic_authorized_operations = allowed_operations(node, call, type, name)
+
+
+def _name_and_id(topic: MetadataRequestTopic) -> tuple[str | None, bytes]:
+    return topic.name, topic.topic_id
+
+
+def may_describe(node: ClientNode, call: Call, name: str) -> bool:
+    return node.boundary.allows(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
+
+
+def may_see(node: ClientNode, call: Call, name: str) -> bool:
+    """Return whether the client may describe a topic that it has not named; a denial is not audited."""
+    return node.boundary.allows_quietly(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, name)

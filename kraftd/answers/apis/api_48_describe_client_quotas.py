@@ -1,0 +1,30 @@
+"""DescribeClientQuotas (48), v0-1: the quotas whose entities a filter matches (KIP-546).
+
+Authorization: DESCRIBE_CONFIGS on the cluster. Sent by: admin clients. Answered from committed metadata, in
+several event loop callbacks if it is long. Errors: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST for a
+filter that cannot be, UNSUPPORTED_VERSION for an unknown type of entity. Differs from a broker: nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from kraftd.answers.operations import check_may_describe_configs
+from kraftd.controller.quotas.describe import describe_client_quotas
+from kraftd.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+
+if TYPE_CHECKING:
+    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+
+def handle(node: ClientNode, call: Call) -> None:
+    check_may_describe_configs(node, call)
+    if node.knows_metadata(call):
+        node.answer_in_slices(call, describe(node, call))
+
+
+def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeClientQuotasResponse]:
+    decision = yield from describe_client_quotas.begin(node.view.context, call.message, call.version)
+    return decision.answer

@@ -1,0 +1,65 @@
+"""The operations that a client may do: the bits in Metadata and DescribeCluster (KIP-430), and a check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.ground.refusal import Refusal
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.requests.call import Call
+
+DECISION_US = 15  # of an authorizer with very many ACLs
+# What Kafka's AclEntry supports for each type of resource.
+SUPPORTED = {
+    AclResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+}
+
+
+def allowed_operations(
+    node: ClientNode, call: Call, resource_type: AclResourceType, name: str = CLUSTER_NAME
+) -> int:
+    """Bit n is set if the client may do the operation of number n."""
+    allowed = 0
+    for operation in SUPPORTED[resource_type]:
+        if node.boundary.allows_quietly(call, operation, resource_type, name):
+            allowed |= 1 << operation
+    return allowed
+
+
+def decision_us(node: ClientNode) -> int:
+    """About how long one decision takes, in microseconds."""
+    return DECISION_US if node.boundary.has_authorizer else 1
+
+
+def operations_us(node: ClientNode, resource_type: AclResourceType) -> int:
+    """About how long `allowed_operations` takes, in microseconds."""
+    return decision_us(node) * len(SUPPORTED[resource_type])
+
+
+def check_may_describe_configs(node: ClientNode, call: Call) -> None:
+    """Raises Refusal for a client that may not see the configs of the cluster."""
+    operation = AclOperation.DESCRIBE_CONFIGS
+    if not node.boundary.allows(call, operation, AclResourceType.CLUSTER, CLUSTER_NAME):
+        raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -1,0 +1,1 @@
+"""The APIs of a controller listener, one file each."""

@@ -1,0 +1,23 @@
+"""ExpireDelegationToken (40), v1-2: another expiry for a token, or its end (KIP-48).
+
+Authorization: none; the sender must be the owner or a renewer. Sent by: admin clients. Answered after commit.
+Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND,
+DELEGATION_TOKEN_OWNER_MISMATCH, DELEGATION_TOKEN_EXPIRED, UNSUPPORTED_VERSION.
+Differs from Apache Kafka: nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.controller.tokens.change import expire_delegation_token
+from kraftd.controller_node.apis.token_requests import change_expiry
+from kraftd.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
+
+if TYPE_CHECKING:
+    from kraftd.controller_node.node import Node
+    from kraftd.requests.call import Call
+
+
+def handle(node: Node, call: Call) -> None:
+    change_expiry(node, call, expire_delegation_token, ExpireDelegationTokenResponse)

@@ -1,0 +1,1 @@
+"""Decisions: made, appended, parked until they are committed; becoming active; periodic work."""
