@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from kraftd.controller_node.effects import ScheduleSlice
 from kraftd.host.checkpointing import CheckpointOrder, make_checkpoint
 from kraftd.log.disk import RealDisk
 from kraftd.metadata.image import Image
 from kraftd.metadata_dir.checkpoint import CheckpointReader, by_epoch, checkpoint_path, list_checkpoints
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.replica.replay import Replay
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.record_frame import decode_batch

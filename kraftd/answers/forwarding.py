@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kraftd.metadata_topic_node.effects import Answered
+from kraftd.answers.effects import Answered
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.wire.error_code import ErrorCode

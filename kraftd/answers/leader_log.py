@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.forwarding import PassingOn, Progress
 from kraftd.answers.view import ClusterView
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, TopicData
 from kraftd.messages.describe_quorum_request import PartitionData as RequestedPartition
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData
-from kraftd.metadata_topic_node.effects import Answered, SendToNode
 from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from kraftd.ground.pace import Slices
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
     from kraftd.requests.call import Call
     from kraftd.wire.message import Message
 
 ROW_US = 1  # microseconds, for the pace: a row of an answer
 
 
-def answer_in_slices(node: ClientNode, call: Call, response: Message) -> Slices[None]:
+def answer_in_slices(node: AnsweringNode, call: Call, response: Message) -> Slices[None]:
     """Answer a call now; consumes the response."""
     yield from node.boundary.count_in_slices(call, response)
     node.boundary.send(call, (yield from call.frame_in_slices(response)))

@@ -5,8 +5,14 @@ from __future__ import annotations
 from kraftd.answers.nodes import MetadataPartition
 from kraftd.answers.view import ClusterView
 from kraftd.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
+from kraftd.requests.call import Call
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.error_code import ErrorCode
+
+
+def declares_itself(call: Call) -> bool:
+    """Return whether the client's id says that it reads the metadata log alone."""
+    return call.client_id.startswith(METADATA_TOPIC)
 
 
 def describe(partition: MetadataPartition, *, is_internal: bool) -> MetadataResponseTopic:

@@ -9,7 +9,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
     from kraftd.requests.call import Call
 
 DECISION_US = 15  # of an authorizer with very many ACLs
@@ -38,7 +38,7 @@ SUPPORTED = {
 
 
 def allowed_operations(
-    node: ClientNode, call: Call, resource_type: AclResourceType, name: str = CLUSTER_NAME
+    node: AnsweringNode, call: Call, resource_type: AclResourceType, name: str = CLUSTER_NAME
 ) -> int:
     """Bit n is set if the client may do the operation of number n."""
     allowed = 0
@@ -48,17 +48,17 @@ def allowed_operations(
     return allowed
 
 
-def decision_us(node: ClientNode) -> int:
+def decision_us(node: AnsweringNode) -> int:
     """About how long one decision takes, in microseconds."""
     return DECISION_US if node.boundary.has_authorizer else 1
 
 
-def operations_us(node: ClientNode, resource_type: AclResourceType) -> int:
+def operations_us(node: AnsweringNode, resource_type: AclResourceType) -> int:
     """About how long `allowed_operations` takes, in microseconds."""
     return decision_us(node) * len(SUPPORTED[resource_type])
 
 
-def check_may_describe_configs(node: ClientNode, call: Call) -> None:
+def check_may_describe_configs(node: AnsweringNode, call: Call) -> None:
     """Raises Refusal for a client that may not see the configs of the cluster."""
     operation = AclOperation.DESCRIBE_CONFIGS
     if not node.boundary.allows(call, operation, AclResourceType.CLUSTER, CLUSTER_NAME):

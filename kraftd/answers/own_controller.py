@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.metadata_topic_node.effects import HandToController
+from kraftd.answers.effects import HandToController
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     node.outbox.emit(HandToController(call))

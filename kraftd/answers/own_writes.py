@@ -15,10 +15,10 @@ from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.requests.call import Call
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
 
 
-def answer_once_applied(node: ClientNode, call: Call, answer: Act) -> None:
+def answer_once_applied(node: AnsweringNode, call: Call, answer: Act) -> None:
     """Answer a forwarded write once this node's image has it, or when the request's time is over."""
     timeout_ms = node.settings.request_timeout_ms
     timeout_ms = max(0, min(timeout_ms, getattr(call.message, "timeout_ms", timeout_ms)))

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from kraftd.answers.effects import Answered, HandToController, SendToNode
 from kraftd.answers.forwarding import Progress
 from kraftd.answers.own_writes import answer_once_applied
 from kraftd.ground.pace import Slices
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.envelope_request import EnvelopeRequest
 from kraftd.messages.envelope_response import EnvelopeResponse
-from kraftd.metadata_topic_node.effects import Answered, HandToController, SendToNode
 from kraftd.requests.call import Call
 from kraftd.security.principals import ANONYMOUS
 from kraftd.wire.api import ApiKey
@@ -30,7 +30,7 @@ from kraftd.wire.primitives import Buffer
 from kraftd.wire.slices import encode_in_slices
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
 
 ENCODED_AT_ONCE_BYTES = 16_384  # a larger request is encoded in slices
 PLAINTEXT, SSL = 0, 1  # as in Endpoint.security_protocol
@@ -44,7 +44,7 @@ _SIZE = Struct(">i")
 _PRINCIPAL_VERSION = bytes(2)
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: AnsweringNode, call: Call) -> Slices[None]:
     """Pass a call to the active controller: this node's, or another in an Envelope."""
     view = node.view
     if call.key in OF_TOKENS and not is_known_by_more_than_a_token(node, call):
@@ -83,7 +83,7 @@ def handle(node: ClientNode, call: Call) -> Slices[None]:
     node.passing_on.begin(call, node.now_ms, send, on_answer)
 
 
-def is_known_by_more_than_a_token(node: ClientNode, call: Call) -> bool:
+def is_known_by_more_than_a_token(node: AnsweringNode, call: Call) -> bool:
     """Return whether the client may ask for delegation tokens (KIP-48); a controller believes the node that
     forwards.
     """

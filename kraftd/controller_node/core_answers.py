@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftd.controller.context import Context
 from kraftd.controller_node.deciding.appending import Appends
-from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
+from kraftd.controller_node.effects import AnswerSnapshot
 from kraftd.controller_node.watching.duplicate_ids import FetchingReplicas, twins
 from kraftd.controller_node.watching.replicas_ahead import ReplicasAhead, role_of
 from kraftd.controller_node.watching.went_back import WentBack
@@ -17,6 +17,7 @@ from kraftd.raft import events as raft_events
 from kraftd.replica.core_driver import CoreDriver
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call, FrameMemo
+from kraftd.requests.effects import AnswerRecords, RecordsOf
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -117,8 +118,10 @@ class CoreAnswers:
             except Exception as error:  # as in _on_respond
                 self._boundary.fail(call, error)
                 return
-            records = AnswerRecords(call, effect.message, effect.offset, effect.end_offset, effect.max_bytes)
-            self._outbox.emit(records)
+            message: Any = effect.message
+            partition = message.responses[0].partitions[0]
+            records = RecordsOf(partition, effect.offset, effect.end_offset, effect.max_bytes)
+            self._outbox.emit(AnswerRecords(call, message, (records,)))
 
     def _on_respond_snapshot(self, effect: raft_effects.RespondSnapshot) -> None:
         call: Call = effect.request_id  # type: ignore[assignment]

@@ -1,4 +1,5 @@
-"""Effects of the controller node, in addition to those of any node (`kraftd.requests.effects`).
+"""Effects of the controller node, in addition to those of any node (`requests.effects`) and of its image
+(`replica.effects`).
 
 Passed on from the consensus core: PersistElection, AppendRecords, SyncLog, TruncateLog, ResetLog, Send,
 BeginSnapshot, WriteSnapshot, FinishSnapshot, AbandonSnapshot and ShutdownCompleted. The order is the order of
@@ -12,11 +13,6 @@ from typing import Any
 from kraftd.ground.effect import Effect as Effect
 from kraftd.raft.answers import fill_piece
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Answer as Answer
-from kraftd.requests.effects import AnswerRecords as AnswerRecords
-from kraftd.requests.effects import CloseConnection as CloseConnection
-from kraftd.requests.effects import LogLine as LogLine
-from kraftd.requests.effects import ScheduleSlice as ScheduleSlice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.primitives import Buffer
 
@@ -36,20 +32,6 @@ class AnswerSnapshot(Effect, frozen=True):
         return self.call.frame(self.message)
 
 
-class ReadCommitted(Effect, frozen=True):
-    """Read whole batches from `offset` on, none at or past `end_offset`, and answer CommittedRead."""
-
-    offset: int
-    end_offset: int
-    max_bytes: int
-
-
-class OpenSnapshot(Effect, frozen=True, gc=False):
-    """Open a snapshot that is on disk, to be loaded into the image: SnapshotOpened comes back."""
-
-    snapshot_id: OffsetAndEpoch
-
-
 class ScheduleFlush(Effect, frozen=True):
     """Answer FlushDue once the event loop has handled all that is ready now."""
 
@@ -58,9 +40,3 @@ class ControllerActivated(Effect, frozen=True):
     """This node is now the active controller of the epoch and takes decisions."""
 
     epoch: int
-
-
-class ControllerLoaded(Effect, frozen=True):
-    """The image holds everything that was committed when the node started."""
-
-    offset: int

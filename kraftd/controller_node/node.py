@@ -14,28 +14,19 @@ from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.controller_node.deciding.long_decisions import LongDecisions
 from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
 from kraftd.controller_node.deciding.periodic import Periodic
-from kraftd.controller_node.effects import Effect, OpenSnapshot
-from kraftd.controller_node.events import (
-    AnswerNotWritten,
-    CommittedRead,
-    ConnectionClosed,
-    DiskFilled,
-    DiskHasRoom,
-    FlushDue,
-    FrameRead,
-    FramesReceived,
-    SliceDue,
-    SnapshotOpened,
-)
-from kraftd.controller_node.registration import ControllerAnswered, Registration
+from kraftd.controller_node.events import DiskFilled, DiskHasRoom, FlushDue
+from kraftd.controller_node.registration import Registration
 from kraftd.controller_node.routes import controller_registry
 from kraftd.controller_node.watching.pending_events import PendingEvents
+from kraftd.ground.effect import Effect
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.raft.core import RaftCore
 from kraftd.replica.core_driver import CoreDriver
+from kraftd.replica.effects import OpenSnapshot
+from kraftd.replica.events import CommittedRead, ControllerAnswered, SnapshotOpened
 from kraftd.replica.fatal_faults import FATAL
 from kraftd.replica.following import Following
 from kraftd.replica.identity import Identity
@@ -43,7 +34,14 @@ from kraftd.replica.next_slice import NextSlice
 from kraftd.replica.replay import Snapshot
 from kraftd.replica.wall_clock import WallClock
 from kraftd.requests.boundary import Boundary
-from kraftd.requests.events import CallHandedOver
+from kraftd.requests.events import (
+    AnswerNotWritten,
+    CallHandedOver,
+    ConnectionClosed,
+    FrameRead,
+    FramesReceived,
+    SliceDue,
+)
 from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer

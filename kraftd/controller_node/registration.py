@@ -14,48 +14,27 @@ from kraftd.controller.context import Context
 from kraftd.controller.features.controllers import register_controller
 from kraftd.controller_node.deciding.decision_rights import Standing
 from kraftd.controller_node.deciding.decisions import Decisions
-from kraftd.controller_node.effects import Effect
 from kraftd.controller_node.watching.duplicate_ids import REMEDY
 from kraftd.ground.destination import Destination
-from kraftd.ground.event import Event
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import allows_controller_registration
 from kraftd.raft.core import RaftCore
+from kraftd.replica.effects import SendToController
+from kraftd.replica.events import ControllerAnswered
 from kraftd.replica.fatal_faults import FATAL
 from kraftd.replica.identity import Identity
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.repeats import Repeats
 from kraftd.types import Endpoint
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.message import Message
 
 FIRST_BACKOFF_MS = 100
 LONGEST_BACKOFF_MS = 60_000
 # An accepted registration is sent again if its record does not arrive within this time, later twice as long.
 UNTIL_SEEN_MS = 5_000
-
-
-class SendToController(Effect, frozen=True, gc=False):
-    """Send a request to the active controller, as this node rather than as its raft client;
-    ControllerAnswered comes back.
-    """
-
-    request_id: int
-    destination: Destination
-    message: Message
-
-    def __repr__(self) -> str:
-        return f"<SendToController {self.request_id} {type(self.message).__name__} to {self.destination}>"
-
-
-class ControllerAnswered(Event, frozen=True, gc=False):
-    """The answer to a SendToController; None without one."""
-
-    request_id: int
-    message: Message | None
 
 
 class Registration:

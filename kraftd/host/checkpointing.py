@@ -11,7 +11,6 @@ from itertools import islice
 
 from msgspec import Struct
 
-from kraftd.controller_node.effects import ScheduleSlice
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.reader import read_batches
@@ -25,6 +24,7 @@ from kraftd.metadata_dir.checkpoint import (
 )
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.replica.replay import Replay, Snapshot
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.record_frame import encode_records

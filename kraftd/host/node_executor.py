@@ -8,7 +8,6 @@ from typing import Any
 
 from kraftd.controller_node import effects, events
 from kraftd.controller_node.node import Node
-from kraftd.controller_node.registration import SendToController
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.downloads import MAX_WAITING_BYTES
 from kraftd.host.executor import EffectExecutor
@@ -17,9 +16,19 @@ from kraftd.host.ports import NodeWire, Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.log.errors import DiskFull
+from kraftd.replica.effects import MetadataLoaded, OpenSnapshot, ReadCommitted, SendToController
+from kraftd.replica.events import CommittedRead
 from kraftd.requests.call import Call
-from kraftd.requests.effects import AuditLine, ReadFrame
-from kraftd.wire.primitives import Buffer
+from kraftd.requests.effects import (
+    Answer,
+    AnswerRecords,
+    AuditLine,
+    CloseConnection,
+    LogLine,
+    ReadFrame,
+    ScheduleSlice,
+)
+from kraftd.requests.events import AnswerNotWritten, SliceDue
 
 TRUNCATED = "log truncated"  # in the audit stream
 
@@ -43,21 +52,21 @@ class NodeExecutor(EffectExecutor):
         self.on_loaded: Callable[[], None] | None = None
         self.truncations.on_truncated = lambda fields: self.audited(AuditLine(TRUNCATED, -1, fields))
         self._wire = wire
-        self._lines: list[effects.LogLine] = []
+        self.lines: list[LogLine] = []
         self._perform |= {
-            effects.Answer: wire.answer,
-            effects.AnswerRecords: self._answer_records,
+            Answer: wire.answer,
+            AnswerRecords: self._answer_records,
             effects.AnswerSnapshot: self.snapshot_reads.begin,
-            effects.CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
-            effects.ReadCommitted: lambda effect: ports.timer.call_soon(self._read_committed, effect),
-            effects.OpenSnapshot: lambda effect: ports.timer.call_soon(self._open_snapshot, effect),
-            effects.ScheduleSlice: lambda _: ports.timer.call_soon(self.step, events.SliceDue()),
+            CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
+            ReadCommitted: lambda effect: ports.timer.call_soon(self._read_committed, effect),
+            OpenSnapshot: lambda effect: ports.timer.call_soon(self._open_snapshot, effect),
+            ScheduleSlice: lambda _: ports.timer.call_soon(self.step, SliceDue()),
             ReadFrame: partial(read_frame, ports.work_threads, self.step, self.fail),
             effects.ScheduleFlush: lambda _: ports.timer.call_soon(self.step, events.FlushDue()),
-            effects.LogLine: self._lines.append,
+            LogLine: self.lines.append,
             AuditLine: self.audited,
             effects.ControllerActivated: self._loaded,
-            effects.ControllerLoaded: self._loaded,
+            MetadataLoaded: self._loaded,
             SendToController: wire.send_to_controller,
         }
 
@@ -69,9 +78,9 @@ class NodeExecutor(EffectExecutor):
     def flush(self) -> None:
         """Send the answers, then write the log lines, so that no answer waits for a line."""
         self._wire.flush()
-        if self._lines:
-            lines = list(self._lines)
-            self._lines.clear()
+        if self.lines:
+            lines = list(self.lines)
+            self.lines.clear()
             for effect in lines:
                 getattr(self.log, effect.level)(effect.text, **effect.fields)
 
@@ -86,23 +95,21 @@ class NodeExecutor(EffectExecutor):
 
     # -- answers that need the disk
 
-    def _answer_records(self, effect: effects.AnswerRecords) -> None:
-        data = read_records(self.storage.log, effect, self.log)
-        if data is None:
+    def _answer_records(self, effect: AnswerRecords) -> None:
+        found = [read_records(self.storage.log, read, self.log) for read in effect.reads]
+        records = [data for data in found if data is not None]
+        if len(records) < len(found):
             self._wire.close(effect.call.connection_id, UNREADABLE)
         else:
-            self._fill(effect, data)
+            respond_filled(effect.call, lambda: effect.fill(records), self._wire.respond, self.answer_failed)
 
     def piece_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
-        self._fill(effect, data)
+        respond_filled(effect.call, lambda: effect.fill(data), self._wire.respond, self.answer_failed)
         self.flush()
-
-    def _fill(self, effect: effects.AnswerRecords | effects.AnswerSnapshot, data: Buffer) -> None:
-        respond_filled(effect, data, self._wire.respond, self.answer_failed)
 
     def answer_failed(self, call: Call, error: Exception) -> None:
         """Have the node refuse a call whose answer could not be written."""
-        self.ports.timer.call_soon(self.step, events.AnswerNotWritten(call, error))
+        self.ports.timer.call_soon(self.step, AnswerNotWritten(call, error))
 
     def piece_unreadable(self, effect: Any, error: Exception) -> None:
         self.log.error("a snapshot could not be read", error=str(error))
@@ -110,7 +117,7 @@ class NodeExecutor(EffectExecutor):
 
     # -- reads for the image
 
-    def _read_committed(self, effect: effects.ReadCommitted) -> None:
+    def _read_committed(self, effect: ReadCommitted) -> None:
         if effect.offset < self.storage.log.log_start:
             return  # a snapshot has replaced the log since
         try:
@@ -118,9 +125,9 @@ class NodeExecutor(EffectExecutor):
         except Exception as error:
             self.fail(error)
         else:
-            self.step(events.CommittedRead(effect.offset, data))
+            self.step(CommittedRead(effect.offset, data))
 
-    def _open_snapshot(self, effect: effects.OpenSnapshot) -> None:
+    def _open_snapshot(self, effect: OpenSnapshot) -> None:
         try:
             opened = self.downloads.download.open(effect)
         except Exception as error:
@@ -128,7 +135,7 @@ class NodeExecutor(EffectExecutor):
         else:
             self.step(opened)
 
-    def _loaded(self, _: effects.ControllerActivated | effects.ControllerLoaded) -> None:
+    def _loaded(self, _: effects.ControllerActivated | MetadataLoaded) -> None:
         self.storage.log.end_replay()
         if self.on_loaded is not None:
             self.on_loaded()

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.effects import AnswerFetch
+from kraftd.requests.effects import AnswerRecords
 
 CALLBACK_BYTES = 3 << 20  # read, searched for secrets and answered in 2 to 6 ms
 SLICE_BYTES = CALLBACK_BYTES // 2  # what a slice of an unfinished read counts for
@@ -30,14 +28,14 @@ class PacedReads:
 
     def __init__(
         self,
-        read: Callable[[AnswerFetch], int | Rest],
+        read: Callable[[AnswerRecords], int | Rest],
         late: Callable[[Callable[[], None]], None],
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
         self._read = read
         self._late = late
         self._call_soon = call_soon
-        self._waiting: dict[int, deque[AnswerFetch]] = {}  # by connection, the next one first
+        self._waiting: dict[int, deque[AnswerRecords]] = {}  # by connection, the next one first
         self._unfinished: deque[tuple[int, Rest]] = deque()  # with their connections
         self._read_bytes = 0  # in this callback
         self._is_due = False
@@ -45,7 +43,7 @@ class PacedReads:
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values())) + len(self._unfinished)
 
-    def begin(self, effect: AnswerFetch) -> None:
+    def begin(self, effect: AnswerRecords) -> None:
         """Read at once, or when the connections before this one have been read."""
         if self._waiting or not self._has_room():
             self._waiting.setdefault(effect.call.connection_id, deque()).append(effect)
@@ -62,7 +60,7 @@ class PacedReads:
     def _has_room(self) -> bool:
         return self._read_bytes < CALLBACK_BYTES and len(self._unfinished) < MAX_UNFINISHED
 
-    def _read_for(self, effect: AnswerFetch) -> None:
+    def _read_for(self, effect: AnswerRecords) -> None:
         found = self._read(effect)
         if isinstance(found, int):
             self._read_bytes += found

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from kraftd.controller_node.effects import Answer
-from kraftd.controller_node.registration import SendToController
+from kraftd.answers.effects import SendToNode
 from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder
 from kraftd.host.disk_job import DiskJob
 from kraftd.raft.effects import Send
+from kraftd.replica.effects import SendToController
 from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer, AuditLine, LogLine
 
 T = TypeVar("T")
 
@@ -120,15 +121,26 @@ class NodeWire(PeerWire, Protocol):
     def send_to_controller(self, effect: SendToController) -> None: ...
 
 
-class ClientWire(Protocol):
-    """The connections of ordinary clients."""
+class AnswerWire(Protocol):
+    """The connections of a node that answers from an image, and its ways to other nodes."""
 
     def is_open(self, connection_id: int) -> bool: ...
+
+    def answer(self, effect: Answer) -> None: ...
 
     def respond(self, call: Call, parts: list[Any]) -> None:
         """Answer a call with these bytes."""
 
     def close(self, connection_id: int, reason: str) -> None: ...
+
+    def line(self, effect: LogLine) -> None: ...
+
+    def audited(self, effect: AuditLine) -> None: ...
+
+    def send_to_node(self, effect: SendToNode) -> None: ...
+
+    def hand_over(self, call: Call) -> None:
+        """Pass a call to this process's controller."""
 
 
 class Log(Protocol):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from kraftd.controller_node.effects import OpenSnapshot
-from kraftd.controller_node.events import SnapshotOpened
 from kraftd.log.disk import Disk
 from kraftd.metadata_dir.checkpoint import (
     CheckpointReader,
@@ -15,6 +13,8 @@ from kraftd.metadata_dir.checkpoint import (
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.raft import effects as raft_effects
 from kraftd.raft.events import SnapshotFinished
+from kraftd.replica.effects import OpenSnapshot
+from kraftd.replica.events import SnapshotOpened
 from kraftd.types import OffsetAndEpoch
 
 SYNC_BYTES = 32 << 20

@@ -1,6 +1,6 @@
-"""Serves ordinary clients: the cluster's metadata, and the metadata log as a topic.
+"""Serves the metadata log as a topic to ordinary clients, and the cluster's metadata.
 
-    node = ClientNode(view, settings, new_session_id)
+    node = MetadataTopicNode(view, settings, client_registry, new_session_id)
     effects = node.step(FramesReceived(...), now_ms)   # answers, reads, requests to other nodes
     effects = node.step(MetadataMoved(), now_ms)       # after anything that `view` shows has changed
     node.deadline_ms()                                 # when DeadlineReached is due

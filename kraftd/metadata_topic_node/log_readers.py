@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from kraftd.answers.metadata_topic import declares_itself
 from kraftd.answers.nodes import broker_listener, brokers
 from kraftd.types import METADATA_TOPIC
 
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
     from kraftd.requests.outbox import Outbox
 
 MAX_REMEMBERED = 10_000  # clients, and groups of clients
-
-
-def declares_itself(call: Call) -> bool:
-    """Return whether the client's id says that it reads the metadata log alone."""
-    return call.client_id.startswith(METADATA_TOPIC)
 
 
 class LogReaders:

@@ -15,6 +15,7 @@ from kraftd.fetch.source import Availability, Reader, Standing
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.requests.boundary import Boundary
+from kraftd.requests.effects import RecordsOf
 from kraftd.security.principals import Principal
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from kraftd.wire.error_code import ErrorCode
@@ -33,15 +34,6 @@ class Identity(NamedTuple):
     client_id: str
 
 
-class LogRead(NamedTuple):
-    """Records that an answer carries: whole batches from `offset` to `end_offset`, up to `max_bytes`."""
-
-    partition: PartitionData
-    offset: int
-    end_offset: int
-    max_bytes: int
-
-
 class LogSource:
     """The partitions of a client node, for its fetch sessions."""
 
@@ -50,7 +42,7 @@ class LogSource:
         self._view = view
         self._boundary = boundary
         self.leaders_log_end: int | None = None  # while a fetch is handled for which the leader was asked
-        self._noted: dict[int, LogRead] = {}  # by the identity of the partition's answer
+        self._noted: dict[int, RecordsOf] = {}  # by the identity of the partition's answer
 
     def topic_name(self, topic_id: Uuid) -> str | None:
         if topic_id == METADATA_TOPIC_ID:
@@ -116,11 +108,11 @@ class LogSource:
             data.diverging_epoch = diverging
         elif slot.fetch_offset < view.high_watermark and (max_bytes > 0 or at_least_one):
             read_bytes = max(1, min(max_bytes, MAX_READ_BYTES))
-            self._noted[id(data)] = LogRead(data, slot.fetch_offset, view.high_watermark, read_bytes)
+            self._noted[id(data)] = RecordsOf(data, slot.fetch_offset, view.high_watermark, read_bytes)
             return data, max(1, min(read_bytes, view.bytes_between(slot.fetch_offset, view.high_watermark)))
         return data, 0
 
-    def take(self, response: FetchResponse) -> LogRead | None:
+    def take(self, response: FetchResponse) -> RecordsOf | None:
         """Remove and return the records of this answer, if any; called once for each answer."""
         if not self._noted:
             return None

@@ -15,19 +15,19 @@ from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 GROUP_US = 2  # microseconds, for the pace
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     """Refuse a request that a broker must answer as coordinator. Raises Refusal(NOT_COORDINATOR)."""
     yield from note_groups_of_brokers(node, call)
     raise Refusal(ErrorCode.NOT_COORDINATOR)
 
 
-def note_groups_of_brokers(node: ClientNode, call: Call) -> Slices[None]:
+def note_groups_of_brokers(node: MetadataTopicNode, call: Call) -> Slices[None]:
     """Note that the client needs brokers as coordinators of the groups that its request names."""
     pace = Pace()
     for group in groups_of(call.message):

@@ -13,14 +13,14 @@ from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 TEXT = "The metadata log is a read-only topic that the quorum keeps."
 
 
 def refuse_or_pass_on(
-    node: ClientNode, call: Call, operation: AclOperation, is_metadata: Iterable[bool]
+    node: MetadataTopicNode, call: Call, operation: AclOperation, is_metadata: Iterable[bool]
 ) -> Slices[None]:
     """Refuse a request that is of the metadata topic alone with POLICY_VIOLATION; pass on any other.
 
@@ -42,7 +42,7 @@ def refuse_or_pass_on(
         yield from to_controller.handle(node, call)
 
 
-def refuse_or_pass_on_configs(node: ClientNode, call: Call) -> Slices[None]:
+def refuse_or_pass_on_configs(node: MetadataTopicNode, call: Call) -> Slices[None]:
     """The same for a request that changes configs of its `resources`, whole sets or single keys."""
     metadata_topic = (TOPIC_RESOURCE, METADATA_TOPIC)
     named = ((one.resource_type, one.resource_name) == metadata_topic for one in call.message.resources)

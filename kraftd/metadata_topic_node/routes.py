@@ -14,9 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from types import MethodType
-from typing import Any
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.answers.node import AnsweringNode
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
 from kraftd.requests.registry import FORWARDABLE, Handle, ListenerKind, Registry, Route
@@ -161,8 +161,8 @@ def module_name(file: str) -> str:
     return f"kraftd.{package or 'metadata_topic_node'}{'.apis' if name.startswith('api_') else ''}.{name}"
 
 
-def client_registry(node: Any, unstable: bool = False) -> Registry:
-    """The registry of a client listener, with handlers bound to that node; `unstable` versions as well."""
+def client_registry(node: AnsweringNode) -> Registry:
+    """The registry of a client listener, with handlers bound to that node."""
 
     def load(file: str) -> Handle:
         module = import_module(module_name(file))
@@ -179,4 +179,4 @@ def client_registry(node: Any, unstable: bool = False) -> Registry:
     for error, keys in REFUSED.items():
         others |= dict.fromkeys(keys, partial(refusal_with, error))
     routes += [Route(key, None, None, handler, kinds=CLIENTS) for key, handler in others.items()]
-    return Registry(ListenerKind.CLIENT, routes, unstable=unstable)
+    return Registry(ListenerKind.CLIENT, routes, unstable=node.settings.unstable_versions)

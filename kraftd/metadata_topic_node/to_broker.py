@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.forwarding import Progress
 from kraftd.answers.long_answers import answer_in_slices
 from kraftd.answers.nodes import broker_listener, brokers
 from kraftd.ground.destination import Destination
 from kraftd.ground.pace import Slices
-from kraftd.metadata_topic_node.effects import Answered, SendToNode
 from kraftd.requests.call import Call
 from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
 
 PATIENCE_MS = 1000  # with a broker; some clients wait for an answer no longer than 10 s
 
 
 def pass_on(
-    node: ClientNode,
+    node: MetadataTopicNode,
     call: Call,
     message: Message,
     on_answer: Callable[[Any], Slices[Message]],

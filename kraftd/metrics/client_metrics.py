@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraftd.fetch.session_cache import SessionCache
 from kraftd.histogram import Histogram
 from kraftd.metrics.family import NS_PER_MS, Family, Samples, own
 from kraftd.metrics.readings import Readings
@@ -17,6 +18,11 @@ from kraftd.requests.stats import ApiStats
 def _by_key(readings: Readings) -> dict[int, ApiStats]:
     clients = readings.clients
     return {} if clients is None else clients.boundary.stats.by_key
+
+
+def _sessions(readings: Readings) -> SessionCache | None:
+    clients = readings.clients
+    return None if clients is None else clients.session_cache
 
 
 def _histogram(name: str, meaning: str, of: Callable[[ApiStats], Histogram], unit: int) -> Family:
@@ -66,12 +72,12 @@ FAMILIES: tuple[Family, ...] = (
         "gauge",
         "client_fetch_sessions",
         "fetch sessions of ordinary clients in the cache",
-        lambda r: None if r.clients is None else len(r.clients.fetches.sessions.cache),
+        lambda r: None if (cache := _sessions(r)) is None else len(cache),
     ),
     own(
         "counter",
         "client_fetch_session_evictions",
         "fetch sessions evicted from the cache since the start",
-        lambda r: None if r.clients is None else r.clients.fetches.sessions.cache.evictions,
+        lambda r: None if (cache := _sessions(r)) is None else cache.evictions,
     ),
 )

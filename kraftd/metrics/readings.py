@@ -16,7 +16,7 @@ from kraftd.net.outbound import Traffic
 from kraftd.raft.metrics import RaftMetrics
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class Readings:
     status_urls: Mapping[int, str] = field(default_factory=dict)
     survey: Survey | None = None
     authorizations: tuple[int, int] = (0, 0)
-    clients: ClientNode | None = None
+    clients: AnsweringNode | None = None
     truncations: tuple[int, int] = (0, 0)
     last_truncation: Mapping[str, Any] | None = None
 

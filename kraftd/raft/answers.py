@@ -125,11 +125,6 @@ def fetch_snapshot(
     return response, partition
 
 
-def fill_records(response: Any, data: Buffer) -> None:
-    """Put records that were read from the log into a Fetch response of one partition."""
-    response.responses[0].partitions[0].records = data
-
-
 def fill_piece(response: Any, data: Buffer) -> None:
     """Put bytes that were read from a snapshot into a FetchSnapshot response of one partition."""
     response.topics[0].partitions[0].unaligned_records = data

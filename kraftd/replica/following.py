@@ -10,17 +10,18 @@ from __future__ import annotations
 from typing import Protocol
 
 from kraftd.controller.context import Context
-from kraftd.controller_node.effects import ControllerLoaded, ScheduleSlice
-from kraftd.controller_node.events import CommittedRead, SnapshotOpened
 from kraftd.metadata.image import Image
 from kraftd.raft.core import RaftCore
 from kraftd.replica.acl_publisher import AclPublisher
+from kraftd.replica.effects import MetadataLoaded
+from kraftd.replica.events import CommittedRead, SnapshotOpened
 from kraftd.replica.finalized_features import FinalizedFeatures
 from kraftd.replica.load_progress import Loading
 from kraftd.replica.next_slice import NextSlice
 from kraftd.replica.replay import Replay, Snapshot
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.requests.outbox import Outbox
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.record_frame import VersionedRecord
@@ -146,7 +147,7 @@ class Following:
             return
         if first:
             self._context.image.forget_elections()
-            self._outbox.emit(ControllerLoaded(high_watermark))
+            self._outbox.emit(MetadataLoaded(high_watermark))
         if self._postponed:
             postponed, self._postponed = self._postponed, []
             for call in postponed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.controller_node.effects import ScheduleSlice
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.requests.outbox import Outbox
 
 

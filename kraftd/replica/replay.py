@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraftd.controller_node.effects import Effect, ReadCommitted, ScheduleSlice
+from kraftd.ground.effect import Effect
 from kraftd.metadata.image import Image
+from kraftd.replica.effects import ReadCommitted
 from kraftd.replica.load_progress import Loading
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.message import Message

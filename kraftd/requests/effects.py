@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from kraftd.ground.effect import Effect
-from kraftd.raft.answers import fill_records
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.requests.call import Call
 from kraftd.requests.events import FrameRead
 from kraftd.requests.work_shares import Job
 from kraftd.security.principals import Principal
+from kraftd.types import METADATA_TOPIC_ID, Uuid
 from kraftd.wire.api import ApiKey
 from kraftd.wire.primitives import Buffer
 
@@ -33,25 +35,36 @@ class Answer(Effect, frozen=True):
         return f"<Answer {self.connection_id}/{self.slot}, {sum(map(len, self.parts))} bytes>"
 
 
-class AnswerRecords(Effect, frozen=True):
-    """Read whole batches from `offset` on, none at or past `end_offset`, up to `max_bytes` and at least one;
-    then send `fill(data)` as the answer to the call."""
+class RecordsOf(Struct, frozen=True, gc=False):
+    """The records of one partition of an answer: whole batches from `offset` on, none at or past
+    `end_offset`, up to `max_bytes` and at least one.
+    """
 
-    call: Call
-    message: Any
+    partition: PartitionData
     offset: int
     end_offset: int
     max_bytes: int
+    topic_id: Uuid = METADATA_TOPIC_ID
 
-    def fill(self, data: Buffer) -> list[Buffer]:
-        """The framed answer with the records in it."""
-        fill_records(self.message, data)
+    def __repr__(self) -> str:
+        return f"[{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes"
+
+
+class AnswerRecords(Effect, frozen=True):
+    """Read the records of some partitions; then send `fill(records)` as the answer to the call."""
+
+    call: Call
+    message: FetchResponse
+    reads: tuple[RecordsOf, ...]
+
+    def fill(self, records: Iterable[Buffer]) -> list[Buffer]:
+        """The framed answer with the records in it, in the order of `reads`."""
+        for read, data in zip(self.reads, records, strict=True):
+            read.partition.records = data
         return self.call.frame(self.message)
 
     def __repr__(self) -> str:
-        return (
-            f"<AnswerRecords {self.call!r} [{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes>"
-        )
+        return f"<AnswerRecords {self.call!r} {', '.join(map(repr, self.reads))}>"
 
 
 class CloseConnection(Effect, frozen=True):

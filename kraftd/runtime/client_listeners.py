@@ -1,4 +1,4 @@
-"""A daemon's listeners for ordinary clients: a client node beside the controller, on the same loop.
+"""A daemon's listeners for ordinary clients: a node beside the controller, on the same loop.
 
 Loaded only if such a listener is configured: a pure controller starts without it.
 """
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.cluster_view import NodeView
-from kraftd.metadata_topic_node.node import ClientNode
-from kraftd.runtime.client_side import ClientSide
+from kraftd.host.metadata_topic_executor import MetadataTopicExecutor
+from kraftd.metadata_topic_node.node import MetadataTopicNode
+from kraftd.metadata_topic_node.routes import client_registry
+from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -24,28 +26,26 @@ FORWARD_TIMEOUT_MS = 10_000  # until a request forwarded to another node fails
 
 def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: SystemDice) -> None:
     """Make the runner serve the ordinary clients of `config.client_listener_names`."""
-    node, log = runner.node, runner.storage.log
+    controller, log = runner.node, runner.storage.log
     names = [name.upper() for name in config.client_listener_names]
-    view = NodeView(node, runner.storage)
+    view = NodeView(controller, runner.storage)
     settings = ClientSettings(
-        {one.listener: one for one in node.identity.endpoints if one.listener in names},
+        {one.listener: one for one in controller.identity.endpoints if one.listener in names},
         config.client_broker_listener_name.upper() or None,
         CacheLimits(slots=config.fetch_session_slots),
         config.fetch_max_bytes,
         config.unstable_api_versions_enable,
     )
-    clients = ClientNode(view, settings, dice.session_id, runner.security.authorizer)
-    clients.boundary.authorizations.allowances = config.audit_allowances
-    side = ClientSide(
-        clients,
+    node = MetadataTopicNode(
         view,
-        log,
-        names,
-        runner.ports,
-        runner.wire,
-        runner.roads(),
-        FORWARD_TIMEOUT_MS,
-        runner.step,
-        runner.fail,
+        settings,
+        client_registry,
+        dice.session_id,
+        runner.security.authorizer,
     )
-    runner.serve(side)
+    node.boundary.authorizations.allowances = config.audit_allowances
+
+    def executor(wire: ServedNode) -> MetadataTopicExecutor:
+        return MetadataTopicExecutor(node, view, log, runner.ports, wire, wire.around)
+
+    runner.serve(ServedNode(runner, names, runner.roads(), FORWARD_TIMEOUT_MS, executor))

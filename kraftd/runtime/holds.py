@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Any
 
-from kraftd.controller_node.events import FramesReceived
+from kraftd.requests.events import FramesReceived
 from kraftd.wire.api import ApiKey, is_known
 
 BOUNDS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)

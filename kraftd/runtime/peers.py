@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times, Wiring
 from kraftd.net.tls.source import TlsSource
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
+from kraftd.replica.effects import SendToController
+from kraftd.replica.events import ControllerAnswered
 from kraftd.runtime.clock import Clock
 from kraftd.security.sasl import ClientExchange
 from kraftd.wire.error_code import ErrorCode

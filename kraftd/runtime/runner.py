@@ -7,7 +7,7 @@ the executor the parts of a real machine: sockets, threads, and measured times.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ from kraftd.net.connection_rates import ConnectionRates, address_quota
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.outbound import Times
-from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.runtime.address_watch import AddressWatch
@@ -42,11 +41,11 @@ from kraftd.runtime.peer_watch import PeerWatch
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
 from kraftd.runtime.security import Security
 from kraftd.runtime.threads import LoopThreads, RealDiskThread
-from kraftd.runtime.wire import DISK_FULL, ConnectionWire
+from kraftd.runtime.wire import DISK_FULL, ControllerWire
 from kraftd.security.principals import Principal
 
 if TYPE_CHECKING:
-    from kraftd.runtime.client_side import ClientSide
+    from kraftd.runtime.served_node import ServedNode
 
 SWEEP_S = 5.0
 
@@ -89,7 +88,7 @@ class Runner(NodeExecutor):
         self.clock = clock
         self.loop = loop
         self.holds = LoopHolds(log)
-        self.wire = ConnectionWire()
+        self.wire = ControllerWire()
         self.syncs = RealDiskThread("kraftd-sync", loop.call_soon_threadsafe, self.fail)
         self._writes = RealDiskThread("kraftd-download", loop.call_soon_threadsafe, self.fail)
         ports = Ports(LoopTimer(loop, clock), self.syncs, self._writes, LoopThreads(loop), log, failed)
@@ -102,7 +101,8 @@ class Runner(NodeExecutor):
         self.admission.rates.of_address = lambda host: address_quota(node.image.quotas, host)
         self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
         self.audit = AuditStream(audit_log, node.identity.node_id, log)
-        self.clients: ClientSide | None = None
+        self.served: list[ServedNode] = []  # the nodes beside the controller
+        self._by_listener: dict[str, ServedNode] = {}
         self.security = security or Security(SecurityConfig(), {})
         self.logins = Logins(
             self.security,
@@ -141,10 +141,10 @@ class Runner(NodeExecutor):
         """Step the node with an event and perform the effects; `began_ns` is the current time, if known."""
         began_ns = began_ns or monotonic_ns()
         super().step(event)
-        if self.clients is not None:
-            self.clients.poll()
+        for one in self.served:
+            one.executor.poll()
         now_ns = monotonic_ns()
-        if self.wire.answered:
+        if self.wire.answered_calls:
             self._count_answers(began_ns, now_ns)
         self.holds.note(event, now_ns - began_ns)
 
@@ -152,7 +152,7 @@ class Runner(NodeExecutor):
         self.audit.write(effect, self.node.context.wall_ms)  # of the step that caused it
 
     def _count_answers(self, began_ns: int, now_ns: int) -> None:
-        answered = self.wire.answered
+        answered = self.wire.answered_calls
         self.node.boundary.stats.answered(answered, began_ns, now_ns)
         answered.clear()
 
@@ -165,36 +165,10 @@ class Runner(NodeExecutor):
             roads[listener] = Road(wiring, own.login)
         return roads
 
-    def serve(self, clients: ClientSide) -> None:
-        """Also serve ordinary clients."""
-        self.clients = clients
-        self._perform |= clients.performers()
-        clients.perform = self._carry_out_for_clients
-        clients.perform_late = self._answer_late
-        clients.note_hold = self.holds.note
-
-    def _carry_out_for_clients(self, made: Iterable[Any], answered: list[Call]) -> None:
-        """Perform effects of the client side, which counts the answered calls."""
-        own, self.wire.answered = self.wire.answered, answered
-        try:
-            self._carry_out(made)
-        finally:
-            self.wire.answered = own
-
-    def _answer_late(self, reads: Callable[[], None]) -> None:
-        """Perform the client side's waiting reads, and send their answers."""
-        began_ns = monotonic_ns()
-        own, self.wire.answered = self.wire.answered, []
-        try:
-            reads()
-            self.flush()
-        except Exception as error:
-            self.fail(error)
-        answered, self.wire.answered = self.wire.answered, own
-        now_ns = monotonic_ns()
-        if self.clients is not None:
-            self.clients.node.boundary.stats.answered(answered, 0, now_ns)
-            self.holds.note(self.clients.reads, now_ns - began_ns)
+    def serve(self, node: ServedNode) -> None:
+        """Also serve that node's listeners, beside the controller's."""
+        self.served.append(node)
+        self._by_listener |= dict.fromkeys(node.listeners, node)
 
     def piece_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
         super().piece_read(effect, data)
@@ -216,8 +190,8 @@ class Runner(NodeExecutor):
             wiring.stop()
         self.quorum.outbound.close()
         self.controller.outbound.close()
-        if self.clients is not None:
-            self.clients.end()
+        for one in self.served:
+            one.end()
         self.syncs.stop()
         self._writes.stop()
 
@@ -228,8 +202,8 @@ class Runner(NodeExecutor):
         self.logins.complaints.end_period()
         self.logins.end_revoked(self.connections)
         left_out = self.node.boundary.authorizations.end_period()
-        if self.clients is not None:
-            left_out += self.clients.node.boundary.authorizations.end_period()
+        for one in self.served:
+            left_out += one.node.boundary.authorizations.end_period()
         omitted = self.logins.audit.end_period()
         if omitted:
             self.log.warning("more authentications were not audited", events=omitted)
@@ -254,10 +228,11 @@ class Runner(NodeExecutor):
         event = FramesReceived(
             connection.id, first_slot, frames, connection.listener, connection.host, now_ns, principal
         )
-        if self.clients is not None and connection.listener in self.clients.listeners:
-            self.clients.frames_received(event)
-        else:
+        node = self._by_listener.get(connection.listener)
+        if node is None:
             self.step(event, now_ns)
+        else:
+            node.frames_received(event)
 
     def connection_lost(self, connection: Connection, reason: str | None) -> None:
         self.logins.lost(connection)
@@ -267,8 +242,8 @@ class Runner(NodeExecutor):
             complaints.warn("connection closed", peer=peer, listener=connection.listener, reason=reason)
         if self.wire.by_id.pop(connection.id, None) is not None:
             self.step(ConnectionClosed(connection.id))
-            if self.clients is not None:
-                self.clients.connection_lost(connection.id)
+            for one in self.served:
+                one.connection_lost(connection.id)
 
     def __repr__(self) -> str:
         return f"<Runner of {self.node!r}, {self.connections!r}>"

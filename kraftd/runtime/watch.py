@@ -96,8 +96,8 @@ class Watch:
         node, storage = runner.node, runner.storage
         now_ms = runner.clock.now_ms()
         download = runner.downloads
-        clients = None if runner.clients is None else runner.clients.node
-        boundaries = [node.boundary] if clients is None else [node.boundary, clients.boundary]
+        clients = next((one.node for one in runner.served), None)
+        boundaries = [node.boundary, *(one.node.boundary for one in runner.served)]
         reader = download.download.reader or storage.snapshot_reader
         last = runner.truncations.last
         return Readings(

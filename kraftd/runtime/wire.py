@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.controller_node.registration import SendToController
 from kraftd.net.connection import Connection
 from kraftd.raft.effects import Send
+from kraftd.replica.effects import SendToController
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import FramesReceived
@@ -16,20 +16,15 @@ DISK_FULL = "the disk is full"
 
 
 class ConnectionWire:
-    """See `kraftd.host.ports.NodeWire`. `answered` are the calls answered since it was last cleared."""
+    """The connections as one node sees them; those of `shared` if another node of the process has them too.
 
-    def __init__(self) -> None:
-        self.by_id: dict[int, Connection] = {}
-        self.answered: list[Call] = []
-        self.quorum: QuorumPeers
-        self.controller: ControllerPeer
-        self._dirty: dict[Connection, None] = {}  # with something to send, in order
+    `answered_calls` are the node's calls answered since it was last cleared.
+    """
 
-    def send(self, effect: Send) -> None:
-        self.quorum.send(effect)
-
-    def send_to_controller(self, effect: SendToController) -> None:
-        self.controller.send(effect)
+    def __init__(self, shared: ConnectionWire | None = None) -> None:
+        self.by_id: dict[int, Connection] = {} if shared is None else shared.by_id
+        self.answered_calls: list[Call] = []
+        self._dirty: dict[Connection, None] = {} if shared is None else shared._dirty  # in order
 
     def answer(self, effect: Answer) -> None:
         connection = self.by_id.get(effect.connection_id)
@@ -37,10 +32,10 @@ class ConnectionWire:
             connection.answer(effect.slot, effect.parts)
             self._dirty[connection] = None
         if effect.call is not None:
-            self.answered.append(effect.call)
+            self.answered_calls.append(effect.call)
 
     def respond(self, call: Call, parts: list[Any]) -> None:
-        self.answered.append(call)
+        self.answered_calls.append(call)
         connection = self.by_id.get(call.connection_id)
         if connection is not None:
             connection.answer(call.slot, parts)
@@ -62,9 +57,25 @@ class ConnectionWire:
 
     def flush(self) -> None:
         if self._dirty:
-            dirty, self._dirty = self._dirty, {}
+            dirty = list(self._dirty)
+            self._dirty.clear()
             for connection in dirty:
                 connection.flush()
 
     def __repr__(self) -> str:
-        return f"<ConnectionWire {len(self.by_id)} connections>"
+        return f"<{type(self).__name__} {len(self.by_id)} connections>"
+
+
+class ControllerWire(ConnectionWire):
+    """See `kraftd.host.ports.NodeWire`: also the controller's ways to its peers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quorum: QuorumPeers
+        self.controller: ControllerPeer
+
+    def send(self, effect: Send) -> None:
+        self.quorum.send(effect)
+
+    def send_to_controller(self, effect: SendToController) -> None:
+        self.controller.send(effect)

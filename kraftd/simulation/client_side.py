@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.ground.event import Event
-from kraftd.host.client_executor import ClientExecutor
+from kraftd.host.answer_reads import UNREADABLE
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.ports import Effects
+from kraftd.host.metadata_topic_executor import MetadataTopicExecutor
 from kraftd.messages.describe_quorum_response import (
     DescribeQuorumResponse,
     PartitionData,
@@ -22,13 +23,13 @@ from kraftd.messages.describe_quorum_response import (
     TopicData,
 )
 from kraftd.metadata.image import Image
-from kraftd.metadata_topic_node.effects import Answered, SendToNode
-from kraftd.metadata_topic_node.node import ClientNode
+from kraftd.metadata_topic_node.node import MetadataTopicNode
+from kraftd.metadata_topic_node.routes import client_registry
 from kraftd.replica.finalized_features import FinalizedFeatures
 from kraftd.replica.identity import Identity
 from kraftd.replica.replay import Replay
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Answer, CloseConnection, LogLine
+from kraftd.requests.effects import Answer, AuditLine, LogLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
@@ -68,11 +69,28 @@ class ReaderWire:
     def respond(self, call: Call, parts: list[Any]) -> None:
         self._readers.answered(self._side, call.slot, parts)
 
-    def close(self, connection_id: int, _reason: str) -> None:
+    def close(self, connection_id: int, reason: str) -> None:
+        if reason != UNREADABLE:
+            self._side.process.world.checks.fail("S20", f"{self._side!r} takes a fetch for none: {reason}")
         self._readers.hung_up(connection_id)
 
+    def answer(self, effect: Answer) -> None:
+        self._readers.answered(self._side, effect.slot, effect.parts)
 
-class ClientSide(ClientExecutor):
+    def line(self, effect: LogLine) -> None:
+        getattr(self._side.lines, effect.level)(effect.text, **effect.fields)
+
+    def audited(self, effect: AuditLine) -> None:
+        raise TypeError(f"no reader causes {effect!r}")
+
+    def hand_over(self, call: Call) -> None:
+        raise TypeError(f"no reader causes {call!r}")
+
+    def send_to_node(self, effect: SendToNode) -> None:
+        self._side.send_to_node(effect)
+
+
+class ClientSide(MetadataTopicExecutor):
     """One process's client node; made when its first reader comes."""
 
     def __init__(self, process: Process) -> None:
@@ -83,11 +101,11 @@ class ClientSide(ClientExecutor):
         self._ids = world.dice("session ids", host.id, host.starts)
         limits = CacheLimits(slots=world.options.session_slots, eviction_ms=EVICTION_MS)
         settings = ClientSettings({LISTENER: process.config.listeners[0]}, session_limits=limits)
-        client_node = ClientNode(view, settings, lambda: self._ids.between(1, MAX_SESSION_ID))
+        client_node = MetadataTopicNode(
+            view, settings, client_registry, lambda: self._ids.between(1, MAX_SESSION_ID)
+        )
         self._connections = ReaderWire(self)
         super().__init__(client_node, view, process.files.log, process.ports, self._connections)
-        self._event: Event | None = None  # of this step
-        self._own = super().performers() | {SendToNode: self._send_to_node}
 
     def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
         """Handle a reader's request; one that arrives after the close of its connection is lost."""
@@ -111,28 +129,24 @@ class ClientSide(ClientExecutor):
         if not process.asleep(self._deliver, event):
             process.guarded(self.step, event)
 
-    def step(self, event: Event) -> None:
-        trace = self.process.world.trace
-        if trace.echo is not None:
-            trace.write(self.process.world.schedule.now_us, f"{self.process.id}: client side: {event!r}")
-        self._event = event
-        super().step(event)
-
-    def carry_out(self, made: Effects) -> None:
-        process, core, effects = self.process, self.process.core, list(made)
-        process.world.trace.step(
-            process.world.schedule.now_us,
+    def _step(self, event: Event) -> None:
+        process, world = self.process, self.process.world
+        if world.trace.echo is not None:
+            world.trace.write(world.schedule.now_us, f"{process.id}: client side: {event!r}")
+        core, effects = process.core, self.node.step(event, self.timer.now_ms())
+        world.trace.step(
+            world.schedule.now_us,
             process.id,
-            code_of(type(self._event)),
+            code_of(type(event)),
             core.epoch,
             core.log_end_offset,
             core.high_watermark,
             len(effects),
         )
         for effect in effects:
-            self._perform(effect)
+            self.performers[type(effect)](effect)
 
-    def _send_to_node(self, effect: SendToNode) -> None:
+    def send_to_node(self, effect: SendToNode) -> None:
         """Carry a question about the leader's log to that node; one that does not lead gives no answer."""
         world, readers = self.process.world, self.process.world.readers
 
@@ -152,20 +166,6 @@ class ClientSide(ClientExecutor):
     def _answered(self, event: Answered) -> None:
         if not self.process.ended:
             self._deliver(event)
-
-    def _perform(self, effect: Any) -> None:
-        readers = self.process.world.readers
-        kind = type(effect)
-        if kind is Answer:
-            readers.answered(self, effect.slot, effect.parts)
-        elif kind is LogLine:
-            getattr(self.process.ports.log, effect.level)(effect.text, **effect.fields)
-        elif kind in self._own:
-            self._own[kind](effect)
-        elif kind is CloseConnection:
-            self.process.world.checks.fail("S20", f"{self!r} takes a fetch for none: {effect.reason}")
-        else:
-            raise TypeError(f"no reader causes {effect!r}")
 
     def __repr__(self) -> str:
         return f"<ClientSide of {self.process!r}>"

@@ -13,7 +13,6 @@ from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
 from kraftd.controller_node import effects as server
 from kraftd.controller_node.node import Node
-from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
@@ -26,6 +25,8 @@ from kraftd.raft import effects as raft
 from kraftd.raft.config import Dice, DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import RequestAbandoned, RequestReceived, ShutdownRequested
+from kraftd.replica.effects import SendToController
+from kraftd.replica.events import ControllerAnswered
 from kraftd.replica.identity import Identity
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer

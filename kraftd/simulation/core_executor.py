@@ -12,7 +12,7 @@ from kraftd.host.executor import EffectExecutor
 from kraftd.host.ports import Ports
 from kraftd.log.errors import DiskFull
 from kraftd.raft import effects as raft
-from kraftd.raft.answers import fill_piece, fill_records
+from kraftd.raft.answers import fill_piece
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
 from kraftd.simulation import surroundings
@@ -125,7 +125,8 @@ class CoreExecutor(NotingExecutor):
         if data is None:
             self.process.hang_up(effect.request_id)
         else:
-            fill_records(effect.message, data)
+            message: Any = effect.message
+            message.responses[0].partitions[0].records = data
             self.process.answer(effect.request_id, effect.message)
 
     def piece_read(self, effect: Any, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kraftd.answers.effects import Answered, SendToNode
 from kraftd.ground.destination import Destination
 from kraftd.host.cluster_view import NodeView
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -11,7 +12,6 @@ from kraftd.messages.create_topics_response import CreatableTopicResult, CreateT
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData, TopicData
 from kraftd.messages.envelope_response import EnvelopeResponse
-from kraftd.metadata_topic_node.effects import Answered, SendToNode
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode

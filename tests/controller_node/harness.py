@@ -22,7 +22,18 @@ from kraftd.metadata_dir.format import FormatPlan, format_directories
 from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
-from kraftd.requests.effects import AuditLine, ReadFrame
+from kraftd.replica.effects import MetadataLoaded, ReadCommitted
+from kraftd.replica.events import CommittedRead
+from kraftd.requests.effects import (
+    Answer,
+    AnswerRecords,
+    AuditLine,
+    CloseConnection,
+    LogLine,
+    ReadFrame,
+    ScheduleSlice,
+)
+from kraftd.requests.events import FramesReceived, SliceDue
 from kraftd.runtime.assembly import build_node
 from kraftd.types import METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.api import ApiKey, response_version
@@ -120,7 +131,7 @@ class Harness:
         self.answers: dict[tuple[int, int], bytes] = {}
         self.closed: dict[int, str] = {}
         self.logged_texts: list[str] = []
-        self.lines: list[effects.LogLine] = []  # of the nodes themselves, without those of effects
+        self.lines: list[LogLine] = []  # of the nodes themselves, without those of effects
         self.audited: list[AuditLine] = []
         self.events: deque[Any] = deque()
         self._requests: dict[tuple[int, int], tuple[int, int]] = {}
@@ -153,29 +164,30 @@ class Harness:
     def _perform(self, made: list[Any]) -> None:
         for effect in made:
             match effect:
-                case effects.Answer():
+                case Answer():
                     self.answers[effect.connection_id, effect.slot] = b"".join(effect.parts)
-                case effects.AnswerRecords():
-                    data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+                case AnswerRecords():
+                    log = self.storage.log
+                    found = [log.read(one.offset, one.max_bytes, one.end_offset) for one in effect.reads]
                     call = effect.call
-                    self.answers[call.connection_id, call.slot] = b"".join(effect.fill(data))
-                case effects.CloseConnection():
+                    self.answers[call.connection_id, call.slot] = b"".join(effect.fill(found))
+                case CloseConnection():
                     self.closed[effect.connection_id] = effect.reason
                 case AuditLine():
                     self.audited.append(effect)
-                case effects.LogLine():
+                case LogLine():
                     self.keep_line(effect)
-                case effects.ScheduleSlice():
+                case ScheduleSlice():
                     if self.runs_slices_by_itself:
-                        self.events.append(events.SliceDue())
+                        self.events.append(SliceDue())
                 case ReadFrame():
                     self.events.append(effect.read())
                 case effects.ScheduleFlush():
                     if self.flushes_by_itself:
                         self.events.append(events.FlushDue())
-                case effects.ReadCommitted():
+                case ReadCommitted():
                     data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
-                    self.events.append(events.CommittedRead(effect.offset, data))
+                    self.events.append(CommittedRead(effect.offset, data))
                 case raft_effects.AppendRecords():
                     self.storage.log.append(effect.data)
                 case raft_effects.SyncLog():
@@ -187,12 +199,12 @@ class Harness:
                     self.storage.persist_election(effect.state, effect.version)
                 case effects.ControllerActivated() | raft_effects.ShutdownCompleted():
                     self.logged_texts.append(type(effect).__name__)
-                case effects.ControllerLoaded():
+                case MetadataLoaded():
                     pass
                 case _:
                     raise AssertionError(f"an unknown effect: {effect!r}")
 
-    def keep_line(self, line: effects.LogLine) -> None:
+    def keep_line(self, line: LogLine) -> None:
         """Keep a log line, which must be a known one, or raise the exception that it reports."""
         failure = line.fields.get("exc_info")
         if isinstance(failure, Exception) and not self.may_fail:
@@ -226,7 +238,7 @@ class Harness:
         slot = self._slots.get(connection_id, 0)
         self._slots[connection_id] = slot + 1
         self._requests[connection_id, slot] = (key, version)
-        self.step(events.FramesReceived(connection_id, slot, [memoryview(frame)], "CONTROLLER", "127.0.0.1"))
+        self.step(FramesReceived(connection_id, slot, [memoryview(frame)], "CONTROLLER", "127.0.0.1"))
         return connection_id, slot
 
     def answer(self, place: tuple[int, int]) -> Any:

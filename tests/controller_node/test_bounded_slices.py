@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.controller_node import events
 from kraftd.ground.pace import Slices
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_partition_reassignments_request as reassign
@@ -39,6 +38,7 @@ from kraftd.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsTopics,
 )
 from kraftd.requests.call import Call
+from kraftd.requests.events import SliceDue
 from kraftd.wire.api import ApiKey
 from tests.controller_node.harness import Harness
 from tests.controller_node.test_permissions import acl, guard
@@ -231,7 +231,7 @@ def test_a_slice_looks_at_a_few_thousand_elements(
         run(work)
     while node.decisions.long.busy:
         Counted.touched = 0
-        harness.step(events.SliceDue())
+        harness.step(SliceDue())
         touched.append(Counted.touched)
     assert sum(touched) >= COUNT - MAX_TOUCHED or (rights == "none" and case in NESTED)
     assert max(touched) <= MAX_TOUCHED

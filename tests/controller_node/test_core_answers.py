@@ -9,7 +9,7 @@ import pytest
 
 from kraftd.controller_node import core_answers
 from kraftd.controller_node.core_answers import CoreAnswers
-from kraftd.controller_node.effects import AnswerRecords, AnswerSnapshot
+from kraftd.controller_node.effects import AnswerSnapshot
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData, TopicData
@@ -24,7 +24,7 @@ from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Answer, LogLine
+from kraftd.requests.effects import Answer, AnswerRecords, LogLine, RecordsOf
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.registry import ListenerKind, Registry
 from kraftd.types import OffsetAndEpoch
@@ -165,7 +165,9 @@ def test_records_and_pieces_of_snapshots_are_read_for_calls_that_still_wait() ->
     call = harness.ask(fetch())
     message, piece = fetched(), FetchSnapshotResponse()
     records = raft_effects.RespondRecords(call, message, 17, 50, 55, 900)
-    assert harness.take(records) == [AnswerRecords(call, message, 50, 55, 900)]
+    assert harness.take(records) == [
+        AnswerRecords(call, message, (RecordsOf(message.responses[0].partitions[0], 50, 55, 900),))
+    ]
     assert harness.take(records) == []
     other = harness.ask(fetch())
     snapshot = raft_effects.RespondSnapshot(other, piece, 1, OffsetAndEpoch(30, 2), 60, 800)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kraftd.controller_node.events import DiskFilled
-from kraftd.controller_node.registration import ControllerAnswered, SendToController
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -23,6 +22,8 @@ from kraftd.metadata_dir.format import FormatPlan, format_directories
 from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
+from kraftd.replica.effects import SendToController
+from kraftd.replica.events import ControllerAnswered
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.table import table_of

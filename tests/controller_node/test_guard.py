@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kraftd.controller.quotas.mutation import Charge
-from kraftd.controller_node import effects, events, registration
+from kraftd.controller_node import registration
 from kraftd.controller_node.apis import api_18_api_versions, api_63_broker_heartbeat
 from kraftd.controller_node.deciding.appending import Appends
 from kraftd.controller_node.registration import UNTIL_SEEN_MS
@@ -29,6 +29,8 @@ from kraftd.raft.effects import PersistElection
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.replica.fatal_faults import HalfChanged
 from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer, LogLine
+from kraftd.requests.events import SliceDue
 from kraftd.requests.refusals import refuse
 from kraftd.requests.stats import error_codes
 from kraftd.wire.api import ApiKey
@@ -51,7 +53,7 @@ class WatchedHarness(Harness):
         self.logged += [
             effect.fields["exc_info"]
             for effect in made
-            if isinstance(effect, effects.LogLine) and "exc_info" in effect.fields
+            if isinstance(effect, LogLine) and "exc_info" in effect.fields
         ]
         super()._perform(made)
 
@@ -102,7 +104,7 @@ def test_a_fault_in_every_handler_is_answered(harness: WatchedHarness, row: Row,
     harness.node.boundary.handle(call)
     line, *_, answer = harness.node.outbox.take()
     assert isinstance(line.fields["exc_info"], ZeroDivisionError)
-    assert isinstance(answer, effects.Answer) and answer.call is call and call.settled
+    assert isinstance(answer, Answer) and answer.call is call and call.settled
     if not error_free(message, row[0], route.last):
         assert harness.node.boundary.stats.by_key[row[0]].errors[UNKNOWN] >= 1
 
@@ -186,7 +188,7 @@ def test_a_fault_in_a_later_part_of_a_long_decision_is_answered(
     behind = harness.create("behind", connection_id=2)
     assert harness.answer(place) is None and harness.answer(behind) is None
     harness.runs_slices_by_itself = True
-    harness.step(events.SliceDue())
+    harness.step(SliceDue())
     assert harness.answer(place).error_code == UNKNOWN
     assert harness.answer(behind).topics[0].error_code == ErrorCode.NONE
     check_logged(harness)

@@ -12,7 +12,6 @@ import pytest
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller_node.apis.mutation_quota import charge_of
 from kraftd.controller_node.apis.token_requests import PLAINTEXT, SSL, may_change_tokens
-from kraftd.controller_node.events import ConnectionClosed
 from kraftd.ground.event import DeadlineReached
 from kraftd.ground.refusal import Refusal
 from kraftd.messages import alter_configs_request as legacy
@@ -33,6 +32,7 @@ from kraftd.metadata.state import AclState
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.requests.call import Call
+from kraftd.requests.events import ConnectionClosed
 from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from kraftd.security.principals import ANONYMOUS, Principal
 from kraftd.wire.api import ApiKey

@@ -16,6 +16,7 @@ from kraftd.messages.describe_configs_request import DescribeConfigsRequest, Des
 from kraftd.metadata.image import Image
 from kraftd.raft import events as raft_events
 from kraftd.replica.replay import Replay
+from kraftd.requests.events import SliceDue
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
@@ -41,7 +42,7 @@ def large(harness: Harness, connection_id: int = 1) -> tuple[int, int]:
 
 
 def run_callback(harness: Harness) -> None:
-    harness.step(events.SliceDue())
+    harness.step(SliceDue())
 
 
 def run_callbacks(harness: Harness, most: int = 100) -> int:

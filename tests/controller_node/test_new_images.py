@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.effects import AnswerSnapshot, OpenSnapshot, ReadCommitted, ScheduleSlice
-from kraftd.controller_node.events import FramesReceived, SnapshotOpened
+from kraftd.controller_node.effects import AnswerSnapshot
 from kraftd.messages import fetch_snapshot_request as fetch_snapshot
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.raft import effects as raft_effects
 from kraftd.replica.acl_publisher import AclPublisher
+from kraftd.replica.effects import OpenSnapshot, ReadCommitted
+from kraftd.replica.events import SnapshotOpened
+from kraftd.requests.effects import ScheduleSlice
+from kraftd.requests.events import FramesReceived
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch

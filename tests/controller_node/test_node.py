@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.controller_node import events
 from kraftd.controller_node.registration import UNTIL_SEEN_MS
 from kraftd.ground.event import DeadlineReached
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -14,6 +13,7 @@ from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraftd.raft import events as raft_events
+from kraftd.requests.events import ConnectionClosed
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.controller_node.harness import Harness
@@ -251,7 +251,7 @@ def test_a_parked_fetch_is_answered_empty_when_its_time_is_up(tmp_path: Path) ->
 
 def test_parked_requests_of_a_lost_connection_are_dropped(harness: Harness) -> None:
     place = harness.fetch(harness.storage.log.log_end, high_watermark=harness.node.core.high_watermark)
-    harness.step(events.ConnectionClosed(place[0]))
+    harness.step(ConnectionClosed(place[0]))
     harness.register(1)
     harness.advance(1_000)
     assert harness.answer(place) is None

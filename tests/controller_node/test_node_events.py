@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.events import AnswerNotWritten, DiskFilled, DiskHasRoom
+from kraftd.controller_node.events import DiskFilled, DiskHasRoom
 from kraftd.controller_node.node import Node
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.raft import events as raft_events
 from kraftd.replica.identity import Identity
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, LogLine
-from kraftd.requests.events import CallHandedOver
+from kraftd.requests.events import AnswerNotWritten, CallHandedOver
 from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from kraftd.types import Endpoint
 from kraftd.wire.api import ApiKey, response_version

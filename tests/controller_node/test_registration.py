@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.effects import Effect
 from kraftd.controller_node.registration import (
     FIRST_BACKOFF_MS,
     LONGEST_BACKOFF_MS,
     UNTIL_SEEN_MS,
-    ControllerAnswered,
     Registration,
-    SendToController,
 )
 from kraftd.controller_node.watching.duplicate_ids import REMEDY
 from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.controller_registration_response import ControllerRegistrationResponse
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
+from kraftd.replica.effects import SendToController
+from kraftd.replica.events import ControllerAnswered
 from kraftd.replica.identity import Identity
 from kraftd.requests.effects import LogLine
 from kraftd.requests.outbox import Outbox

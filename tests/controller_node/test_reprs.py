@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.controller_node.events import CommittedRead
-from kraftd.controller_node.registration import SendToController
 from kraftd.ground.destination import Destination
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.replica.acl_publisher import AclPublisher
+from kraftd.replica.effects import SendToController
+from kraftd.replica.events import CommittedRead
 from kraftd.replica.load_progress import Loading
 from kraftd.requests.effects import Answer, AuditLine
 from kraftd.requests.events import FramesReceived

@@ -10,7 +10,6 @@ import pytest
 from kraftd.controller.decision import Decision
 from kraftd.controller_node.deciding import long_decisions
 from kraftd.controller_node.deciding.long_decisions import WAITING_CALLS_PER_CALLBACK, LongDecisions
-from kraftd.controller_node.effects import ScheduleSlice
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.no_op_record import NoOpRecord
@@ -18,6 +17,7 @@ from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftd.replica.next_slice import NextSlice
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.registry import ListenerKind, Registry
 from kraftd.wire.api import ApiKey

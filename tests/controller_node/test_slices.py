@@ -32,6 +32,7 @@ from kraftd.metadata import tables
 from kraftd.metadata.image import Image
 from kraftd.raft import events as raft_events
 from kraftd.replica.replay import Replay
+from kraftd.requests.events import SliceDue
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches, values
 from kraftd.wire.error_code import ErrorCode
@@ -256,7 +257,7 @@ def town_before(
 
 
 def run_callback(harness: ClusterHarness) -> None:
-    harness.step(events.SliceDue())
+    harness.step(SliceDue())
 
 
 def busy(harness: ClusterHarness) -> bool:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kraftd.host.client_executor import ClientExecutor
+from kraftd.host.metadata_topic_executor import MetadataTopicExecutor
 from kraftd.log.tail import Tail
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
-from kraftd.metadata_topic_node.effects import AnswerFetch
 from kraftd.redaction.batches import SLICE_RECORDS
 from kraftd.requests.call import Call
+from kraftd.requests.effects import AnswerRecords, RecordsOf
 from kraftd.requests.events import AnswerNotWritten
 from kraftd.types import METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
@@ -27,7 +27,7 @@ from tests.controller_node.harness import DIRECTORY
 from tests.metadata_topic_node.clients import CLIENT, ClientHarness, consuming
 
 
-class Executor(ClientExecutor):
+class Executor(MetadataTopicExecutor):
     """A client node's executor without a loop: `due` are the callbacks that it has planned."""
 
     def __init__(self, harness: ClientHarness) -> None:
@@ -52,6 +52,8 @@ class Executor(ClientExecutor):
         _, answer = parse_response(call.key, call.version, memoryview(b"".join(parts))[4:])
         self.answers.append(answer)  # type: ignore[arg-type]
 
+    answer = line = audited = send_to_node = close  # no effect of these kinds is performed here
+
     def step(self, event: Any) -> None:
         self.stepped.append(event)
 
@@ -63,8 +65,12 @@ class Executor(ClientExecutor):
         partition = PartitionData(high_watermark=self.harness.view.high_watermark)
         topic = FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])
         message = FetchResponse(responses=[topic])
-        self.performers()[AnswerFetch](
-            AnswerFetch(call, message, partition, offset, self.harness.view.high_watermark, 1 << 20)
+        self.performers[AnswerRecords](
+            AnswerRecords(
+                call,
+                message,
+                (RecordsOf(partition, offset, self.harness.view.high_watermark, 1 << 20),),
+            )
         )
 
     @property
@@ -151,10 +157,10 @@ def test_damage_closes_the_connection_and_is_logged(executor: Executor) -> None:
 def test_fault_in_an_answer_is_passed_to_the_node(
     executor: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fill(_effect: AnswerFetch, _data: bytes) -> None:
+    def fill(_effect: AnswerRecords, _data: bytes) -> None:
         raise ValueError("planted")
 
-    monkeypatch.setattr(AnswerFetch, "fill", fill)
+    monkeypatch.setattr(AnswerRecords, "fill", fill)
     executor.fetch(0)
     while executor.due:
         executor.due.pop(0)()

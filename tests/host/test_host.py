@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.effects import AnswerRecords, OpenSnapshot
 from kraftd.host import snapshot_request
 from kraftd.host.ports import FilesChecked
 from kraftd.host.snapshot_request import SnapshotAnswer, request_snapshot, take_answer
@@ -18,6 +17,8 @@ from kraftd.metadata_dir.high_watermark import Refusal, read_mark
 from kraftd.raft.effects import LocateBatch, TruncateLog
 from kraftd.raft.events import BatchLocated
 from kraftd.raft.replica import CommittedIsLost
+from kraftd.replica.effects import OpenSnapshot
+from kraftd.requests.effects import AnswerRecords
 from kraftd.simulation.files import PATH
 from kraftd.simulation.operator import Operator
 from kraftd.simulation.options import draw_options

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kraftd.answers.effects import HandToController, ImageReached, MetadataMoved, SendToNode
 from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.ground.event import DeadlineReached
@@ -12,8 +13,17 @@ from kraftd.host.cluster_view import NodeView
 from kraftd.log.timestamps import max_timestamp, offset_for_timestamp
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.metadata_topic_node import effects
-from kraftd.metadata_topic_node.node import ClientNode
-from kraftd.requests.effects import Answer, AuditLine, CloseConnection, LogLine
+from kraftd.metadata_topic_node.node import MetadataTopicNode
+from kraftd.metadata_topic_node.routes import client_registry
+from kraftd.requests.effects import (
+    Answer,
+    AnswerRecords,
+    AuditLine,
+    CloseConnection,
+    LogLine,
+    ReadFrame,
+    ScheduleSlice,
+)
 from kraftd.requests.events import (
     AnswerNotWritten,
     CallHandedOver,
@@ -36,14 +46,15 @@ class ClientHarness(Harness):
         super().__init__(tmp_path, **settings)
         self.view = NodeView(self.node, self.storage)
         endpoints = {CLIENT: Endpoint(CLIENT, "127.0.0.1", 9092)}
-        self.clients = ClientNode(
+        self.clients = MetadataTopicNode(
             self.view,
             ClientSettings(endpoints, "PLAINTEXT", CacheLimits(slots=10)),
+            client_registry,
             lambda: self.dice.below(1 << 30) + 1,
             authorizer,
         )
-        self.sent_to_nodes: list[effects.SendToNode] = []
-        self.reads: list[effects.AnswerFetch] = []
+        self.sent_to_nodes: list[SendToNode] = []
+        self.reads: list[AnswerRecords] = []
         self.callbacks_run = 0
         self.client_id = "test"
         self._marks = self.view.marks()
@@ -52,28 +63,28 @@ class ClientHarness(Harness):
         super().step(event)
         if self.view.marks() != self._marks:
             self._marks = self.view.marks()
-            self.client_step(effects.MetadataMoved())
+            self.client_step(MetadataMoved())
         if self.clients.held.waits_for(self.view.applied_end_offset):
-            self.client_step(effects.ImageReached())
+            self.client_step(ImageReached())
 
     def client_step(self, event: Any) -> None:
         for effect in self.clients.step(event, self.clock.ms):
             match effect:
                 case Answer():
                     self.answers[effect.connection_id, effect.slot] = b"".join(effect.parts)
-                case effects.AnswerFetch():
+                case AnswerRecords():
                     self.reads.append(effect)
                     self._fill(effect)
                 case CloseConnection():
                     self.closed[effect.connection_id] = effect.reason
-                case effects.ScheduleClientSlice():
+                case ScheduleSlice():
                     self.callbacks_run += 1
                     self.client_step(SliceDue())
-                case effects.ReadClientFrame():
+                case ReadFrame():
                     self.client_step(effect.read())
-                case effects.HandToController():
+                case HandToController():
                     self.step(CallHandedOver(effect.call))
-                case effects.SendToNode():
+                case SendToNode():
                     self.sent_to_nodes.append(effect)
                 case effects.LookUpTimes():
                     self._look_up(effect)
@@ -84,8 +95,9 @@ class ClientHarness(Harness):
                 case _:
                     raise AssertionError(f"an effect that is not performed here: {effect!r}")
 
-    def _fill(self, effect: effects.AnswerFetch) -> None:
-        data = self.storage.log.read(effect.offset, effect.max_bytes, effect.end_offset)
+    def _fill(self, effect: AnswerRecords) -> None:
+        log = self.storage.log
+        data = [log.read(one.offset, one.max_bytes, one.end_offset) for one in effect.reads]
         call = effect.call
         try:
             parts = effect.fill(data)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
+from kraftd.answers.effects import Answered
 from kraftd.answers.operations import DECISION_US
 from kraftd.ground.pace import MAX_SLICE_WORK_US
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
@@ -20,7 +21,6 @@ from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffse
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.metadata.state import AclState
-from kraftd.metadata_topic_node.effects import Answered
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.security.principals import Principal

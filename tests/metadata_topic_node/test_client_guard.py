@@ -15,7 +15,7 @@ from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.metadata_topic_node.log_source import LogSource
-from kraftd.metadata_topic_node.node import ClientNode
+from kraftd.metadata_topic_node.node import MetadataTopicNode
 from kraftd.requests.call import Call
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
@@ -63,7 +63,7 @@ def test_fault_in_an_answer_that_waits_for_a_commit(controller: ClientHarness, m
     place = controller.client_send(ApiKey.METADATA, 13, ABOUT_T)
     behind = controller.client_send(ApiKey.DESCRIBE_CLUSTER, 0, DescribeClusterRequest(), connection_id=1001)
     with monkeypatch.context() as fault:
-        fault.setattr(ClientNode, "_send_made", planted)
+        fault.setattr(MetadataTopicNode, "_send_made", planted)
         controller.sync()
     assert controller.answer(place).topics[0].error_code == UNKNOWN
     assert controller.answer(behind).error_code == 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftd.answers.effects import Answered
 from kraftd.answers.forwarding import RETRY_MS
 from kraftd.answers.settings import ClientSettings
 from kraftd.host.cluster_view import NodeView
@@ -41,9 +42,9 @@ from kraftd.messages.offset_for_leader_epoch_request import (
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.metadata_topic_node.effects import Answered
 from kraftd.metadata_topic_node.log_source import MAX_READ_BYTES
-from kraftd.metadata_topic_node.node import ClientNode
+from kraftd.metadata_topic_node.node import MetadataTopicNode
+from kraftd.metadata_topic_node.routes import client_registry
 from kraftd.metadata_topic_node.to_broker import PATIENCE_MS
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.api import ApiKey
@@ -226,7 +227,7 @@ def test_fetch_of_the_log_reads_at_most_max_read_bytes(harness: ClientHarness) -
     fetch = consuming(0)
     fetch.topics[0].partitions[0].partition_max_bytes = 1 << 30
     harness.client_ask(ApiKey.FETCH, 17, fetch)
-    assert [one.max_bytes for one in harness.reads] == [MAX_READ_BYTES]
+    assert [one.max_bytes for effect in harness.reads for one in effect.reads] == [MAX_READ_BYTES]
 
 
 def refused_fetch(harness: ClientHarness, topic_id: bytes, epoch: int, version: int) -> FetchResponse:
@@ -588,7 +589,7 @@ def test_unstable_versions_are_listed_if_they_are_enabled(
     harness: ClientHarness, unstable: bool, newest: int
 ) -> None:
     settings = ClientSettings({CLIENT: Endpoint(CLIENT, "127.0.0.1", 9092)}, unstable_versions=unstable)
-    harness.clients = ClientNode(harness.view, settings, lambda: 1)
+    harness.clients = MetadataTopicNode(harness.view, settings, client_registry, lambda: 1)
     answer = harness.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     (listed,) = (one for one in answer.api_keys if one.api_key == ApiKey.INIT_PRODUCER_ID)
     assert listed.max_version == newest

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.answers.effects import Answered
 from kraftd.ground.destination import Destination
 from kraftd.host.cluster_view import NodeView
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest
@@ -22,7 +23,6 @@ from kraftd.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kraftd.metadata_topic_node.effects import Answered
 from kraftd.metadata_topic_node.node import LEADER_PATIENCE_MS
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey

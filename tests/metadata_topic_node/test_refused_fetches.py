@@ -7,8 +7,8 @@ import pytest
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_response import PartitionData
-from kraftd.metadata_topic_node.effects import AnswerFetch
 from kraftd.metadata_topic_node.log_source import LogSource
+from kraftd.requests.effects import AnswerRecords
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.metadata_topic_node.clients import ClientHarness, consuming
@@ -52,10 +52,10 @@ def test_parked_fetch_whose_answer_cannot_be_written_fails_alone(
 def test_fetch_whose_records_cannot_be_written_is_refused(
     controller: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fill(_effect: AnswerFetch, _data: bytes) -> None:
+    def fill(_effect: AnswerRecords, _data: bytes) -> None:
         raise ValueError("planted")
 
-    monkeypatch.setattr(AnswerFetch, "fill", fill)
+    monkeypatch.setattr(AnswerRecords, "fill", fill)
     controller.may_fail = True
     answer = controller.client_ask(ApiKey.FETCH, 17, consuming(0))
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

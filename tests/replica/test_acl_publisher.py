@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller_node.events import SliceDue
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraftd.metadata.state import AclState
 from kraftd.raft import events as raft_events
 from kraftd.replica import replay
 from kraftd.replica.acl_publisher import AclPublisher
+from kraftd.requests.events import SliceDue
 from kraftd.security.authorizer import AuthorizerNotReady, StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.security.principals import Principal

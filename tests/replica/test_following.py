@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.effects import ControllerLoaded, ReadCommitted, ScheduleSlice
-from kraftd.controller_node.events import CommittedRead
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
@@ -17,9 +15,12 @@ from kraftd.messages.remove_access_control_entry_record import RemoveAccessContr
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.replica.acl_publisher import AclPublisher
+from kraftd.replica.effects import MetadataLoaded, ReadCommitted
+from kraftd.replica.events import CommittedRead
 from kraftd.replica.following import Following
 from kraftd.replica.next_slice import NextSlice
 from kraftd.replica.replay import READ_BYTES
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.requests.outbox import Outbox
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import build_batch
@@ -73,7 +74,7 @@ def test_the_first_committed_levels_complete_the_load_and_answer_calls() -> None
     calls: list[Any] = [SimpleNamespace(connection_id=number) for number in (1, 2, 1)]
     assert not any(harness.following.knows_metadata(call) for call in calls)
     harness.following.abandon(2)
-    assert harness.read(0, LEVEL, high_watermark=1) == [ReadCommitted(0, 1, READ_BYTES), ControllerLoaded(1)]
+    assert harness.read(0, LEVEL, high_watermark=1) == [ReadCommitted(0, 1, READ_BYTES), MetadataLoaded(1)]
     assert harness.handled == [calls[0], calls[2]] and harness.caught_up == 1
     assert harness.following.finalized.epoch == 0
     assert harness.following.knows_metadata(calls[1])
@@ -98,7 +99,7 @@ def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
     loading = harness.following.loading
     assert (loading.snapshots, loading.snapshot_records) == (1, 1)
     assert loading.snapshot_times.total == 30_000_000
-    assert harness.caught_up == 1 and harness.outbox.take() == [ControllerLoaded(5)]
+    assert harness.caught_up == 1 and harness.outbox.take() == [MetadataLoaded(5)]
 
 
 class NotingAuthorizer:

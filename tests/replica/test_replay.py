@@ -6,15 +6,16 @@ from collections.abc import Iterable
 
 import pytest
 
-from kraftd.controller_node.effects import ReadCommitted, ScheduleSlice
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.replica import replay as replay_module
+from kraftd.replica.effects import ReadCommitted
 from kraftd.replica.load_progress import Loading
 from kraftd.replica.replay import READ_BYTES, Replay
+from kraftd.requests.effects import ScheduleSlice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.message import Message

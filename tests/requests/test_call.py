@@ -15,7 +15,7 @@ from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftd.requests import call as call_module
 from kraftd.requests.call import Call, FrameMemo
-from kraftd.requests.effects import AnswerRecords
+from kraftd.requests.effects import AnswerRecords, RecordsOf
 from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, parse_response
@@ -108,8 +108,10 @@ def test_an_envelope_at_the_wrong_controller_is_refused_as_a_whole__kip590(
 
 def test_read_records_are_filled_into_the_answer() -> None:
     pending = call(ApiKey.FETCH, 12, carried=False)
-    effect = AnswerRecords(pending, fetched(b""), 3, 9, 1 << 20)
-    assert b"".join(effect.fill(memoryview(RECORDS))) == b"".join(pending.frame(fetched(RECORDS)))
+    answer = fetched(b"")
+    records = RecordsOf(answer.responses[0].partitions[0], 3, 9, 1 << 20)
+    effect = AnswerRecords(pending, answer, (records,))
+    assert b"".join(effect.fill([memoryview(RECORDS)])) == b"".join(pending.frame(fetched(RECORDS)))
 
 
 @pytest.mark.parametrize("carried", [False, True])

@@ -10,7 +10,8 @@ from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.settings import ClientSettings
 from kraftd.controller_node.routes import ROWS, controller_registry
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
-from kraftd.metadata_topic_node.node import ClientNode
+from kraftd.metadata_topic_node.node import MetadataTopicNode
+from kraftd.metadata_topic_node.routes import client_registry
 from kraftd.requests.intake import NotServed, read_call
 from kraftd.requests.registry import CONTROLLERS, Handle, ListenerKind, Registry, Route
 from kraftd.wire.api import ApiKey, listeners
@@ -105,6 +106,6 @@ def test_every_api_of_a_controller_is_one_of_kafkas_controller_apis() -> None:
 def test_a_client_listener_serves_unstable_versions_by_its_settings(unstable: bool, tmp_path: Path) -> None:
     harness = ClientHarness(tmp_path)
     settings = ClientSettings({}, unstable_versions=unstable)
-    node = ClientNode(harness.view, settings, lambda: 1)
+    node = MetadataTopicNode(harness.view, settings, client_registry, lambda: 1)
     listed = {key: last for key, _, last in node.boundary.registry.versions()}
     assert listed[ApiKey.INIT_PRODUCER_ID] == (6 if unstable else 5)

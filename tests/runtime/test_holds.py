@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.controller_node.events import FramesReceived
 from kraftd.ground.event import DeadlineReached
+from kraftd.requests.events import FramesReceived
 from kraftd.runtime.holds import BOUNDS_MS, LoopHolds
 
 MS = 1_000_000

@@ -22,14 +22,22 @@ PATH = re.compile(
 # Names that stand for any file of their kind.
 PATTERNS = {
     "kraftd/controller/<subject>/",
-    "kraftd/controller_node/api_NN_name.py",
-    "kraftd/metadata_topic_node/api_NN_name.py",
+    "kraftd/controller_node/apis/api_NN_name.py",
+    "kraftd/metadata_topic_node/apis/api_NN_name.py",
     "tests/scripts/name.txt",
 }
 INVARIANT = re.compile(r"(?<![\w.:-])([SCDLT]\d{1,2})(?![\w.:])")
 FOLDERS = ("kraftd", "tests", "testkit", "bench", "tools", "docs", "codegen")
 OF_ITS_OWN = ("kraftd/messages/",)  # generated, with Kafka's terms
-PROTOCOL_PACKAGES = {"messages", "types", "configdef", "acl", "histogram", "input_file"}  # drawn with `wire`
+PROTOCOL_PACKAGES = {
+    "messages",
+    "ground",
+    "types",
+    "configdef",
+    "acl",
+    "histogram",
+    "input_file",
+}  # drawn with `wire`
 
 
 @cache

@@ -3,7 +3,7 @@
 Authorization: DESCRIBE on each topic. Sent by: every client. Answered from committed metadata, in several
 event loop callbacks if it is long; the node keeps answers for equal requests. The nodes include kraftd
 nodes only in an answer with the metadata topic, or if no broker can be named. An answer with only the
-metadata topic names no brokers, nor does any to a client that declares itself (`log_readers`): the client
+metadata topic names no brokers, nor does any to a client that declares itself (`metadata_topic`): the client
 would ask one of them for the next leader, and they do not know this topic. Errors, per topic:
 UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED,
 INVALID_REQUEST (the whole request: a topic without name or id before v10 or v12); per partition:
@@ -33,22 +33,21 @@ from kraftd.ground.pace import Pace
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 from kraftd.metadata.state import TopicState
-from kraftd.metadata_topic_node.log_readers import declares_itself
 from kraftd.requests.answer_memo import CONNECTION_CLASSES
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
+    from kraftd.answers.node import AnsweringNode
     from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-    from kraftd.metadata_topic_node.node import ClientNode
     from kraftd.requests.call import Call
 
 PARTITIONS_PER_CALLBACK = 2_000  # of one topic
 CLUSTER_OPERATIONS_VERSIONS = range(8, 11)
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     if node.knows_metadata(call):
         node.answer_in_slices(call, describe(node, call))
 
@@ -60,18 +59,17 @@ class Described(NamedTuple):
     of_log: int
 
 
-def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResponse]:
+def describe(node: AnsweringNode, call: Call) -> Generator[None, None, MetadataResponse]:
     """The answer, made some partitions per event loop callback."""
     request: MetadataRequest = call.message
     wants_all = request.topics is None or (call.version == 0 and not request.topics)
     topics = DescribedTopics(node, call)
     found, of_log = yield from (topics.all() if wants_all else topics.named())
     response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
-    if declares_itself(call):
+    if metadata_topic.declares_itself(call):
         reported = log_nodes(node.view, node.settings, call.listener)
     elif of_log and of_log == len(found) and not wants_all:
-        node.log_readers.note(call)
-        node.log_readers.warn_of_brokers(call, node.view, node.settings, node.outbox)
+        node.note_log_reader(call)
         call.place = None  # not kept: the next such request must be noted as well
         reported = log_nodes(node.view, node.settings, call.listener)
     else:
@@ -86,14 +84,14 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, MetadataResp
     return response
 
 
-def of_call(node: ClientNode, call: Call) -> MetadataPartition:
+def of_call(node: AnsweringNode, call: Call) -> MetadataPartition:
     return metadata_partition(node.view, node.settings, call.listener)
 
 
 class DescribedTopics:
     """Describes the topics of one answer, with a pause after each callback's share."""
 
-    def __init__(self, node: ClientNode, call: Call) -> None:
+    def __init__(self, node: AnsweringNode, call: Call) -> None:
         self._node = node
         self._call = call
         self._listener = broker_listener(node.settings, call.listener)
@@ -206,10 +204,10 @@ def _name_and_id(topic: MetadataRequestTopic) -> tuple[str | None, bytes]:
     return topic.name, topic.topic_id
 
 
-def may_describe(node: ClientNode, call: Call, name: str) -> bool:
+def may_describe(node: AnsweringNode, call: Call, name: str) -> bool:
     return node.boundary.allows(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
 
 
-def may_see(node: ClientNode, call: Call, name: str) -> bool:
+def may_see(node: AnsweringNode, call: Call, name: str) -> bool:
     """Return whether the client may describe a topic that it has not named; a denial is not audited."""
     return node.boundary.allows_quietly(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, name)

@@ -14,16 +14,16 @@ from kraftd.metadata.metadata_version import KRAFT_VERSION
 from kraftd.requests.api_versions import answer, response
 
 if TYPE_CHECKING:
+    from kraftd.answers.node import AnsweringNode
     from kraftd.messages.api_versions_response import ApiVersionsResponse
-    from kraftd.metadata_topic_node.node import ClientNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     answer(node.boundary, call, lambda: describe(node, call.version))
 
 
-def describe(node: ClientNode, version: int) -> ApiVersionsResponse:
+def describe(node: AnsweringNode, version: int) -> ApiVersionsResponse:
     """The current answer."""
     view = node.view
     levels, epoch = view.finalized

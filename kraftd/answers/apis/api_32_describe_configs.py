@@ -28,8 +28,8 @@ from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
+    from kraftd.answers.node import AnsweringNode
     from kraftd.messages.describe_configs_request import DescribeConfigsResource
-    from kraftd.metadata_topic_node.node import ClientNode
     from kraftd.requests.call import Call
 
 RESOURCE_US = 3  # microseconds, for the pace
@@ -40,12 +40,12 @@ UNDECIDED = DescribeConfigsResult()
 DENIED = "The client may not see the configs of this resource."
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     if node.knows_metadata(call):
         node.answer_in_slices(call, describe(node, call))
 
 
-def describe(node: ClientNode, call: Call) -> Slices[DescribeConfigsResponse]:
+def describe(node: AnsweringNode, call: Call) -> Slices[DescribeConfigsResponse]:
     """The configs of each resource that the client may see; an admin client may name every topic."""
     request = call.message
     results: list[DescribeConfigsResult] = []
@@ -79,7 +79,7 @@ def describe(node: ClientNode, call: Call) -> Slices[DescribeConfigsResponse]:
 class Permissions:
     """The permissions of a call on resources with configs."""
 
-    def __init__(self, node: ClientNode, call: Call) -> None:
+    def __init__(self, node: AnsweringNode, call: Call) -> None:
         def on(type: AclResourceType) -> Permission:
             return Permission(node.boundary, call, AclOperation.DESCRIBE_CONFIGS, type)
 

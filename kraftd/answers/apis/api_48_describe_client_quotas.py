@@ -15,16 +15,16 @@ from kraftd.controller.quotas.describe import describe_client_quotas
 from kraftd.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     check_may_describe_configs(node, call)
     if node.knows_metadata(call):
         node.answer_in_slices(call, describe(node, call))
 
 
-def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeClientQuotasResponse]:
+def describe(node: AnsweringNode, call: Call) -> Generator[None, None, DescribeClientQuotasResponse]:
     decision = yield from describe_client_quotas.begin(node.view.context, call.message, call.version)
     return decision.answer

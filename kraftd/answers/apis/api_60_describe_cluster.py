@@ -3,7 +3,7 @@
 Authorization: DESCRIBE on the cluster for its authorized operations. Sent by: admin clients. Answered at
 once, from committed metadata. Errors: UNSUPPORTED_ENDPOINT_TYPE and MISMATCHED_ENDPOINT_TYPE
 (INVALID_REQUEST before v1): this listener names only brokers. Differs from a broker: nowhere, except that a
-client that declares itself as a reader of the metadata log (`log_readers`) gets kraftd nodes.
+client that declares itself as a reader of the metadata log (`metadata_topic`) gets kraftd nodes.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclResourceType
+from kraftd.answers.metadata_topic import declares_itself
 from kraftd.answers.nodes import broker_listener, controller_id, log_nodes, reported_nodes
 from kraftd.answers.operations import allowed_operations
 from kraftd.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
-from kraftd.metadata_topic_node.log_readers import declares_itself
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
     from kraftd.requests.call import Call
 
 BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS = 1, 2
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     if not node.knows_metadata(call):
         return
     request = call.message

@@ -20,7 +20,7 @@ from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.answers.node import AnsweringNode
     from kraftd.requests.call import Call
 
 BROKER_LOGGER_RESOURCE = 8
@@ -29,13 +29,13 @@ LISTED = (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE, BROKER_LOGGER_RESOURCE, BROKE
 RESOURCES_PER_CALLBACK = 5_000  # about 3 ms
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     check_may_describe_configs(node, call)
     if node.knows_metadata(call):
         node.answer_in_slices(call, describe(node, call))
 
 
-def describe(node: ClientNode, call: Call) -> Generator[None, None, ListConfigResourcesResponse]:
+def describe(node: AnsweringNode, call: Call) -> Generator[None, None, ListConfigResourcesResponse]:
     listed = LISTED if call.version else OF_V0
     resource_types = call.message.resource_types
     requested: set[int] = set() if resource_types else set(listed)
@@ -55,7 +55,7 @@ def describe(node: ClientNode, call: Call) -> Generator[None, None, ListConfigRe
     return ListConfigResourcesResponse(config_resources=found)
 
 
-def names(node: ClientNode, call: Call, resource_type: int) -> Iterator[str]:
+def names(node: AnsweringNode, call: Call, resource_type: int) -> Iterator[str]:
     """The resources of that type."""
     image = node.view.image
     if resource_type in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):

@@ -35,8 +35,8 @@ from kraftd.types import METADATA_TOPIC, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
+    from kraftd.answers.node import AnsweringNode
     from kraftd.messages.describe_topic_partitions_request import TopicRequest
-    from kraftd.metadata_topic_node.node import ClientNode
     from kraftd.requests.call import Call
 
 MAX_PARTITIONS = 2_000  # Kafka's max.request.partition.size.limit
@@ -44,12 +44,12 @@ READER_VERSION = 13  # of Metadata: what its partitions report
 NAMES_PER_CALLBACK = 5_000  # sorted
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: AnsweringNode, call: Call) -> None:
     if node.knows_metadata(call):
         node.answer_in_slices(call, describe(node, call))
 
 
-def describe(node: ClientNode, call: Call) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+def describe(node: AnsweringNode, call: Call) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     """The answer, made some partitions per event loop callback. Raises Refusal(INVALID_REQUEST)."""
     request = call.message
     fetches_all = not request.topics
@@ -122,7 +122,7 @@ def named_once(topics: list[TopicRequest], first: str | None, pace: Pace) -> Sli
 
 
 def describe_topic(
-    node: ClientNode, call: Call, reader: TopicReader, name: str, indexes: range
+    node: AnsweringNode, call: Call, reader: TopicReader, name: str, indexes: range
 ) -> DescribeTopicPartitionsResponseTopic:
     """Those partitions of a topic, or the error for it."""
     if name == METADATA_TOPIC:
@@ -134,7 +134,7 @@ def describe_topic(
     return of_topic(reader, topic, indexes.start, min(len(topic.partitions), indexes.stop))
 
 
-def is_there(node: ClientNode, name: str, index: int) -> bool:
+def is_there(node: AnsweringNode, name: str, index: int) -> bool:
     """Return whether a topic has a partition of that index."""
     image = node.view.image
     return image.partition(image.topic_names().get(name, ZERO_UUID), index) is not None
@@ -176,7 +176,7 @@ def of_topic(
     return DescribeTopicPartitionsResponseTopic(0, topic.name, topic.id, is_internal, partitions)
 
 
-def of_metadata_topic(node: ClientNode, call: Call) -> DescribeTopicPartitionsResponseTopic:
+def of_metadata_topic(node: AnsweringNode, call: Call) -> DescribeTopicPartitionsResponseTopic:
     shown = metadata_topic.describe(of_call(node, call), is_internal=False)
     (one,) = shown.partitions
     partition = DescribeTopicPartitionsResponsePartition(

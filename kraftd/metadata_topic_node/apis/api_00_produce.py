@@ -22,13 +22,13 @@ from kraftd.types import METADATA_TOPIC, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 TOPIC_US, PARTITION_US = 3, 1  # microseconds, for the pace
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     request = call.message
     if request.acks == 0:
         raise Refusal(ErrorCode.POLICY_VIOLATION, "this node takes no records")
@@ -50,7 +50,9 @@ def handle(node: ClientNode, call: Call) -> Slices[None]:
     yield from answer_in_slices(node, call, response)
 
 
-def _judge(node: ClientNode, writing: Permission, name: str, topic_id: bytes) -> Callable[[int], ErrorCode]:
+def _judge(
+    node: MetadataTopicNode, writing: Permission, name: str, topic_id: bytes
+) -> Callable[[int], ErrorCode]:
     """The error for each partition of a topic, by its index."""
     image = node.view.image
     if topic_id == ZERO_UUID:

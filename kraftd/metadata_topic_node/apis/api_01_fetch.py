@@ -19,11 +19,11 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: MetadataTopicNode, call: Call) -> None:
     request = call.message
     request.max_bytes = min(request.max_bytes, node.settings.fetch_max_bytes)
     if node.knows_metadata(call):

@@ -29,7 +29,7 @@ from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 LATEST = -1
@@ -54,7 +54,7 @@ TOPIC_US, PARTITION_US = 3, 2  # microseconds, for the pace
 PartitionName = tuple[str, int]
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     times_ms: list[int | None] = []
@@ -123,7 +123,7 @@ def occurrences(topics: list[ListOffsetsTopic], pace: Pace) -> Slices[Occurrence
 
 
 def answer_one(
-    node: ClientNode, topic: str, requested: ListOffsetsPartition, allowed: bool, version: int
+    node: MetadataTopicNode, topic: str, requested: ListOffsetsPartition, allowed: bool, version: int
 ) -> ListOffsetsPartitionResponse | None:
     """The offset or the error of one partition; None if the log must be searched."""
     view = node.view

@@ -26,13 +26,13 @@ from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 FIRST_VERSION_WITH_IDS = 10
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     request, pace = call.message, Pace()
     if not (yield from asks_for_log(request.topics, pace)):
         yield from refuse(node, call)

@@ -30,14 +30,14 @@ from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.messages.offset_fetch_request import OffsetFetchRequestGroup
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 FIRST_VERSION_OF_MANY = 8
 NONE = -1  # the offset of a partition without one
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     request, pace = call.message, Pace()
     if call.version >= FIRST_VERSION_OF_MANY:
         yield from answer_in_slices(node, call, (yield from of_groups(node, call, pace)))
@@ -60,7 +60,7 @@ def handle(node: ClientNode, call: Call) -> Slices[None]:
     yield from answer_in_slices(node, call, response)
 
 
-def of_groups(node: ClientNode, call: Call, pace: Pace) -> Slices[OffsetFetchResponse]:
+def of_groups(node: MetadataTopicNode, call: Call, pace: Pace) -> Slices[OffsetFetchResponse]:
     """The answer for many groups: none of them has offsets here."""
     serves = True
     for one in call.message.groups:
@@ -103,11 +103,11 @@ def of_group(group: OffsetFetchRequestGroup, error: int, pace: Pace) -> Slices[O
     return answered
 
 
-def may_describe(node: ClientNode, call: Call, group: str) -> bool:
+def may_describe(node: MetadataTopicNode, call: Call, group: str) -> bool:
     return node.boundary.allows(call, AclOperation.DESCRIBE, AclResourceType.GROUP, group)
 
 
-def topic_error(node: ClientNode, call: Call) -> int:
+def topic_error(node: MetadataTopicNode, call: Call) -> int:
     if node.boundary.allows(call, AclOperation.DESCRIBE, AclResourceType.TOPIC, METADATA_TOPIC):
         return 0
     return ErrorCode.TOPIC_AUTHORIZATION_FAILED

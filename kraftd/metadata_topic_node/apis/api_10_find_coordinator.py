@@ -24,7 +24,7 @@ from kraftd.requests.permission import Permission
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 FIRST_VERSION_OF_MANY = 4
@@ -36,7 +36,7 @@ NEEDED = {
 }
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     request = call.message
@@ -62,7 +62,7 @@ def handle(node: ClientNode, call: Call) -> Slices[None]:
     to_broker.pass_on(node, call, allowed_request, on_answer)
 
 
-def sort_out(node: ClientNode, call: Call, keys: Sequence[str]) -> Slices[tuple[Rows, list[str]]]:
+def sort_out(node: MetadataTopicNode, call: Call, keys: Sequence[str]) -> Slices[tuple[Rows, list[str]]]:
     """The refusals, by the places of the keys (None for a key that the client may describe), and the other
     keys. Raises Refusal where none may be described.
     """

@@ -17,11 +17,11 @@ from kraftd.wire.api import response_class
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: MetadataTopicNode, call: Call) -> None:
     if not node.knows_metadata(call):
         return
     if not brokers(node.view, broker_listener(node.settings, call.listener)):

@@ -16,11 +16,11 @@ from kraftd.metadata_topic_node.refused_changes import refuse_or_pass_on
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     request = call.message
     named = (name == METADATA_TOPIC for name in request.topic_names)
     meant = (one.name == METADATA_TOPIC or one.topic_id == METADATA_TOPIC_ID for one in request.topics)

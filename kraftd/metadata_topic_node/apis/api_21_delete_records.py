@@ -23,11 +23,11 @@ from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     response, pace = DeleteRecordsResponse(), Pace()
     deleting = Permission(node.boundary, call, AclOperation.DELETE, AclResourceType.TOPIC)
     for topic in call.message.topics:

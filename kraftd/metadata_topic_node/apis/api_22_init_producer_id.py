@@ -20,11 +20,11 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> None:
+def handle(node: MetadataTopicNode, call: Call) -> None:
     if node.knows_metadata(call):
         check_allowed(node, call)
         to_broker.pass_on(node, call, call.message, unchanged)
@@ -36,7 +36,7 @@ def unchanged(answer: Message) -> Slices[Message]:
     return answer
 
 
-def check_allowed(node: ClientNode, call: Call) -> None:
+def check_allowed(node: MetadataTopicNode, call: Call) -> None:
     """Raises Refusal for a client that may not get a producer id."""
     request, boundary = call.message, node.boundary
     if request.transactional_id is None:

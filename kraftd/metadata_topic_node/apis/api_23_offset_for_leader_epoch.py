@@ -29,7 +29,7 @@ from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
@@ -61,7 +61,7 @@ def end_of(view: ClusterView, is_named_leader: bool, partition: int, epoch: int)
     return EpochEndOffset(0, partition, end.epoch, end.offset)
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     view, pace = node.view, Pace()

@@ -13,9 +13,9 @@ from kraftd.ground.pace import Slices
 from kraftd.metadata_topic_node.refused_changes import refuse_or_pass_on_configs
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     return refuse_or_pass_on_configs(node, call)

@@ -15,11 +15,11 @@ from kraftd.metadata_topic_node.refused_changes import refuse_or_pass_on
 from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from kraftd.metadata_topic_node.node import ClientNode
+    from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
 
-def handle(node: ClientNode, call: Call) -> Slices[None]:
+def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     return refuse_or_pass_on(
         node, call, AclOperation.ALTER, (one.name == METADATA_TOPIC for one in call.message.topics)
     )

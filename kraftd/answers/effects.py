@@ -1,0 +1,47 @@
+"""Effects and events of a node that answers from an image, beside those of any that serves requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
+from kraftd.requests.call import Call
+from kraftd.wire.message import Message
+
+
+class SendToNode(Effect, frozen=True):
+    """Ask another node; Answered comes back.
+
+    `listener` is the brokers' listener that the destination is of, "" for the controller listener.
+    """
+
+    request_id: int
+    destination: Destination
+    message: Message
+    listener: str = ""
+
+    def __repr__(self) -> str:
+        return f"<SendToNode {self.request_id} {type(self.message).__name__} of {self.destination}>"
+
+
+class Answered(Event, frozen=True):
+    """The answer to a SendToNode; None without one."""
+
+    request_id: int
+    message: Any
+
+
+class HandToController(Effect, frozen=True):
+    """Pass the call to this process's controller, which answers it."""
+
+    call: Call
+
+
+class ImageReached(Event, frozen=True):
+    """The image has reached an offset for which an answer is held (`HeldAnswers.waits_for`)."""
+
+
+class MetadataMoved(Event, frozen=True):
+    """Something of the view has changed: the high watermark, the leader, the log's start."""

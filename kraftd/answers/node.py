@@ -1,0 +1,246 @@
+"""A node that answers clients from the image of a replica, without IO: what all such nodes share.
+
+An API's file answers at once (`boundary.answer`), from committed metadata (`answer_committed`), in several
+callbacks of the loop (`answer_in_slices`), or has another node answer (`forwarding`). A node of one kind of
+listener adds its own events, and what it does when the metadata moves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+from kraftd.answers.current_leaders import CurrentLeaders
+from kraftd.answers.effects import Answered, ImageReached, MetadataMoved
+from kraftd.answers.forwarding import PassingOn
+from kraftd.answers.held_answers import HeldAnswers
+from kraftd.answers.leader_log import LeaderLog
+from kraftd.answers.settings import ClientSettings
+from kraftd.answers.view import ClusterView
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.fetch.session_cache import SessionCache
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import DeadlineReached, Event
+from kraftd.requests.answer_memo import AnswerMemo
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
+from kraftd.requests.effects import ScheduleSlice
+from kraftd.requests.events import (
+    AnswerNotWritten,
+    CallHandedOver,
+    ConnectionClosed,
+    FrameRead,
+    FramesReceived,
+    SliceDue,
+)
+from kraftd.requests.large_requests import Lane, Work
+from kraftd.requests.outbox import Outbox
+from kraftd.requests.registry import Registry
+from kraftd.security.authorizer import Authorizer
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.api import ApiKey
+from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
+
+COMMITTED = "committed"
+# Their answers are made of the request, the image, its leader and constants alone.
+KEPT_APIS = (ApiKey.METADATA,)
+
+Slices = Iterator[None]
+
+
+class AnsweringNode:
+    """One node's client side. A step must not call it again.
+
+    `registry` makes the registry of its listeners, whose handlers get this node.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        settings: ClientSettings,
+        registry: Callable[[AnsweringNode], Registry],
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        self.view = view
+        self.settings = settings
+        self.outbox = Outbox()
+        self.memo = AnswerMemo(KEPT_APIS, METADATA_TOPIC.encode())
+        self.boundary = Boundary(
+            registry(self),
+            self.outbox,
+            Lane(self._schedule_slice, lambda: self.now_ms),
+            authorizer=authorizer,
+            memo=self.memo,
+        )
+        self._memo_end_offset = view.image_end_offset  # of the image that the memo's answers describe
+        self.passing_on = PassingOn(self.boundary, settings.request_timeout_ms)
+        self.leader_log = LeaderLog(view, self.outbox, self.passing_on)
+        self.held = HeldAnswers()
+        self.now_ms = 0
+        self._by_commit: Purgatory[tuple[Call, Callable[[], None]]] = Purgatory()  # by the high watermark
+        self._epoch = view.epoch  # in which those were made
+        self._unloaded: list[Call] = []  # asked before the metadata was known
+        self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
+        self._slice_scheduled = False
+        self.handlers: dict[type, Callable[[Any], None]] = {
+            FramesReceived: self._on_frames,
+            CallHandedOver: lambda event: self.boundary.handle(event.call),
+            ConnectionClosed: lambda event: self.on_connection_closed(event.connection_id),
+            MetadataMoved: lambda _: self.on_metadata_moved(),
+            ImageReached: lambda _: self._release_held(),
+            Answered: lambda event: self.passing_on.answered(event, self.now_ms),
+            FrameRead: self.boundary.large.frame_read,
+            AnswerNotWritten: self.on_answer_not_written,
+            SliceDue: self._on_slice,
+            DeadlineReached: lambda _: self.on_deadline(),
+        }
+
+    # -- driving
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """Handle one event; returns the effects, to be performed in order."""
+        self.now_ms = now_ms
+        self.handlers[type(event)](event)
+        return self.outbox.take()
+
+    def deadlines_ms(self) -> list[int | None]:
+        """When the parts of the node are due."""
+        return [self.passing_on.deadline_ms(), self.held.deadline_ms(), self.boundary.large.deadline_ms()]
+
+    def deadline_ms(self) -> int | None:
+        """When DeadlineReached is due; None for never."""
+        return min((one for one in self.deadlines_ms() if one is not None), default=None)
+
+    # -- how calls are answered
+
+    def knows_metadata(self, call: Call) -> bool:
+        """Return whether the call can be answered from the image; if not, it is handled again once it can."""
+        if self.view.is_loaded:
+            return True
+        self._unloaded.append(call)
+        return False
+
+    def when_committed(self, call: Call, act: Callable[[], None]) -> None:
+        """Act once everything in the current image is committed."""
+        end_offset = self.view.image_end_offset
+        if end_offset <= self.view.high_watermark:
+            act()
+        else:
+            call.settled = True
+            self._by_commit.park(call, (call, act), [(COMMITTED, end_offset)])
+
+    def answer_committed(self, call: Call, response: Message) -> None:
+        """Answer from the current image, once all of it is committed."""
+        self.when_committed(call, lambda: self.boundary.answer(call, response))
+
+    def answer_in_slices(self, call: Call, making: Generator[None, None, Message]) -> None:
+        """Make and encode the answer, in as many event loop callbacks as that takes."""
+        call.settled = True
+        self.boundary.large.begin(call, self._make(call, making))
+
+    def _make(self, call: Call, making: Generator[None, None, Message]) -> Work:
+        try:
+            response = yield from making
+            errors = yield from self.boundary.count_in_slices(call, response)
+            parts = yield from call.frame_in_slices(response)
+        except Exception:
+            call.settled = False  # so that the guard answers
+            raise
+        self.when_committed(call, lambda: self._send_made(call, parts, bool(errors)))
+
+    def _send_made(self, call: Call, parts: list[Buffer], has_errors: bool) -> None:
+        if not has_errors:
+            self.memo.keep(call, parts)
+        self.boundary.send(call, parts)
+
+    def current_leaders(self, call: Call) -> CurrentLeaders:
+        """The leaders of partitions, for the refusals of a call."""
+        return CurrentLeaders(self.view, self.settings, call)
+
+    def note_log_reader(self, call: Call) -> None:
+        """Note that a client asks for the metadata topic alone."""
+
+    @property
+    def session_cache(self) -> SessionCache | None:
+        """The fetch sessions of clients, if the node serves any."""
+        return None
+
+    # -- events
+
+    def _on_frames(self, event: FramesReceived) -> None:
+        end_offset = self.view.image_end_offset
+        if end_offset != self._memo_end_offset:
+            self._memo_end_offset = end_offset
+            self.memo.forget()
+        self.boundary.take_in(event)
+
+    def on_answer_not_written(self, event: AnswerNotWritten) -> None:
+        """Refuse a call whose answer could not be read or written."""
+        event.call.settled = False
+        self.boundary.guard(event.call, event.error)
+
+    def on_metadata_moved(self) -> None:
+        """Continue the calls that waited for this change."""
+        view = self.view
+        self.memo.forget()
+        if self._unloaded and view.is_loaded:
+            unloaded, self._unloaded = self._unloaded, []
+            for call in unloaded:
+                self.boundary.handle(call)
+        if view.epoch == self._epoch:
+            for call, act in self._by_commit.reach(COMMITTED, view.high_watermark):
+                self.guarded(call, act)
+        else:  # uncommitted records may never be committed: the answers are made again from the new epoch
+            self._epoch = view.epoch
+            for call, _act in self._by_commit.complete_all(COMMITTED):
+                call.settled = False
+                self.boundary.handle(call)
+
+    def _release_held(self) -> None:
+        for call, act in self.held.release(self.view.applied_end_offset, self.now_ms):
+            self.guarded(call, act)
+
+    def guarded(self, call: Call, work: Callable[[], None]) -> bool:
+        """Continue a call; return whether that succeeded. Otherwise the call was refused."""
+        try:
+            work()
+        except Exception as error:
+            call.settled = False
+            self.boundary.guard(call, error)
+            return False
+        return True
+
+    def _on_slice(self, _: SliceDue) -> None:
+        self._slice_scheduled = False
+        self.boundary.large.run_slice()
+        if self._slices:
+            self.go_on(self._slices.popleft())
+
+    def go_on(self, slices: Slices) -> None:
+        """Do the work of one callback, and keep the rest for the next."""
+        if next(slices, _DONE) is not _DONE:
+            self._slices.append(slices)
+        if self._slices:
+            self._schedule_slice()
+
+    def _schedule_slice(self) -> None:
+        if not self._slice_scheduled:
+            self._slice_scheduled = True
+            self.outbox.emit(ScheduleSlice())
+
+    def on_deadline(self) -> None:
+        """Do what is due."""
+        self.boundary.large.run_due()
+        self.passing_on.run_due(self.now_ms)
+        self._release_held()
+
+    def on_connection_closed(self, connection_id: int) -> None:
+        """Forget the calls of a lost connection."""
+        self.boundary.large.abandon(connection_id)
+        self.passing_on.closed(connection_id)
+        self._unloaded = [call for call in self._unloaded if call.connection_id != connection_id]
+
+
+_DONE: Any = object()

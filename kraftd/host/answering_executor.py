@@ -1,0 +1,106 @@
+"""Drives a node that answers from an image, over ports: its steps, deadline, callbacks and requests.
+
+Such a node stands beside a replica in one process; there may be any number of them. A subclass adds the
+effects that its kind of node has besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kraftd.answers.effects import HandToController, ImageReached, MetadataMoved, SendToNode
+from kraftd.answers.node import AnsweringNode
+from kraftd.ground.event import DeadlineReached, Event
+from kraftd.host.cluster_view import NodeView
+from kraftd.host.frame_reads import read_frame
+from kraftd.host.ports import AnswerWire, Handle, Ports
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer, AuditLine, CloseConnection, LogLine, ReadFrame, ScheduleSlice
+from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, SliceDue
+
+Around = Callable[[object, Callable[[], None]], None]
+
+
+def at_once(_what: object, act: Callable[[], None]) -> None:
+    """Act."""
+    act()
+
+
+class AnsweringExecutor:
+    """One node beside a replica.
+
+    `around(what, act)` runs each step, and work that had to wait: a daemon measures it and sends the answers.
+    """
+
+    def __init__(
+        self,
+        node: AnsweringNode,
+        view: NodeView,
+        ports: Ports,
+        wire: AnswerWire,
+        around: Around = at_once,
+    ) -> None:
+        self.node = node
+        self.view = view
+        self.lines = ports.log
+        self.timer = ports.timer
+        self.wire = wire
+        self.around = around
+        self._marks = view.marks()
+        self._alarm: Handle | None = None
+        self._alarm_ms = 0
+        self.performers: dict[type, Callable[[Any], object]] = {
+            Answer: wire.answer,
+            CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
+            LogLine: wire.line,
+            AuditLine: wire.audited,
+            SendToNode: wire.send_to_node,
+            HandToController: lambda effect: wire.hand_over(effect.call),
+            ReadFrame: partial(read_frame, ports.work_threads, self.step, ports.failed),
+            ScheduleSlice: lambda _: self.timer.call_soon(self.step, SliceDue()),
+        }
+
+    def step(self, event: Event) -> None:
+        """Step the node with an event and perform the effects."""
+        self.around(event, lambda: self._step(event))
+        deadline_ms = self.node.deadline_ms()
+        if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
+            self.stop()
+            self._alarm_ms = deadline_ms
+            self._alarm = self.timer.call_at(deadline_ms, self._rung)
+
+    def _step(self, event: Event) -> None:
+        performers = self.performers
+        for effect in self.node.step(event, self.timer.now_ms()):
+            performers[type(effect)](effect)
+
+    def poll(self) -> None:
+        """After each step of the replica, notify the node if anything in its view has changed."""
+        marks = self.view.marks()
+        if marks != self._marks:
+            self._marks = marks
+            self.step(MetadataMoved())
+        if self.node.held.waits_for(self.view.applied_end_offset):
+            self.step(ImageReached())
+
+    def connection_lost(self, connection_id: int) -> None:
+        """Handle that a connection of the node's listeners is gone."""
+        self.step(ConnectionClosed(connection_id))
+
+    def answer_failed(self, call: Call, error: Exception) -> None:
+        """Have the node refuse a call whose answer could not be read or written."""
+        self.timer.call_soon(self.step, AnswerNotWritten(call, error))
+
+    def stop(self) -> None:
+        """Stop the alarm."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _rung(self) -> None:
+        self._alarm = None
+        self.step(DeadlineReached())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.node!r}>"

@@ -1,0 +1,155 @@
+"""A node beside the controller on the daemon's loop: its listeners, its requests, the times of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping
+from time import monotonic_ns
+from typing import Protocol
+
+from kraftd.answers.effects import Answered, ImageReached, MetadataMoved, SendToNode
+from kraftd.answers.node import AnsweringNode
+from kraftd.ground.event import Event
+from kraftd.host.answering_executor import AnsweringExecutor
+from kraftd.net.outbound import Address, Failure, Outbound, Times
+from kraftd.requests.call import Call
+from kraftd.requests.effects import AuditLine, LogLine
+from kraftd.requests.events import CallHandedOver, FramesReceived
+from kraftd.runtime.holds import LoopHolds
+from kraftd.runtime.peers import SOFTWARE, Road
+from kraftd.runtime.wire import ConnectionWire
+from kraftd.wire.message import Message
+
+# Events that a step of the controller causes.
+OF_CONTROLLER_STEPS = (MetadataMoved, ImageReached)
+
+
+class Process(Protocol):
+    """What the nodes of a process share: the controller's runner."""
+
+    holds: LoopHolds
+    lines: list[LogLine]
+    after_step: Callable[[], None] | None
+
+    @property
+    def wire(self) -> ConnectionWire: ...
+
+    def step(self, event: Event) -> None:
+        """Step the controller."""
+
+    def flush(self) -> None: ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+    def audited(self, effect: AuditLine) -> None: ...
+
+
+Make = Callable[["ServedNode"], AnsweringExecutor]
+
+
+class ServedNode(ConnectionWire):
+    """One node beside the process's controller, and the connections of its listeners.
+
+    `make` makes the node's executor, whose wire this is. `roads` lead to the controllers ("") and to the
+    brokers, by their listener; a listener without a road is unreachable.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        listeners: Collection[str],
+        roads: Mapping[str, Road],
+        request_timeout_ms: int,
+        make: Make,
+    ) -> None:
+        super().__init__(process.wire)
+        self.listeners = frozenset(listeners)
+        self._process = process
+        self._stopped = False
+        self._connections: set[int] = set()
+        self.executor = make(self)
+        times, client_id = Times(request_timeout_ms), f"kraftd-{self.executor.view.node_id}"
+        self.outbounds = {
+            listener: Outbound(client_id, SOFTWARE, self, road.wiring, times, road.login)
+            for listener, road in roads.items()
+        }
+
+    @property
+    def node(self) -> AnsweringNode:
+        return self.executor.node
+
+    # -- events
+
+    def frames_received(self, event: FramesReceived) -> None:
+        """Pass requests to the node."""
+        self._connections.add(event.connection_id)
+        self.executor.step(event)
+
+    def connection_lost(self, connection_id: int) -> None:
+        """Handle that a connection is gone, if it is one of these listeners'."""
+        if connection_id in self._connections:
+            self._connections.discard(connection_id)
+            self.executor.connection_lost(connection_id)
+
+    def end(self) -> None:
+        """Stop timers and requests."""
+        self._stopped = True
+        self.executor.stop()
+        for outbound in self.outbounds.values():
+            outbound.close()
+
+    def around(self, what: object, act: Callable[[], None]) -> None:
+        """Run a step, or work that had to wait, send its answers and count them."""
+        if self._stopped:
+            return
+        began_ns = monotonic_ns()
+        try:
+            try:
+                act()
+            finally:
+                self._process.flush()
+        except Exception as error:
+            self._process.fail(error)
+            return
+        now_ns = monotonic_ns()
+        if self.answered_calls:
+            is_request = type(what) is FramesReceived
+            since_ns = what.arrived_ns if is_request else began_ns  # type: ignore[attr-defined]
+            self.node.boundary.stats.answered(self.answered_calls, since_ns, now_ns)
+            self.answered_calls.clear()
+        if type(what) not in OF_CONTROLLER_STEPS:
+            self._process.holds.note(what, now_ns - began_ns)
+        if self._process.after_step is not None:
+            self._process.after_step()
+
+    # -- effects
+
+    def line(self, effect: LogLine) -> None:
+        self._process.lines.append(effect)
+
+    def audited(self, effect: AuditLine) -> None:
+        self._process.audited(effect)
+
+    def send_to_node(self, effect: SendToNode) -> None:
+        to, outbound = effect.destination, self.outbounds.get(effect.listener)
+        if outbound is None:
+            self.executor.timer.call_soon(self.executor.step, Answered(effect.request_id, None))
+        else:
+            outbound.send(effect.request_id, Address(to.node_id, to.host, to.port), effect.message)
+
+    def hand_over(self, call: Call) -> None:
+        self.executor.timer.call_soon(self._process.step, CallHandedOver(call))
+
+    # -- answers of other nodes
+
+    def answered(self, tag: Hashable, message: Message) -> None:
+        self.executor.step(Answered(tag, message))  # type: ignore[arg-type]
+
+    def failed(self, tag: Hashable, failure: Failure) -> None:
+        self.executor.step(Answered(tag, None))  # type: ignore[arg-type]
+
+    def lost(self, address: Address, reason: str) -> None: ...
+
+    def silent(self, address: Address) -> None: ...
+
+    def __repr__(self) -> str:
+        return f"<ServedNode on {', '.join(sorted(self.listeners))}: {self.node!r}>"
