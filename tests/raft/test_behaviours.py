@@ -1,4 +1,4 @@
-"""docs/raft-behaviours.md lists only existing stories and tests, and its counts of behaviours are right."""
+"""docs/evidence/raft-behaviours.md lists only existing stories and tests, and counts behaviours correctly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent.parent
-DOC = (TESTS.parent / "docs" / "raft-behaviours.md").read_text()
+DOC = (TESTS.parent / "docs" / "evidence" / "raft-behaviours.md").read_text()
 SUITES = re.findall(r"^## (\w+) \((\d+)\)\n(.*?)(?=^## |\Z)", DOC, re.MULTILINE | re.DOTALL)
 
 

@@ -1,7 +1,7 @@
 """Worlds of many seeds with all kinds of faults keep every invariant.
 
 The seeds are always the same, so only a change of the code makes the test fail; `kraftd sim --first N` runs
-others. Most worlds are short, because these detect more in the same time (docs/findings.md). The test takes
+others. Most worlds are short, which detect more in the same time (docs/evidence/findings.md). The test takes
 all cores for minutes: `make test` runs it alone.
 """
 
