@@ -18,7 +18,8 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import ReadFrame
 from kraftd.requests.events import FrameRead, FramesReceived
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.work_shares import COST_US_PER_BYTE, Job, Sender, WorkShares
+from kraftd.requests.work_shares import COST_US_PER_BYTE, COST_US_PER_ELEMENT, Job, Sender, WorkShares
+from kraftd.wire.message import Message
 from kraftd.wire.slices import free_in_slices
 
 LARGE_FRAME_BYTES = 16_384  # above it a frame is decoded in a thread
@@ -106,7 +107,9 @@ class LargeRequests:
         self._advance()
 
     def serve(self, job: Job, call: Call, work: Work) -> None:
-        """Do the work of a job, from the next slice on."""
+        """Charge the job for its elements, and do its work, from the next slice on."""
+        job.prepaid_us = count_elements(call.message) * COST_US_PER_ELEMENT
+        self.shares.charge(job.sender, job.prepaid_us, self._now_ms())
         self._served[call] = job
         self._later(call, work)
 
@@ -160,8 +163,14 @@ class LargeRequests:
             return
         job, call, work = self._work.popleft()
         if call is not None:
-            sender = (call.principal, call.host) if job is None else job.sender
-            self.shares.charge(sender, MAX_SLICE_WORK_US, self._now_ms())
+            sender = (call.principal, call.host)
+            cost_us = float(MAX_SLICE_WORK_US)
+            if job is not None:
+                sender = job.sender
+                paid_us = min(cost_us, job.prepaid_us)
+                job.prepaid_us -= paid_us
+                cost_us -= paid_us
+            self.shares.charge(sender, cost_us, self._now_ms())
             call.throttle_ms = self.shares.wait_ms(sender, self._now_ms())
         if self._goes_on(call, work):
             self._work.append((job, call, work))
@@ -236,3 +245,9 @@ class LargeRequests:
     def __repr__(self) -> str:
         waiting = sum(map(len, self._waiting.values()))
         return f"<LargeRequests {len(self._open)} open, {waiting} waiting, {len(self._work)} in slices>"
+
+
+def count_elements(message: Message) -> int:
+    """How many elements the arrays of a message have; those within elements are not counted."""
+    found = (getattr(message, name) for name in message.__struct_fields__)
+    return sum(len(field) for field in found if type(field) in (list, tuple))

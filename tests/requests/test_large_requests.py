@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from kraftd.ground.pace import MAX_SLICE_WORK_US
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
@@ -26,7 +27,15 @@ from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import ListenerKind, Registry, Route
-from kraftd.requests.work_shares import ALLOWANCE_US, MAX_SENDERS, REFILL_US_PER_MS, Job, WorkShares
+from kraftd.requests.work_shares import (
+    ADDRESS_TIMES,
+    ALLOWANCE_US,
+    COST_US_PER_ELEMENT,
+    MAX_ACCOUNTS,
+    REFILL_US_PER_MS,
+    Job,
+    WorkShares,
+)
 from kraftd.security.principals import ANONYMOUS, Principal
 from kraftd.wire.api import ApiKey, request_class
 from kraftd.wire.error_code import ErrorCode
@@ -202,6 +211,44 @@ def test_a_sender_whose_allowance_is_spent_waits_as_its_answer_announces() -> No
     assert len(node.answers) == 3 and node.large.deadline_ms() is None
 
 
+def test_a_request_is_charged_for_its_elements_before_its_work_begins() -> None:
+    node = Node()
+    node.take(1, 0, create(), by=ALICE)
+    charged_us: list[float] = []
+    charge = node.large.shares.charge
+
+    def noted(sender: Any, work_us: float, now_ms: int) -> None:
+        charged_us.append(work_us)
+        charge(sender, work_us, now_ms)
+
+    node.large.shares.charge = noted  # type: ignore[method-assign]
+    node.read()
+    assert charged_us == [2_000 * COST_US_PER_ELEMENT]
+    count = node.run()
+    assert sum(charged_us) <= count * MAX_SLICE_WORK_US  # once for each slice, what was paid before included
+
+
+def test_allowances_are_of_a_principal_at_all_addresses_and_of_an_address() -> None:
+    shares = WorkShares()
+    for at in range(2):
+        shares.charge((ALICE, f"10.0.0.{at}"), ALLOWANCE_US / 2, 0)
+    assert shares.wait_ms((ALICE, "10.0.0.9"), 0) == 0
+    shares.charge((ALICE, "10.0.0.5"), ALLOWANCE_US, 0)
+    assert shares.wait_ms((ALICE, "10.0.0.9"), 0) > 0
+    assert shares.wait_ms((BOB, "10.0.0.5"), 0) == 0  # one principal does not use up its address
+    for at in range(2 * ADDRESS_TIMES - 1):
+        shares.charge((Principal("User", f"u{at}"), "10.0.0.5"), ALLOWANCE_US / 2, 0)
+    assert shares.wait_ms((BOB, "10.0.0.5"), 0) > 0
+    assert shares.wait_ms((BOB, "10.0.0.6"), 0) == 0
+
+
+def test_callers_without_a_login_have_an_allowance_at_each_address() -> None:
+    shares = WorkShares()
+    shares.charge((ANONYMOUS, "10.0.0.1"), 2 * ALLOWANCE_US, 0)
+    assert shares.wait_ms((ANONYMOUS, "10.0.0.1"), 0) > 0
+    assert shares.wait_ms((ANONYMOUS, "10.0.0.2"), 0) == 0
+
+
 def test_a_request_that_a_broker_carries_does_not_wait_for_an_allowance() -> None:
     node = Node()
     node.large.shares.charge((ALICE, "10.0.0.1"), 10 * ALLOWANCE_US, node.now_ms)
@@ -311,6 +358,6 @@ def test_shares_refill_with_time_and_are_bounded_in_number() -> None:
     assert shares.wait_ms(sender, 0) == 11
     assert shares.wait_ms(sender, 5) == 6
     assert shares.wait_ms(sender, 100) == 0
-    for number in range(2 * MAX_SENDERS):
+    for number in range(2 * MAX_ACCOUNTS):
         shares.charge((ALICE, str(number)), 1e12, 0)
-    assert repr(shares) == f"<WorkShares of {MAX_SENDERS} senders>"
+    assert repr(shares) == f"<WorkShares of {MAX_ACCOUNTS} principals and addresses>"
