@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from collections.abc import Sequence
 from typing import Protocol
 
 from kraftd.log.errors import (
@@ -34,8 +35,11 @@ _TOO_MANY = {
 }
 
 
-class File(Protocol):
-    """An open file, read and written by position. Safe to read in one thread while another writes."""
+_MAX_VIEWS = 1024  # IOV_MAX: a call takes no more
+
+
+class ReadableFile(Protocol):
+    """An open file, read by position."""
 
     path: str
 
@@ -44,8 +48,18 @@ class File(Protocol):
     def read(self, position: int, size_bytes: int) -> bytes:
         """Read size_bytes from position; fewer only at the end of the file."""
 
+
+class File(ReadableFile, Protocol):
+    """An open file, read and written by position. Safe to read in one thread while another writes."""
+
+    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
+        """Read like `read` if that needs no wait for the disk, else None."""
+
     def write(self, position: int, data: bytes | memoryview) -> None:
         """Write all of data at position. Raises DiskFull (may be tried again), StorageFailure."""
+
+    def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:
+        """Write all views one after the other from position on, as `write` does."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
@@ -75,11 +89,21 @@ class Disk(Protocol):
     def list_others(self, directory: str) -> dict[str, str]:
         """The entries of a directory that are no files: name to kind, in words ("a directory")."""
 
-    def make_directory(self, path: str) -> None:
-        """Make the directory and its parents, durably; does nothing if it exists."""
+    def size_bytes(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int:
+        """When the file was last written, in ms since 1970."""
+
+    def make_directory(self, path: str, *, durably: bool = True) -> None:
+        """Make the directory and its parents; does nothing if it exists. Unless durably, the owner syncs the
+        parent.
+        """
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory; does nothing if it does not exist."""
 
     def rename(self, source: str, target: str) -> None:
-        """Rename atomically, replacing an existing target."""
+        """Rename a file or a directory atomically, replacing an existing target file."""
 
     def remove(self, path: str) -> None:
         """Remove a file; does nothing if it does not exist."""
@@ -130,6 +154,34 @@ class RealFile:
         except OSError as error:
             raise _storage_error(error, self.path, "read") from error
         return data
+
+    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
+        buffer = bytearray(size_bytes)
+        view = memoryview(buffer)
+        filled = 0
+        try:
+            while filled < size_bytes:
+                got = os.preadv(self._descriptor, [view[filled:]], position + filled, os.RWF_NOWAIT)
+                if not got:
+                    break
+                filled += got
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP):
+                return None
+            raise _storage_error(error, self.path, "read") from error
+        return bytes(view[:filled])
+
+    def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:
+        try:
+            written = os.pwritev(self._descriptor, views[:_MAX_VIEWS], position)
+        except OSError as error:
+            raise _storage_error(error, self.path, "write to") from error
+        for view in views:
+            size = len(view)
+            if written < size:  # a short write, or more views than one call takes
+                self.write(position + written, memoryview(view)[written:])
+                written = size
+            position, written = position + size, written - size
 
     def write(self, position: int, data: bytes | memoryview) -> None:
         view = memoryview(data)
@@ -232,7 +284,21 @@ class RealDisk:
         except OSError as error:
             raise _storage_error(error, directory, "list") from error
 
-    def make_directory(self, path: str) -> None:
+    def size_bytes(self, path: str) -> int:
+        return self._stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return self._stat(path).st_mtime_ns // 1_000_000
+
+    def _stat(self, path: str) -> os.stat_result:
+        try:
+            return os.stat(path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise _storage_error(error, path, "look at") from error
+
+    def make_directory(self, path: str, *, durably: bool = True) -> None:
         missing = []
         while path and not os.path.isdir(path):
             missing.append(path)
@@ -247,7 +313,16 @@ class RealDisk:
                     ) from None
             except OSError as error:
                 raise _storage_error(error, directory, "make the directory") from error
-            self.sync_directory(os.path.dirname(directory))
+            if durably:
+                self.sync_directory(os.path.dirname(directory))
+
+    def remove_directory(self, path: str) -> None:
+        try:
+            os.rmdir(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _storage_error(error, path, "remove the directory") from error
 
     def rename(self, source: str, target: str) -> None:
         try:

@@ -8,10 +8,10 @@ that a restarted process finds.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kraftd.log.errors import DirectoryLocked, DiskFull
+from kraftd.log.errors import DirectoryLocked, DiskFull, StorageFailure
 
 Choose = Callable[[int], int]
 """Given n, a number below n: which of the n possible outcomes of a crash happened."""
@@ -76,6 +76,12 @@ class MemoryFile:
         self._disk.check_alive()
         return bytes(self._inode.data[position : position + size_bytes])
 
+    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
+        return self.read(position, size_bytes) if self._disk.is_cached else None
+
+    def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:
+        self.write(position, b"".join(views))
+
     def write(self, position: int, data: bytes | memoryview) -> None:
         self._disk.step("write", self.path)
         fits = self._disk.room_for(position + len(data) - len(self._inode.data))
@@ -129,6 +135,8 @@ class MemoryDisk:
         self.operations = 0
         self.crash_at: int | None = None
         self.capacity_bytes: int | None = None
+        self.modified: dict[str, int] = {}
+        self.is_cached = True  # False: `read_cached` finds nothing
         self.fault: Callable[[str, str], None] | None = None
 
     def __repr__(self) -> str:
@@ -200,6 +208,7 @@ class MemoryDisk:
                 rotten = inode.durably_rotten
                 inodes[id(inode)] = _Inode(data, bytearray(data), rotten=rotten, durably_rotten=rotten)
             survivor._names[path] = inodes[id(inode)]
+            survivor.make_directory(os.path.dirname(path))
         survivor._durable_names = dict(survivor._names)
         return survivor
 
@@ -233,9 +242,24 @@ class MemoryDisk:
         )
 
     def list_others(self, directory: str) -> dict[str, str]:
-        return {}
+        self.check_alive()
+        prefix = f"{directory}/"
+        start = len(prefix)
+        below = (path for path in self._directories if path.startswith(prefix) and "/" not in path[start:])
+        return dict.fromkeys((path[start:] for path in below), "a directory")
 
-    def make_directory(self, path: str) -> None:
+    def size_bytes(self, path: str) -> int:
+        self.check_alive()
+        if path not in self._names:
+            raise FileNotFoundError(path)
+        return len(self._names[path].data)
+
+    def modified_ms(self, path: str) -> int:
+        """The time of the last write, which tests set in `modified`."""
+        self.check_alive()
+        return self.modified.get(path, 0)
+
+    def make_directory(self, path: str, *, durably: bool = True) -> None:
         self.check_alive()
         while path not in ("", "/"):
             self._directories.add(path)
@@ -243,9 +267,32 @@ class MemoryDisk:
 
     def rename(self, source: str, target: str) -> None:
         self.step("rename", target)
+        if source in self._directories:
+            self._rename_directory(source, target)
+            return
         if source not in self._names:
             raise FileNotFoundError(source)
         self._change_names([(target, self._names[source]), (source, None)])
+
+    def _rename_directory(self, source: str, target: str) -> None:
+        prefix = f"{source}/"
+        self._directories = {
+            target + path[len(source) :] if path == source or path.startswith(prefix) else path
+            for path in self._directories
+        }
+        inside = [path for path in self._names if path.startswith(prefix)]
+        made: list[tuple[str, _Inode | None]] = [
+            (target + path[len(source) :], self._names[path]) for path in inside
+        ]
+        self._change_names([*made, *((path, None) for path in inside)])
+
+    def remove_directory(self, path: str) -> None:
+        self.check_alive()
+        if path in self._directories:
+            if self.list_names(path) or self.list_others(path):
+                raise StorageFailure(f"cannot remove the directory {path}: directory not empty")
+            self.step("remove", path)
+            self._directories.discard(path)
 
     def remove(self, path: str) -> None:
         if path in self._names:

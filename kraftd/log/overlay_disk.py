@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kraftd.log.disk import Disk, File, Lock
 
 
@@ -38,6 +40,12 @@ class OverlayFile:
             if first < last:
                 data[first - position : last - position] = piece[first - start : last - start]
         return bytes(data)
+
+    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
+        return self.read(position, size_bytes)
+
+    def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:
+        self.write(position, b"".join(views))
 
     def write(self, position: int, data: bytes | memoryview) -> None:
         self._written.append((position, bytes(data)))
@@ -118,7 +126,16 @@ class OverlayDisk:
     def list_others(self, directory: str) -> dict[str, str]:
         return self._below.list_others(directory)
 
-    def make_directory(self, path: str) -> None:
+    def size_bytes(self, path: str) -> int:
+        return self.open(path).size_bytes() if path in self._files else self._below.size_bytes(path)
+
+    def modified_ms(self, path: str) -> int:
+        return self._below.modified_ms(path)
+
+    def make_directory(self, path: str, *, durably: bool = True) -> None:
+        pass
+
+    def remove_directory(self, path: str) -> None:
         pass
 
     def rename(self, source: str, target: str) -> None:
