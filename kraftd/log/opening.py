@@ -152,23 +152,65 @@ class OpenedSegments:
         return f"<OpenedSegments {len(self.segments)} to {self.log_end}>"
 
 
-def sweep_segments(disk: Disk, directory: str, report: RecoveryReport) -> None:
-    """Finish interrupted swaps of segments; remove the leftovers of interrupted writes and deletions."""
-    for name in disk.list_names(directory):
-        if name.endswith(".swap") and offset_of_name(name) is not None:
-            # Kafka's swap: the new files are complete and only lack their final names.
-            disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix('.swap')}")
-            report.notes.append(f"{name} was renamed: a swap had been interrupted")
+def sweep_segments(disk: Disk, directory: str, report: RecoveryReport) -> list[str]:
+    """Finish interrupted swaps of segments; remove the leftovers of interrupted writes and deletions. Returns
+    the names of the files that are there then.
+    """
     names = disk.list_names(directory)
+    if any(name.endswith((".swap", ".cleaned")) for name in names):
+        _finish_swaps(disk, directory, names, report)
+        names = disk.list_names(directory)
     logs = {name[:20] for name in names if name.endswith(LOG_SUFFIX)}
+    kept = []
     for name in names:
         of_segment = offset_of_name(name) is not None
-        if (
-            (of_segment and name.endswith((".deleted", ".cleaned")))
-            or (of_segment and name.endswith((".index", ".timeindex", ".txnindex")) and name[:20] not in logs)
-            or name.endswith(".tmp")
-        ):
+        is_orphan = name.endswith((".index", ".timeindex", ".txnindex")) and name[:20] not in logs
+        if name.endswith(".tmp") or (of_segment and (is_orphan or name.endswith((".deleted", ".cleaned")))):
             remove_leftover(disk, directory, name, report)
+        else:
+            kept.append(name)
+    return kept
+
+
+def _finish_swaps(disk: Disk, directory: str, names: list[str], report: RecoveryReport) -> None:
+    """Kafka's swap: new files are complete as `.cleaned`, get `.swap`, replace the old ones and lose it.
+
+    While one is `.cleaned`, those behind it may lack some. The old files that the others replace go first.
+    """
+    of_segments = {name: offset for name in names if (offset := offset_of_name(name)) is not None}
+    unfinished = min((of_segments[name] for name in of_segments if name.endswith(".cleaned")), default=None)
+    swaps = []
+    for name, offset in of_segments.items():
+        if name.endswith(".swap"):
+            if unfinished is not None and offset >= unfinished:
+                remove_leftover(disk, directory, name, report)
+            else:
+                swaps.append(name)
+    first, end = 1 << 63, -1
+    for name in swaps:
+        if name.endswith(f"{LOG_SUFFIX}.swap"):
+            first = min(first, of_segments[name])
+            end = max(end, _end_of_file(disk, f"{directory}/{name}", of_segments[name]))
+    for name, offset in of_segments.items():
+        if first <= offset < end and not name.endswith((".swap", ".cleaned")):
+            remove_leftover(disk, directory, name, report)
+    for name in swaps:
+        disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix('.swap')}")
+        report.notes.append(f"{name} was renamed: a swap had been interrupted")
+
+
+def _end_of_file(disk: Disk, path: str, base_offset: int) -> int:
+    """The offset after the last whole batch of a segment's file."""
+    file = disk.open(path)
+    end = base_offset
+    try:
+        for header, _, _ in scan(file, 0, file.size_bytes(), verify=False):
+            end = header.next_offset
+    except CorruptBatch:
+        pass
+    finally:
+        file.close()
+    return end
 
 
 def remove_leftover(disk: Disk, directory: str, name: str, report: RecoveryReport) -> None:

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from struct import Struct
 
-from kraftd.log.disk import Disk, File
+from kraftd.log.disk import Disk, File, ReadableFile
 from kraftd.wire.batch import HEADER_BYTES, Batch, BatchHeader, CorruptBatch, iter_batches, read_batch
 
 LOG_SUFFIX = ".log"
@@ -49,11 +49,16 @@ def offset_of_name(name: str) -> int | None:
 
 
 class SegmentIndex:
-    """The sparse index of one segment, in memory: where the search for an offset begins."""
+    """The sparse index of one segment, in memory: where the search for an offset begins.
+
+    from_position counts as the position of an entry, last_time_ms as the timestamp of one: the entries before
+    them are in the two files only.
+    """
 
     __slots__ = (
         "_interval_bytes",
         "_last_position",
+        "_last_time_ms",
         "_offsets",
         "_positions",
         "_times",
@@ -61,11 +66,18 @@ class SegmentIndex:
         "max_time",
     )
 
-    def __init__(self, base_offset: int, interval_bytes: int = INDEX_INTERVAL_BYTES) -> None:
+    def __init__(
+        self,
+        base_offset: int,
+        interval_bytes: int = INDEX_INTERVAL_BYTES,
+        from_position: int = 0,
+        last_time_ms: int = -1,
+    ) -> None:
         self.base_offset = base_offset
         self.max_time = (-1, base_offset)  # largest timestamp so far and the last offset of its batch
         self._interval_bytes = interval_bytes
-        self._last_position = 0
+        self._last_position = from_position
+        self._last_time_ms = last_time_ms
         self._offsets = array("I")
         self._positions = array("I")
         self._times: list[tuple[int, int]] = []
@@ -75,13 +87,46 @@ class SegmentIndex:
 
     def add(self, header: BatchHeader, position: int) -> None:
         """Add the next batch, which begins at position; it gets an entry if one is due."""
-        self.saw(header)
+        self.note(header.last_offset, header.max_timestamp_ms, position)
+
+    def note(self, last_offset: int, max_timestamp_ms: int, position: int) -> None:
+        """Do what `add` does for a batch of that last offset and timestamp."""
+        if max_timestamp_ms > self.max_time[0]:
+            self.max_time = (max_timestamp_ms, last_offset)
         if position - self._last_position > self._interval_bytes:
-            self._offsets.append(header.last_offset - self.base_offset)
+            self._offsets.append(last_offset - self.base_offset)
             self._positions.append(position)
             self._last_position = position
-            if self.max_time[0] > (self._times[-1][0] if self._times else -1):
-                self._times.append(self.max_time)
+            self.note_max_time()
+
+    def note_max_time(self) -> None:
+        """Add an entry for the largest timestamp, unless the last one has it."""
+        if self.max_time[0] > self._last_time_ms:
+            self._times.append(self.max_time)
+            self._last_time_ms = self.max_time[0]
+
+    def entries_bytes(self) -> tuple[bytes, bytes]:
+        """The entries as content for the two files, without the largest timestamp if it is none of them."""
+        return self.offset_index_bytes(), _time_entries(self._times, self.base_offset)
+
+    def forget_entries(self) -> None:
+        """Forget the entries, which the two files have from now on."""
+        self._offsets, self._positions, self._times = array("I"), array("I"), []
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of entries in memory: of offsets, of times."""
+        return len(self._offsets), len(self._times)
+
+    def place(self, offset: int) -> tuple[int, int] | None:
+        """(last offset of its batch, position) of the last entry in memory at or below offset."""
+        at = bisect_right(self._offsets, offset - self.base_offset) - 1
+        return (self._offsets[at] + self.base_offset, self._positions[at]) if at >= 0 else None
+
+    def time_before(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the last entry in memory that is older than timestamp_ms."""
+        at = bisect_left(self._times, timestamp_ms, key=lambda entry: entry[0]) - 1
+        return self._times[at] if at >= 0 else None
 
     def lookup(self, offset: int) -> int:
         """The position of a batch at or before the one that holds offset."""
@@ -118,6 +163,7 @@ class SegmentIndex:
         while self._times and self._times[-1][1] >= end_offset:
             self._times.pop()
         self._last_position = self._positions[-1] if keep else 0
+        self._last_time_ms = self._times[-1][0] if self._times else -1
         if self.max_time[1] >= end_offset:
             self.max_time = self._times[-1] if self._times else (-1, self.base_offset)
             return position > 0
@@ -135,9 +181,9 @@ class SegmentIndex:
     def time_index_bytes(self) -> bytes:
         """Content of the `.timeindex` file; it ends with the largest timestamp, entry due or not."""
         times = list(self._times)
-        if self.max_time[0] > (times[-1][0] if times else -1):
+        if self.max_time[0] > self._last_time_ms:
             times.append(self.max_time)
-        return b"".join([_TIME_ENTRY.pack(time, offset - self.base_offset) for time, offset in times])
+        return _time_entries(times, self.base_offset)
 
     @classmethod
     def load(
@@ -174,7 +220,13 @@ class SegmentIndex:
             index._times.append((time, relative + base_offset))
         if index._times:
             index.max_time = index._times[-1]
+            index._last_time_ms = index.max_time[0]
         return index
+
+
+def _time_entries(times: list[tuple[int, int]], base_offset: int) -> bytes:
+    """Entries of a `.timeindex` file."""
+    return b"".join([_TIME_ENTRY.pack(time, offset - base_offset) for time, offset in times])
 
 
 class Segment:
@@ -259,7 +311,7 @@ class Segment:
 
 
 def scan(
-    file: File, start: int, end: int, *, verify: bool = True, chunk_bytes: int = SCAN_CHUNK_BYTES
+    file: ReadableFile, start: int, end: int, *, verify: bool = True, chunk_bytes: int = SCAN_CHUNK_BYTES
 ) -> Iterator[Batch]:
     """The batches of a file from start to end, read in chunks. Positions are those in the file.
 
@@ -302,7 +354,7 @@ def check_run(data: bytes, offset: int) -> None:
         expected = header.next_offset
 
 
-def find_valid_batch(file: File, start: int, end: int, from_offset: int) -> int | None:
+def find_valid_batch(file: ReadableFile, start: int, end: int, from_offset: int) -> int | None:
     """The position, from start on, of a batch with a right checksum and an offset of at least from_offset.
 
     This distinguishes a torn tail, after which there is none, from damage in the middle. It tries every byte,

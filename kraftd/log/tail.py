@@ -5,13 +5,24 @@ end.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from struct import Struct
 
 # The memory of a batch beside its bytes; many small batches must not make the tail large.
 _OVERHEAD_BYTES = 240
 
 
+_LAST_OFFSET_DELTA = Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
+
+
+def _last_offset(base_offset: int, view: bytes | memoryview) -> int:
+    return base_offset + int(_LAST_OFFSET_DELTA.unpack_from(view, _LAST_OFFSET_DELTA_AT)[0])
+
+
 class Tail:
-    """Consecutive batches by offset. first_offset is the end offset while it is empty."""
+    """Batches that follow each other, by offset; there may be gaps between them. first_offset is the end
+    offset while it is empty.
+    """
 
     __slots__ = ("_head", "_kept_bytes", "_offsets", "_positions", "_views", "end_offset")
 
@@ -47,6 +58,18 @@ class Tail:
         self._kept_bytes += len(view) + _OVERHEAD_BYTES
         self.end_offset = next_offset
 
+    def evict_first(self) -> int:
+        """Forget the oldest batch, which is on disk; returns the memory that it took."""
+        head = self._head
+        if head == len(self._offsets):
+            return 0
+        freed = len(self._views[head]) + _OVERHEAD_BYTES
+        self._views[head] = b""
+        self._kept_bytes -= freed
+        self._head = head + 1
+        self._cut_off_head()
+        return freed
+
     def evict(self, limit_bytes: int, written_end: int) -> None:
         """Forget the oldest batches beyond limit_bytes, as far as they are on disk."""
         offsets, views, head = self._offsets, self._views, self._head
@@ -56,8 +79,12 @@ class Tail:
             views[head] = b""
             head += 1
         self._head = head
-        if head > 1024 and head > len(offsets) // 2:
-            del offsets[:head], views[:head], self._positions[:head]
+        self._cut_off_head()
+
+    def _cut_off_head(self) -> None:
+        head = self._head
+        if head > 1024 and head > len(self._offsets) // 2:
+            del self._offsets[:head], self._views[:head], self._positions[:head]
             self._head = 0
 
     def truncate(self, end_offset: int) -> None:
@@ -77,11 +104,14 @@ class Tail:
         offsets, views = self._offsets, self._views
         first = bisect_right(offsets, offset) - 1
         count = len(offsets)
+        if _last_offset(offsets[first], views[first]) < offset:
+            first += 1  # the offset is in a gap
         if end_offset < self.end_offset:
-            # The batch that holds end_offset is the first one past the limit.
-            count = bisect_right(offsets, end_offset) - 1
-            if count <= first:
-                return b""
+            count = bisect_right(offsets, end_offset)
+            if count and _last_offset(offsets[count - 1], views[count - 1]) >= end_offset:
+                count -= 1
+        if count <= first:
+            return b""
         room = max_bytes - len(views[first])
         last = first + 1
         while last < count and room >= len(views[last]):

@@ -20,6 +20,8 @@ from kraftd.log.opening import (
     remove_leftover,
     sweep_segments,
 )
+from kraftd.log.partition_metadata import FILE_NAME as PARTITION_METADATA
+from kraftd.log.partition_metadata import encode_topic_id
 from kraftd.log.segment import Segment
 from kraftd.metadata_dir.checkpoint import (
     CheckpointReader,
@@ -38,7 +40,6 @@ from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
 from kraftd.types import METADATA_TOPIC_ID, OffsetAndEpoch, parse_uuid, uuid_text
 from kraftd.wire.batch import iter_batches
 
-PARTITION_METADATA = "partition.metadata"
 _READ_BYTES = 4 << 20
 _FIRST_REMEDY = (
     "It holds the voters that the quorum began with, as the log does once a leader was elected: if this node "
@@ -161,8 +162,7 @@ def _check_partition_metadata(disk: Disk, directory: str) -> None:
     except FileNotFoundError:
         text = ""
     if not text.strip():
-        content = f"version: 0\ntopic_id: {uuid_text(METADATA_TOPIC_ID)}".encode()
-        write_atomically(disk, path, content)
+        write_atomically(disk, path, encode_topic_id(METADATA_TOPIC_ID))
         return
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
