@@ -1,0 +1,641 @@
+"""The log of an ordinary partition: written at once, flushed later, by a thread.
+
+An append is one write on the event loop; what it returns is in the page cache and outlives the process. A
+flush makes it outlive the machine, and moves the recovery point: an unclean start reads what is past it.
+Nothing here judges: the partition decides what is appended, and where the log is truncated.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from kraftd.log.data.flushing import FlushJob
+from kraftd.log.data.log_files import LogFiles
+from kraftd.log.data.producer_snapshot import ProducerEntry
+from kraftd.log.data.reading import ColdRead
+from kraftd.log.data.resources import LogResources
+from kraftd.log.data.segment import SPILL_ENTRIES, DataSegment, Opener
+from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.data.transaction_index import AbortedTransaction
+from kraftd.log.disk import File
+from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
+from kraftd.log.epochs import EpochCache, encode_epochs
+from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.partition_log import OffsetOutOfRange
+from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
+from kraftd.log.segment import (
+    LOG_SUFFIX,
+    MAX_RELATIVE_OFFSET,
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+from kraftd.log.tail import Tail
+from kraftd.types import Uuid
+from kraftd.wire.batch import CorruptBatch
+
+T = TypeVar("T")
+
+
+class AppendedBatch(Protocol):
+    """What an append needs to know of a batch; a BatchHeader has it too."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+    @property
+    def max_timestamp_ms(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+
+class VerifiedBatch(NamedTuple):
+    """An AppendedBatch."""
+
+    base_offset: int
+    last_offset: int
+    max_timestamp_ms: int
+    leader_epoch: int
+    size_bytes: int
+
+
+class DataLog:
+    """See the module. One thread, the event loop's, calls all methods; `FlushJob.run` and `ColdRead.run` are
+    for others.
+
+    log_start is the first readable offset, log_end the next to be written, recovery_point the end of what a
+    loss of power leaves. After a failure that is no full disk every change raises StorageFailure.
+    """
+
+    __slots__ = (
+        "_epochs",
+        "_epochs_unwritten",
+        "_failure",
+        "_flush_limit",
+        "_names_unsynced",
+        "_resources",
+        "_segments",
+        "_tail",
+        "cut_count",
+        "flushed_ms",
+        "log_end",
+        "log_start",
+        "name",
+        "parent",
+        "partition",
+        "recovery_point",
+        "settings",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        resources: LogResources,
+        parent: str,
+        topic: str,
+        partition: int,
+        settings: DataLogSettings,
+        segments: list[DataSegment],
+        *,
+        log_start: int,
+        log_end: int,
+        recovery_point: int,
+        now_ms: int,
+        name: str | None = None,
+        topic_id: Uuid | None = None,
+        epochs: EpochCache | None = None,
+    ) -> None:
+        self.parent = parent
+        self.topic = topic
+        self.partition = partition
+        self.name = name
+        self.topic_id = topic_id
+        self.settings = settings
+        self.log_start = log_start
+        self.log_end = log_end
+        self.recovery_point = recovery_point
+        self.flushed_ms = now_ms
+        self.cut_count = 0  # how often the log was truncated: a read in a thread compares it
+        self._resources = resources
+        self._segments = segments
+        self._epochs = epochs
+        self._epochs_unwritten = epochs is not None
+        self._tail: Tail | None = None
+        self._names_unsynced = False  # since a truncation took files away
+        self._flush_limit = -1  # the end of what the running flush covers; -1: none runs
+        self._failure: StorageError | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<DataLog {self.topic}-{self.partition} {self.log_start}..{self.log_end}, "
+            f"flushed to {self.recovery_point}, {len(self._segments)} segments>"
+        )
+
+    # --- its state ---
+
+    @property
+    def directory(self) -> str:
+        """The path of its directory."""
+        return (
+            f"{self.parent}/{self.topic}-{self.partition}"
+            if self.name is None
+            else f"{self.parent}/{self.name}"
+        )
+
+    @property
+    def segments(self) -> Sequence[DataSegment]:
+        """The segments, oldest first, to be read only."""
+        return self._segments
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.end_position for segment in self._segments)
+
+    @property
+    def tail_bytes(self) -> int:
+        """The memory of its newest batches."""
+        return 0 if self._tail is None else self._tail.kept_bytes
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Why every change is refused, if it is."""
+        return self._failure
+
+    @property
+    def epochs(self) -> EpochCache:
+        """The first offset of each leader epoch; change them by `assign_epoch` and the truncations."""
+        if self._epochs is None:
+            self._epochs = self._read_epochs()
+        return self._epochs
+
+    @property
+    def opened(self) -> Opener:
+        return self._resources.files.get
+
+    # --- appends ---
+
+    def needs_roll(self, size_bytes: int, last_offset: int, max_timestamp_ms: int, now_ms: int) -> bool:
+        """Return whether an append of that size, last offset and largest timestamp begins a new segment."""
+        return self._segments[-1].is_full_for(
+            size_bytes, last_offset, max_timestamp_ms, now_ms, self.settings, self.directory, self.opened
+        )
+
+    def append(
+        self,
+        views: Sequence[bytes | memoryview],
+        batches: Sequence[AppendedBatch],
+        now_ms: int,
+        producers: Callable[[], Iterable[ProducerEntry]] | None = None,
+    ) -> bool:
+        """Write whole verified batches at the end; returns whether a new segment was begun for them.
+
+        views are their bytes in order, copied if they are kept. producers gives the state before them, for
+        the snapshot of a new segment. Raises ValueError for batches that lie before the log end or each
+        other, or that exceed a segment. Raises DiskFull: nothing is appended, and a later append may succeed.
+        Raises StorageFailure.
+        """
+        self._check_alive()
+        size_bytes = sum(map(len, views))
+        end, max_timestamp_ms = self.log_end, -1
+        for batch in batches:
+            if batch.base_offset < end:
+                raise ValueError(f"a batch of offset {batch.base_offset} cannot follow a log end of {end}")
+            end = batch.last_offset + 1
+            if batch.max_timestamp_ms > max_timestamp_ms:
+                max_timestamp_ms = batch.max_timestamp_ms
+        if size_bytes > self.settings.segment_bytes:
+            raise ValueError(
+                f"batches of {size_bytes} bytes exceed a segment of {self.settings.segment_bytes}"
+            )
+        if not batches:
+            return False
+        rolled = self.needs_roll(size_bytes, end - 1, max_timestamp_ms, now_ms)
+        if rolled:
+            self.roll(now_ms, producers, batches[0].base_offset)
+            if end - 1 - self._segments[-1].base_offset > MAX_RELATIVE_OFFSET:
+                raise ValueError("the batches are too far apart for a segment; append them one by one")
+        segment, directory = self._segments[-1], self.directory
+        index = self._guarded(
+            lambda: segment.writable_index(self.settings.index_interval_bytes, directory, self.opened)
+        )
+        self._write(segment, directory, views)
+        for batch in batches:
+            if batch.leader_epoch >= 0:
+                self._assign(batch.leader_epoch, batch.base_offset)
+            segment.add(batch.last_offset, batch.max_timestamp_ms, batch.size_bytes, index)
+        self._keep(views, batches, end)
+        self.log_end = end
+        if index.counts[0] >= SPILL_ENTRIES:
+            self._guarded(lambda: segment.spill(directory, self.opened))
+        if rolled or end - self.recovery_point >= self.settings.flush_messages:
+            self._resources.unflushed.add(self)
+        return rolled
+
+    def append_aborted(self, aborted: AbortedTransaction) -> None:
+        """Add an aborted transaction, whose marker was appended last. Raises StorageError."""
+        self._check_alive()
+        self._guarded(lambda: self.files.append_aborted(self._segments[-1], aborted))
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """Let a leader epoch begin at start_offset; the file has it with the next flush."""
+        self._check_alive()
+        self._assign(epoch, start_offset)
+
+    def roll(
+        self,
+        now_ms: int,
+        producers: Callable[[], Iterable[ProducerEntry]] | None = None,
+        base_offset: int | None = None,
+    ) -> bool:
+        """Begin a segment at base_offset, at least the log end. Returns False if the last one is empty and
+        begins there. Raises StorageError.
+        """
+        self._check_alive()
+        base_offset = self.log_end if base_offset is None else max(base_offset, self.log_end)
+        closed = self._segments[-1]
+        if closed.base_offset >= base_offset:
+            return False
+        directory = self.directory
+        segment = self._new_segment(base_offset, now_ms)
+
+        def begin() -> None:
+            closed.finish(directory, self.opened)
+            self.files.create(segment)
+
+        self._guarded(begin)
+        self._segments.append(segment)
+        if producers is not None:
+            self.write_snapshot(base_offset, producers())
+        self._resources.unflushed.add(self)
+        return True
+
+    # --- flushes ---
+
+    def begin_flush(self, *, whole: bool = False) -> FlushJob | None:
+        """The work that makes the log durable up to its end, for a thread; None if there is none, or if a
+        flush runs already. `end_flush` must follow. Unless `whole`, an empty last segment is left out.
+
+        Raises StorageError.
+        """
+        self._check_alive()
+        self._resources.unflushed.discard(self)
+        end = self.log_end
+        if self._flush_limit >= 0 or not (whole or end > self.recovery_point or self._epochs_unwritten):
+            return None
+        directory, since = self.directory, self.recovery_point
+        first = max(0, self._at(since))
+        touched = [each for each in self._segments[first:] if whole or each.base_offset < end]
+        files = []
+        replaced = []
+        if self._epochs_unwritten:
+            replaced.append((f"{directory}/{EPOCHS_FILE_NAME}", encode_epochs(self.epochs.entries)))
+            self._epochs_unwritten = False
+        for segment in touched:
+            self._guarded(lambda each=segment: each.spill(directory, self.opened))  # type: ignore[misc]
+            suffixes = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+            files += [segment.path(directory, suffix) for suffix in suffixes]
+            files.append(segment.path(directory, PRODUCER_SNAPSHOT_SUFFIX))
+        begun = any(segment.base_offset >= since for segment in touched)
+        if begun:
+            files.append(f"{directory}/{METADATA_FILE_NAME}")
+        self._flush_limit = end
+        first_names = (directory,) if self._names_unsynced else ()
+        self._names_unsynced = False
+        last_names = (directory, self.parent) if begun else ()
+        return FlushJob(self._resources.disk, end, first_names, replaced, files, last_names)
+
+    def end_flush(self, job: FlushJob, now_ms: int, failure: StorageError | None = None) -> None:
+        """Account for a flush that ended: the recovery point moves, or the log fails (but for DiskFull)."""
+        limit, self._flush_limit = self._flush_limit, -1
+        if failure is not None:
+            self._epochs_unwritten |= bool(job.replaced)
+            self._names_unsynced |= bool(job.names_first)
+            if not isinstance(failure, DiskFull):
+                self._failure = failure
+            return
+        self.recovery_point = max(self.recovery_point, min(job.end_offset, limit))
+        self.flushed_ms = now_ms
+
+    def flush(self, now_ms: int, *, whole: bool = False) -> None:
+        """Flush at once, for a caller that may block. Raises StorageError."""
+        job = self.begin_flush(whole=whole)
+        if job is None:
+            return
+        try:
+            job.run()
+        except StorageError as error:
+            self.end_flush(job, now_ms, error)
+            raise
+        self.end_flush(job, now_ms)
+
+    def is_flush_due(self, now_ms: int) -> bool:
+        """Return whether flush.ms has passed since the last flush of a log with unflushed records."""
+        return self.log_end > self.recovery_point and now_ms - self.flushed_ms >= self.settings.flush_ms
+
+    def close(self, now_ms: int, producers: Callable[[], Iterable[ProducerEntry]] | None = None) -> None:
+        """Flush all and write the rest of the indexes, as at a clean stop. Blocks. Raises StorageError."""
+        if self._failure is None:
+            if producers is not None:
+                self.write_snapshot(self.log_end, producers(), durably=True)
+            segment, directory = self._segments[-1], self.directory
+            segment.finish(directory, self.opened)
+            self.flush(now_ms, whole=self.log_end > self.recovery_point)
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Close its files; a later call opens them again."""
+        self._resources.files.forget_below(self.directory)
+
+    # --- reads ---
+
+    def read_tail(self, offset: int, max_bytes: int, end_offset: int) -> bytes | memoryview | None:
+        """What `read` returns, if it is in memory; else None."""
+        tail = self._tail
+        if tail is None or offset < tail.first_offset:
+            return None
+        return (
+            b""
+            if offset >= end_offset or offset >= self.log_end
+            else tail.read(offset, max_bytes, end_offset)
+        )
+
+    def read(
+        self, offset: int, max_bytes: int, end_offset: int | None = None, *, cached_only: bool = False
+    ) -> bytes | memoryview | None:
+        """Whole batches from the one that holds offset, or follows it, on: at least one, as many as fit into
+        max_bytes and a segment, none that reaches past end_offset. Empty if there is none.
+
+        With cached_only: None if the disk would be waited for; `cold_read` then reads in a thread. Raises
+        OffsetOutOfRange, CorruptStorage.
+        """
+        end_offset = self.log_end if end_offset is None else min(end_offset, self.log_end)
+        if not self.log_start <= offset <= self.log_end:
+            raise OffsetOutOfRange(f"offset {offset} is not in {self.log_start} to {self.log_end}")
+        if offset >= end_offset:
+            return b""
+        found = self.read_tail(offset, max_bytes, end_offset)
+        if found is not None:
+            return found
+        return self.cold_read(offset, max_bytes, end_offset).read(self.opened, cached_only=cached_only)
+
+    def cold_read(self, offset: int, max_bytes: int, end_offset: int) -> ColdRead:
+        """A read for a thread, of offsets that `read` accepts."""
+        # Kafka's followers append the records of an answer at once, and fail if they exceed a segment.
+        return ColdRead(
+            self._segments[max(0, self._at(offset)) :],
+            self.directory,
+            self.settings.index_interval_bytes,
+            self.cut_count,
+            offset,
+            min(max_bytes, self.settings.segment_bytes),
+            min(end_offset, self.log_end),
+            self.log_end,
+            self._segments[-1].end_position,
+            self.epochs,
+        )
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records from start_offset to before end_offset, by their ends.
+
+        Raises CorruptStorage.
+        """
+        first = max(0, self._at(start_offset))
+        return self.files.aborted(self._segments[first:], start_offset, end_offset)
+
+    def largest_timestamp_ms(self, segment: DataSegment) -> int:
+        """The largest timestamp of a segment; of one without any, when its file was last written. Raises
+        StorageError.
+        """
+        directory = self.directory
+        largest_ms = segment.max_time(directory, self.opened)[0]
+        return self._resources.disk.modified_ms(segment.path(directory)) if largest_ms < 0 else largest_ms
+
+    # --- truncation and deletion ---
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Drop the batch that holds offset and all later ones: the log then ends at offset. Returns False if
+        it ends there or before. Raises StorageError, CorruptStorage.
+        """
+        self._check_alive()
+        if offset >= self.log_end:
+            if self.epochs.truncate_from_end(self.log_end):
+                self._epochs_unwritten = True
+            return False
+        if offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms)
+            return True
+        kept = self._at(offset) + 1
+        removed = self._segments[: kept - 1 : -1]  # newest first: a crash leaves a prefix of the log
+        segment, directory = self._segments[kept - 1], self.directory
+        due_ms = now_ms + self.settings.file_delete_delay_ms
+
+        def cut() -> None:
+            self.files.retire(removed, due_ms)
+            position = self.files.position_of(segment, offset)
+            segment.truncate(
+                offset, position, now_ms, self.settings.index_interval_bytes, directory, self.opened
+            )
+            self.files.cut_aborted(segment, offset)
+
+        self._end_at(offset)
+        del self._segments[kept:]
+        self._guarded(cut)
+        if self.epochs.truncate_from_end(offset):
+            self._epochs_unwritten = True
+        self.log_start = min(self.log_start, offset)
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start: int | None = None) -> None:
+        """Drop the whole log. It then ends at offset, and starts at log_start or there.
+
+        Raises StorageError.
+        """
+        self._check_alive()
+        removed = self._segments[::-1]
+        segment = self._new_segment(offset, now_ms)
+        self._end_at(offset)
+
+        def clear() -> None:
+            self.files.retire(removed, now_ms + self.settings.file_delete_delay_ms)
+            self.files.create(segment)
+
+        self._guarded(clear)
+        self._segments[:] = [segment]
+        self.epochs.clear()
+        self._epochs_unwritten = True
+        self.log_start = offset if log_start is None else log_start
+
+    def increment_log_start(self, offset: int) -> bool:
+        """Let the log start at offset; the caller has checked that it is at most the high watermark. Returns
+        False if it starts there or later. `retention` removes the segments below.
+        """
+        self._check_alive()
+        if not self.log_start < offset <= self.log_end:
+            return False
+        self.log_start = offset
+        if self.epochs.truncate_from_start(offset):
+            self._epochs_unwritten = True
+        return True
+
+    def remove_oldest(self, count: int, now_ms: int) -> None:
+        """Remove that many of the oldest segments, now by name and later by content, and let the log start
+        behind them. One segment must stay. Raises StorageError.
+        """
+        self._check_alive()
+        removed = self._segments[:count]
+        self.increment_log_start(min(self._segments[count].base_offset, self.log_end))
+        del self._segments[:count]
+        due_ms = now_ms + self.settings.file_delete_delay_ms
+        self._guarded(lambda: self.files.retire(removed, due_ms))
+
+    def renamed(self, name: str | None) -> None:
+        """Account for a directory that was renamed; None for the name of topic and partition."""
+        self._resources.files.forget_below(self.directory)
+        self.name = name
+
+    def fail(self, failure: StorageError) -> None:
+        """Refuse every change from now on, because the directory failed."""
+        self._failure = self._failure or failure
+        self.close_files()
+
+    # --- snapshots of producers and the topic id ---
+
+    @property
+    def files(self) -> LogFiles:
+        """Its files, to be read only."""
+        return LogFiles(self._resources, self.directory)
+
+    def snapshot_offsets(self) -> list[int]:
+        """The offsets of the snapshots of producers, ascending."""
+        return self.files.snapshot_offsets()
+
+    def write_snapshot(self, offset: int, entries: Iterable[ProducerEntry], *, durably: bool = False) -> None:
+        """Write the producers as they are before offset. Raises StorageError."""
+        self._guarded(lambda: self.files.write_snapshot(offset, entries, durably=durably))
+
+    def remove_snapshot(self, offset: int) -> None:
+        """Remove a snapshot of producers. Raises StorageError."""
+        self._guarded(lambda: self._resources.disk.remove(self.files.snapshot_path(offset)))
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """Write the topic id of a log that has none. Raises ValueError for another one, StorageError."""
+        if self.topic_id is None:
+            self._guarded(lambda: self.files.write_topic_id(topic_id))
+            self.topic_id = topic_id
+        elif self.topic_id != topic_id:
+            raise ValueError(f"{self.directory} belongs to another topic of that name")
+
+    # --- inside ---
+
+    def evict_oldest(self) -> int:
+        """Forget the oldest batch in memory; returns the bytes that it took. For the TailBudget."""
+        tail = self._tail
+        if tail is None:
+            return 0
+        freed = tail.evict_first()
+        if not tail.kept_bytes:
+            self._tail = None
+        return freed
+
+    def _check_alive(self) -> None:
+        if self._failure is not None:
+            raise StorageFailure(
+                f"the log in {self.directory} failed before: {self._failure}"
+            ) from self._failure
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Do work on files; a failure that is no full disk makes the log fail."""
+        try:
+            return work()
+        except (DiskFull, CorruptStorage):
+            raise
+        except CorruptBatch as error:
+            segment = self._segments[-1]
+            remedy = "Restart the broker, which recovers the log"
+            raise CorruptStorage(
+                segment.path(self.directory), error.position, None, error.reason, remedy
+            ) from None
+        except FileNotFoundError as error:
+            self._failure = StorageFailure(
+                f"{error.filename or error} is gone. Check the disk and {self.parent}"
+            )
+            raise self._failure from None
+        except StorageError as error:
+            self._failure = error
+            raise
+
+    def _at(self, offset: int) -> int:
+        """The index of the segment that holds offset; -1 if all begin behind it."""
+        segments = self._segments
+        if len(segments) == 1:
+            return 0 if offset >= segments[0].base_offset else -1
+        return bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
+
+    def _write(self, segment: DataSegment, directory: str, views: Sequence[bytes | memoryview]) -> None:
+        file: File = self._guarded(lambda: self.opened(segment.path(directory)))
+        try:
+            file.write_views(segment.end_position, views)
+        except DiskFull:
+            # Nothing of it may stay: a shorter append would leave its end behind itself.
+            self._guarded(lambda: file.truncate(segment.end_position))
+            raise
+        except StorageError as error:
+            self._failure = error
+            raise
+
+    def _keep(self, views: Sequence[bytes | memoryview], batches: Sequence[AppendedBatch], end: int) -> None:
+        """Keep a copy of appended batches in memory, as far as the budget of all logs allows."""
+        tails, size_bytes = self._resources.tails, sum(map(len, views))
+        if not tails.keeps(size_bytes):
+            self._forget_tail()
+            return
+        copied = memoryview(b"".join(views))
+        if self._tail is None:
+            self._tail = Tail(batches[0].base_offset)
+        tail, at, kept_bytes = self._tail, 0, self._tail.kept_bytes
+        freed: list[int] = []
+        for batch in batches:
+            tail.add(batch.base_offset, batch.last_offset + 1, 0, copied[at : at + batch.size_bytes])
+            at += batch.size_bytes
+            freed.append(tail.kept_bytes - kept_bytes)
+            kept_bytes = tail.kept_bytes
+        tail.end_offset = end
+        for each in freed:
+            tails.added(self, each)
+
+    def _forget_tail(self) -> None:
+        if self._tail is not None:
+            self._resources.tails.released(self._tail.kept_bytes)
+            self._tail = None
+
+    def _assign(self, epoch: int, start_offset: int) -> None:
+        if self.epochs.assign(epoch, start_offset):
+            self._epochs_unwritten = True
+
+    def _read_epochs(self) -> EpochCache:
+        epochs = EpochCache(self.files.read_epochs() or ())
+        epochs.truncate_from_end(self.log_end)
+        epochs.truncate_from_start(self.log_start)
+        return epochs
+
+    def _end_at(self, offset: int) -> None:
+        self.cut_count += 1
+        self._names_unsynced = True
+        self._resources.cut.add(self)
+        self._forget_tail()
+        self.log_end = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        if self._flush_limit >= 0:
+            self._flush_limit = min(self._flush_limit, offset)
+
+    def _new_segment(self, base_offset: int, now_ms: int) -> DataSegment:
+        settings = self.settings
+        jitter = min(settings.segment_jitter_ms, settings.segment_ms)
+        return DataSegment(base_offset, now_ms, jitter_ms=self._resources.draw(jitter) if jitter > 0 else 0)

@@ -1,0 +1,162 @@
+"""The files of one log: what makes, cuts and retires segments, and the small files beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kraftd.log.data.producer_snapshot import ProducerEntry, encode_producers
+from kraftd.log.data.resources import Deletion, LogResources
+from kraftd.log.data.segment import DataSegment
+from kraftd.log.data.transaction_index import AbortedTransaction, decode_aborted, encode_aborted
+from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
+from kraftd.log.epochs import decode_epochs
+from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
+from kraftd.log.partition_metadata import encode_topic_id
+from kraftd.log.segment import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_of_name,
+    scan,
+    segment_name,
+)
+from kraftd.types import Uuid
+
+_SCAN_BYTES = 16 << 10
+
+
+class LogFiles(NamedTuple):
+    """Made when it is needed. Every method may raise StorageError; nothing is durable before a flush."""
+
+    resources: LogResources
+    directory: str
+
+    # --- segments ---
+
+    def create(self, segment: DataSegment) -> None:
+        """Make the files of a new segment. What a crash or a truncation left under their names goes first."""
+        disk, files = self.resources.disk, self.resources.files
+        for suffix in SUFFIXES:
+            path = segment.path(self.directory, suffix)
+            if suffix != PRODUCER_SNAPSHOT_SUFFIX and disk.exists(path):
+                files.forget(path)
+                disk.remove(path)
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            files.get(segment.path(self.directory, suffix), create=True)
+        segment.set_entries(0, 0, (-1, segment.base_offset))
+
+    def retire(self, segments: Sequence[DataSegment], due_ms: int) -> None:
+        """Take away the names of segments' files, in this order; the files themselves go later."""
+        disk = self.resources.disk
+        deleted = []
+        for segment in segments:
+            for suffix in SUFFIXES:
+                path = segment.path(self.directory, suffix)
+                if disk.exists(path):
+                    self.resources.files.forget(path)
+                    disk.rename(path, path + DELETED_SUFFIX)
+                    deleted.append(path + DELETED_SUFFIX)
+        if deleted:
+            self.resources.deletions.append(Deletion(due_ms, deleted))
+
+    def position_of(self, segment: DataSegment, offset: int) -> int:
+        """The position of the first batch in a segment that ends at or past offset; its end without one.
+
+        Raises CorruptBatch.
+        """
+        opened = self.resources.files.get
+        start = segment.place(offset, self.directory, opened)[1]
+        file, end = opened(segment.path(self.directory)), segment.end_position
+        for header, _, position in scan(file, start, end, verify=False, chunk_bytes=_SCAN_BYTES):
+            if header.last_offset >= offset:
+                return position
+        return end
+
+    # --- aborted transactions ---
+
+    def append_aborted(self, segment: DataSegment, aborted: AbortedTransaction) -> None:
+        """Add an entry to a segment's transaction index, which is made with the first."""
+        path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
+        file = self.resources.files.get(path, create=True)
+        file.write(file.size_bytes(), encode_aborted(aborted))
+
+    def cut_aborted(self, segment: DataSegment, end_offset: int) -> None:
+        """Remove the transactions that end at or past end_offset."""
+        kept = 0
+        for aborted in self._aborted_of(segment):
+            if aborted.last_offset >= end_offset:
+                path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
+                self.resources.files.get(path).truncate(kept)
+                return
+            kept += len(encode_aborted(aborted))
+
+    def aborted(
+        self, segments: Sequence[DataSegment], start_offset: int, end_offset: int
+    ) -> list[AbortedTransaction]:
+        """The aborted transactions with records from start_offset to before end_offset, by their ends.
+
+        segments begin with that of start_offset. Raises CorruptStorage.
+        """
+        found = []
+        for segment in segments:
+            for aborted in self._aborted_of(segment):
+                if aborted.last_offset >= start_offset and aborted.first_offset < end_offset:
+                    found.append(aborted)
+                if aborted.last_stable_offset >= end_offset:
+                    return found
+        return found
+
+    def _aborted_of(self, segment: DataSegment) -> list[AbortedTransaction]:
+        path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
+        try:
+            data = self.resources.disk.read_bytes(path)
+        except FileNotFoundError:
+            return []
+        return decode_aborted(data, path, segment.base_offset)
+
+    # --- files of the whole log ---
+
+    def snapshot_offsets(self) -> list[int]:
+        """The offsets of the snapshots of producers, ascending."""
+        names = self.resources.disk.list_names(self.directory)
+        found = (offset_of_name(name) for name in names if name.endswith(PRODUCER_SNAPSHOT_SUFFIX))
+        return sorted(offset for offset in found if offset is not None)
+
+    def snapshot_path(self, offset: int) -> str:
+        return f"{self.directory}/{segment_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}"
+
+    def write_snapshot(self, offset: int, entries: Iterable[ProducerEntry], *, durably: bool = False) -> None:
+        """Write the producers as they are before offset."""
+        path = self.snapshot_path(offset)
+        self.resources.disk.remove(path)
+        file = self.resources.disk.open(path, create=True)
+        try:
+            file.write(0, encode_producers(entries))
+            if durably:
+                file.sync()
+        finally:
+            file.close()
+
+    def write_topic_id(self, topic_id: Uuid) -> None:
+        """Write partition.metadata, as a whole."""
+        path = f"{self.directory}/{METADATA_FILE_NAME}"
+        content = encode_topic_id(topic_id)
+        file = self.resources.disk.open(f"{path}.tmp", create=True)
+        try:
+            file.write(0, content)
+            file.truncate(len(content))
+        finally:
+            file.close()
+        self.resources.disk.rename(f"{path}.tmp", path)
+
+    def read_epochs(self) -> list[tuple[int, int]] | None:
+        """The entries of leader-epoch-checkpoint; none without the file, None if it cannot be read."""
+        try:
+            return decode_epochs(self.resources.disk.read_bytes(f"{self.directory}/{EPOCHS_FILE_NAME}"))
+        except FileNotFoundError:
+            return []

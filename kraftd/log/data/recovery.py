@@ -1,0 +1,184 @@
+"""Recovers a segment after an unclean stop: checks every batch, cuts a torn end, makes the indexes anew.
+
+What is below the recovery point was flushed: damage there is no torn write, and it stays as it is. What is
+past it may be torn; it is cut as Apache Kafka cuts it, and the report says what went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from kraftd.log.data.producer_snapshot import ProducerEntry
+from kraftd.log.data.segment import DataSegment, Opener
+from kraftd.log.data.transaction_index import AbortedTransaction, encode_aborted
+from kraftd.log.disk import Disk, File
+from kraftd.log.epochs import EpochCache
+from kraftd.log.errors import CorruptStorage
+from kraftd.log.segment import (
+    MAX_RELATIVE_OFFSET,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    SegmentIndex,
+    find_valid_batch,
+    scan,
+)
+from kraftd.wire.batch import Batch, CorruptBatch
+
+SLICE_BATCHES = 256
+SLICE_BYTES = 1 << 20
+
+_REMEDY = (
+    "Restore the file from a copy or, with other replicas, move the partition's directory aside and let this "
+    "broker fetch it again"
+)
+
+
+class ProducerReplay(Protocol):
+    """The state of a partition's producers, as an opening drives it."""
+
+    def load(self, entries: Sequence[ProducerEntry], offset: int) -> None:
+        """Begin with a snapshot as of an offset: without entries if there is none."""
+
+    def replay(self, batch: Batch) -> AbortedTransaction | None:
+        """Account for a batch; returns the transaction that its marker aborts."""
+
+    def entries(self) -> Iterable[ProducerEntry]:
+        """The state as entries of a snapshot."""
+
+
+class SegmentRecovery:
+    """Recovers the segments of one log, oldest first. end_offset and epoch are those of the last sound batch.
+
+    cut: whether the segment recovered last was cut, so that none may follow it.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        opened: Opener,
+        recovery_point: int,
+        epochs: EpochCache,
+        replay: Callable[[Batch], AbortedTransaction | None] | None,
+        note: Callable[[str], None],
+        interval_bytes: int,
+    ) -> None:
+        self.end_offset = 0
+        self.epoch = -1
+        self.cut = False
+        self._disk = disk
+        self._directory = directory
+        self._opened = opened
+        self._recovery_point = recovery_point
+        self._epochs = epochs
+        self._replay = replay
+        self._note = note
+        self._interval_bytes = interval_bytes
+
+    def __repr__(self) -> str:
+        return f"<SegmentRecovery of {self._directory} to {self.end_offset}>"
+
+    def recover(self, segment: DataSegment) -> Iterator[None]:
+        """Recover a segment, in slices. Raises CorruptStorage for flushed records that cannot be read, with
+        nothing changed; StorageError.
+        """
+        index = SegmentIndex(segment.base_offset, self._interval_bytes)
+        aborted: list[AbortedTransaction] = []
+        position, size_bytes = 0, segment.end_position
+        self.end_offset = max(self.end_offset, segment.base_offset)
+        file = self._opened(segment.path(self._directory))
+        while position < size_bytes:
+            try:
+                for batch in self._sound_batches(segment, file, position, size_bytes):
+                    if batch is None:
+                        yield
+                        continue
+                    header = batch.header
+                    index.note(header.last_offset, header.max_timestamp_ms, batch.position)
+                    latest = self._epochs.latest
+                    if header.leader_epoch >= 0 and (latest is None or header.leader_epoch > latest):
+                        self._epochs.assign(header.leader_epoch, header.base_offset)
+                    if self._replay is not None and header.producer_id >= 0:
+                        ended = self._replay(batch)
+                        if ended is not None:
+                            aborted.append(ended)
+                    position = batch.position + header.size_bytes
+                    self.end_offset, self.epoch = header.next_offset, header.leader_epoch
+                break
+            except CorruptBatch as error:
+                if self.end_offset >= self._recovery_point:
+                    self._cut(segment, file, error, size_bytes)
+                    break
+                position = self._behind(segment, file, error, size_bytes)
+            file = self._opened(segment.path(self._directory))
+        self._write_indexes(segment, index, aborted)
+
+    def _sound_batches(
+        self, segment: DataSegment, file: File, start: int, end: int
+    ) -> Iterator[Batch | None]:
+        """The batches from a position on, verified; None after each slice. Raises CorruptBatch."""
+        count, sliced_at = 0, start
+        expected, epoch = self.end_offset, self.epoch
+        for batch in scan(file, start, end):
+            header = batch.header
+            if header.base_offset < expected:
+                reason = f"offset {header.base_offset} follows a log end of {expected}"
+                raise CorruptBatch(reason, batch.position)
+            if 0 <= header.leader_epoch < epoch:
+                reason = f"epoch {header.leader_epoch} follows epoch {epoch}: truncated once, and back"
+                raise CorruptBatch(reason, batch.position)
+            if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+                reason = f"offset {header.last_offset} cannot be in this segment"
+                raise CorruptBatch(reason, batch.position)
+            expected, epoch = header.next_offset, header.leader_epoch
+            yield batch
+            count += 1
+            if count == SLICE_BATCHES or batch.position - sliced_at > SLICE_BYTES:
+                count, sliced_at = 0, batch.position
+                yield None
+
+    def _cut(self, segment: DataSegment, file: File, error: CorruptBatch, size_bytes: int) -> None:
+        file.truncate(error.position)
+        segment.end_position = error.position
+        self.cut = True
+        self._note(
+            f"{segment.path(self._directory)} was cut at byte {error.position} (offset {self.end_offset}): "
+            f"the {size_bytes - error.position} bytes behind it were not flushed, and are no whole batches "
+            f"({error.reason})"
+        )
+
+    def _behind(self, segment: DataSegment, file: File, error: CorruptBatch, size_bytes: int) -> int:
+        """The position of the batch after damage to flushed records, which stay as they are."""
+        path = segment.path(self._directory)
+        found = find_valid_batch(file, error.position + 1, size_bytes, self.end_offset)
+        if found is None:
+            raise CorruptStorage(path, error.position, self.end_offset, error.reason, _REMEDY) from None
+        self._note(
+            f"{path}, byte {error.position} (offset {self.end_offset}): {error.reason}. The records up to "
+            f"byte {found} were flushed and cannot be read any more; all others can. {_REMEDY}"
+        )
+        return found
+
+    def _write_indexes(
+        self, segment: DataSegment, index: SegmentIndex, aborted: Sequence[AbortedTransaction]
+    ) -> None:
+        index.note_max_time()
+        entries = index.counts
+        contents = index.entries_bytes()
+        for suffix, content in zip((OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX), contents, strict=True):
+            self._replace(segment.path(self._directory, suffix), content)
+        segment.set_entries(*entries, index.max_time)
+        path = segment.path(self._directory, TRANSACTION_INDEX_SUFFIX)
+        if self._replay is not None and (aborted or self._disk.exists(path)):
+            self._replace(path, b"".join(map(encode_aborted, aborted)))
+
+    def _replace(self, path: str, content: bytes) -> None:
+        file = self._disk.open(path, create=True)
+        try:
+            file.truncate(0)
+            if content:
+                file.write(0, content)
+        finally:
+            file.close()

@@ -1,0 +1,416 @@
+"""Appending, reading, rolling, flushing and truncating the log of an ordinary partition."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.log.data.data_log import VerifiedBatch
+from kraftd.log.data.opening import Found
+from kraftd.log.data.producer_snapshot import ProducerEntry, decode_producers
+from kraftd.log.data.retention import remove_expired
+from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.data.time_search import FoundRecord, max_timestamp, offset_for_timestamp
+from kraftd.log.data.transaction_index import AbortedTransaction
+from kraftd.log.errors import CorruptStorage, DiskFull, StorageFailure
+from kraftd.log.memory_disk import MemoryDisk
+from kraftd.log.partition_log import OffsetOutOfRange
+from tests.log.data.logs import (
+    DIRECTORY,
+    NOW_MS,
+    SMALL,
+    append,
+    batch,
+    content,
+    names,
+    new_log,
+    offsets,
+    reopened,
+)
+
+
+def files_of(disk: MemoryDisk, suffix: str) -> list[int]:
+    return [int(name[:20]) for name in names(disk) if name.endswith(suffix)]
+
+
+def test_a_new_log_has_the_files_of_kafkas() -> None:
+    disk, log = new_log()
+    assert (log.log_start, log.log_end, log.recovery_point) == (0, 0, 0)
+    assert names(disk) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "partition.metadata",
+    ]
+    expected = b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    assert disk.read_bytes(f"{DIRECTORY}/partition.metadata") == expected
+
+
+def test_an_append_is_one_write_and_can_be_read_at_once() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3))
+    before = disk.operations
+    append(log, batch(3, 2), batch(5, 1))
+    assert disk.operations - before == 1
+    assert content(log) == [batch(0, 3), batch(3, 2), batch(5, 1)]
+    assert (log.log_end, log.recovery_point) == (6, 0)
+
+
+def test_gaps_between_offsets_are_legal_and_a_read_goes_on_behind_them() -> None:
+    _, log = new_log()
+    append(log, batch(0, 2))
+    append(log, batch(10, 2), batch(20, 1))
+    assert bytes(log.read(0, 1) or b"") == batch(0, 2)
+    assert bytes(log.read(2, 1) or b"") == batch(10, 2), "in the gap"
+    assert bytes(log.read(11, 1) or b"") == batch(10, 2)
+    assert bytes(log.read(12, 1000) or b"") == batch(20, 1)
+    assert bytes(log.read(2, 1000, end_offset=12) or b"") == batch(10, 2)
+    assert log.read(2, 1000, end_offset=11) == b""
+    assert log.read(2, 1000, end_offset=5) == b""
+
+
+def test_reads_from_memory_are_those_from_the_disk() -> None:
+    _, log = new_log(max_tail_bytes=1 << 20)
+    _, other = new_log()
+    for each in (batch(0, 2), batch(10, 2), batch(12, 1), batch(30, 3)):
+        append(log, each)
+        append(other, each)
+    for offset in range(33):
+        for end in range(offset, 34):
+            for max_bytes in (1, 150, 1000):
+                args = (offset, max_bytes, end)
+                assert log.read_tail(*args) is not None
+                assert bytes(log.read(*args) or b"") == bytes(other.read(*args) or b""), args
+
+
+def test_what_comes_before_the_log_end_is_refused_as_a_whole() -> None:
+    _, log = new_log()
+    append(log, batch(0, 2))
+    for refused in ([batch(1)], [batch(2), batch(2)], [batch(5), batch(4)]):
+        with pytest.raises(ValueError, match="cannot follow a log end"):
+            append(log, *refused)
+    with pytest.raises(ValueError, match="exceed a segment of 1000"):
+        append(log, batch(2, size=1000))
+    assert content(log) == [batch(0, 2)]
+    with pytest.raises(OffsetOutOfRange, match="offset 3 is not in 0 to 2"):
+        log.read(3, 100)
+
+
+def test_the_log_rolls_by_size_by_time_and_when_an_index_is_full() -> None:
+    disk, log = new_log(settings=SMALL._replace(segment_ms=10_000))
+    append(log, batch(0, 5))
+    assert not append(log, batch(5, 5, timestamp_ms=11_000))
+    assert append(log, batch(10, 1, timestamp_ms=11_001))
+    assert append(log, batch(11, 33, timestamp_ms=11_001))
+    assert files_of(disk, ".log") == [0, 10, 11]
+    disk, log = new_log(settings=DataLogSettings(index_interval_bytes=0, segment_index_bytes=4 * 12))
+    for offset in range(10):
+        append(log, batch(offset, timestamp_ms=offset))
+    # A time index of four entries is full with three: the last is for the end of the segment.
+    assert files_of(disk, ".log") == [0, 4, 8]
+    assert len(disk.read_bytes(f"{DIRECTORY}/00000000000000000004.timeindex")) == 3 * 12
+
+
+def test_a_segment_begins_with_the_batch_that_does_not_fit_its_offsets() -> None:
+    disk, log = new_log()
+    append(log, batch(0))
+    far = (1 << 31) + 5
+    assert append(log, batch(far))
+    assert files_of(disk, ".log") == [0, far]
+    assert content(log) == [batch(0), batch(far)]
+
+
+def test_rolling_by_time_counts_from_the_first_batch_less_a_jitter() -> None:
+    _, log = new_log(settings=SMALL._replace(segment_ms=1000, segment_jitter_ms=300))
+    log._resources.draw = lambda below: below - 1
+    append(log, batch(0, timestamp_ms=0))
+    assert append(log, batch(1, timestamp_ms=1_001), now_ms=0), "the first segment has no jitter yet"
+    assert not append(log, batch(2, timestamp_ms=1_001 + 701), now_ms=0)
+    assert append(log, batch(3, timestamp_ms=1_001 + 702), now_ms=0)
+
+
+def test_batches_without_timestamps_roll_by_the_age_of_the_segment() -> None:
+    _, log = new_log(settings=SMALL._replace(segment_ms=1000))
+    append(log, batch(0, timestamp_ms=-1), now_ms=NOW_MS)
+    assert not append(log, batch(1, timestamp_ms=-1), now_ms=NOW_MS + 1000)
+    assert append(log, batch(2, timestamp_ms=-1), now_ms=NOW_MS + 1001)
+
+
+def test_a_flush_moves_the_recovery_point_to_where_it_began() -> None:
+    disk, log = new_log()
+    for offset in range(40):
+        append(log, batch(offset))
+    job = log.begin_flush()
+    assert job is not None and log.begin_flush() is None, "one runs at a time"
+    append(log, batch(40))
+    job.run()
+    log.end_flush(job, NOW_MS)
+    assert (log.recovery_point, log.log_end) == (40, 41)
+    paths = [f"{DIRECTORY}/{name}" for name in names(disk) if name.endswith(".log")]
+    assert len(paths) > 1 and all(disk.durable_bytes(path) for path in paths)
+
+
+def test_a_truncation_during_a_flush_keeps_the_recovery_point_below_it() -> None:
+    _, log = new_log()
+    append(log, batch(0, 4), batch(4, 4))
+    job = log.begin_flush()
+    assert job is not None
+    log.truncate_to(4, NOW_MS)
+    append(log, batch(4, 10, epoch=2))
+    job.run()
+    log.end_flush(job, NOW_MS)
+    assert log.recovery_point == 4
+
+
+def test_flushes_are_due_by_messages_by_time_and_after_a_roll() -> None:
+    _, log = new_log(settings=SMALL._replace(flush_messages=3, flush_ms=100))
+    log.flush(NOW_MS)
+    assert log not in log._resources.unflushed
+    append(log, batch(0, 2))
+    assert log not in log._resources.unflushed
+    append(log, batch(2))
+    assert log in log._resources.unflushed
+    assert not log.is_flush_due(NOW_MS + 99)
+    assert log.is_flush_due(NOW_MS + 100)
+    log.flush(NOW_MS)
+    assert log not in log._resources.unflushed and not log.is_flush_due(NOW_MS + 100)
+    assert append(log, batch(3, 30))
+    assert log in log._resources.unflushed
+
+
+def test_a_truncation_drops_whole_batches_their_epochs_and_index_entries() -> None:
+    disk, log = new_log()
+    for offset in range(30):
+        append(log, batch(offset, epoch=1 + offset // 10))
+    assert log.truncate_to(15, NOW_MS)
+    assert (log.log_end, log.epochs.entries) == (15, [(1, 0), (2, 10)])
+    assert not log.truncate_to(15, NOW_MS)
+    for offset in range(15, 25):
+        append(log, batch(offset, epoch=4))
+    assert offsets(content(log)) == list(range(25))
+    assert log.epochs.entries == [(1, 0), (2, 10), (4, 15)]
+    log.close(NOW_MS)
+    log, notes = reopened(disk, Found(recovery_point=25, clean=True))
+    assert all("left over" in note for note in notes)
+    assert offsets(content(log)) == list(range(25))
+    assert log.epochs.entries == [(1, 0), (2, 10), (4, 15)]
+
+
+def test_a_full_truncation_starts_anew_at_any_offset() -> None:
+    disk, log = new_log()
+    for offset in range(30):
+        append(log, batch(offset))
+    log.truncate_fully_and_start_at(100, NOW_MS)
+    assert (log.log_start, log.log_end, log.recovery_point, log.epochs.entries) == (100, 100, 0, [])
+    append(log, batch(100, epoch=7))
+    log.truncate_to(50, NOW_MS)
+    assert (log.log_start, log.log_end) == (50, 50), "below all segments it is a full one"
+    append(log, batch(50, epoch=8))
+    assert content(log) == [batch(50, epoch=8)]
+    assert files_of(disk, ".log") == [50]
+
+
+def test_what_is_removed_keeps_a_name_until_its_delay_is_over() -> None:
+    disk, log = new_log(settings=SMALL._replace(retention_bytes=500, file_delete_delay_ms=7))
+    for offset in range(40):
+        append(log, batch(offset))
+    before = len(log.segments)
+    assert remove_expired(log, NOW_MS, high_watermark=40) > 0
+    assert log.log_start == log.segments[0].base_offset > 0
+    (deletion,) = log._resources.deletions
+    assert deletion.due_ms == NOW_MS + 7
+    gone = [path for path in deletion.paths if path.endswith(".log.deleted")]
+    assert len(gone) == before - len(log.segments)
+    assert all(disk.exists(path) for path in deletion.paths)
+
+
+def test_retention_removes_by_size_time_and_log_start_below_the_high_watermark() -> None:
+    _, log = new_log(settings=SMALL._replace(retention_ms=100))
+    for offset in range(40):
+        append(log, batch(offset, timestamp_ms=offset))
+    assert remove_expired(log, 100, high_watermark=40) == 0
+    first_end = log.segments[1].base_offset
+    assert remove_expired(log, 100 + first_end, high_watermark=first_end - 1) == 0
+    assert remove_expired(log, 100 + first_end, high_watermark=40) == 1
+    assert log.log_start == first_end
+    assert remove_expired(log, 1000, high_watermark=40) > 0
+    assert (log.log_start, log.log_end, log.size_bytes) == (40, 40, 0), "all records may go"
+    append(log, batch(40))
+    _, log = new_log()
+    for offset in range(40):
+        append(log, batch(offset, timestamp_ms=NOW_MS))
+    log.increment_log_start(log.segments[2].base_offset + 1)
+    assert remove_expired(log, NOW_MS, high_watermark=40) == 2
+    assert log.log_start == log.segments[0].base_offset + 1
+
+
+def test_a_compacted_topic_keeps_what_is_past_the_log_start() -> None:
+    _, log = new_log(settings=SMALL._replace(retention_ms=1, retention_bytes=1, deletes=False))
+    for offset in range(40):
+        append(log, batch(offset))
+    assert remove_expired(log, 1 << 40, high_watermark=40) == 0
+
+
+def test_segments_without_timestamps_age_by_their_files() -> None:
+    disk, log = new_log(settings=SMALL._replace(retention_ms=100, segment_ms=1 << 40))
+    for offset in range(40):
+        append(log, batch(offset, timestamp_ms=-1))
+    disk.modified[f"{DIRECTORY}/00000000000000000000.log"] = 10
+    disk.modified.update((each.path(DIRECTORY), 1000) for each in log.segments[1:])
+    assert remove_expired(log, 110, high_watermark=40) == 0
+    assert remove_expired(log, 111, high_watermark=40) == 1
+
+
+def test_a_full_disk_refuses_an_append_and_heals() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3))
+    used = sum(disk.size_bytes(path) for path in disk.paths())
+    disk.capacity_bytes = used + 20
+    with pytest.raises(DiskFull):
+        append(log, batch(3, 10))
+    assert (log.log_end, content(log)) == (3, [batch(0, 3)])
+    assert disk.size_bytes(f"{DIRECTORY}/00000000000000000000.log") == len(batch(0, 3)), "no torn end stays"
+    disk.capacity_bytes = None
+    append(log, batch(3))
+    assert content(log) == [batch(0, 3), batch(3)]
+
+
+def test_after_a_failed_write_every_change_is_refused_and_reads_go_on() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3))
+
+    def fail(operation: str, path: str) -> None:
+        if operation == "write":
+            raise StorageFailure("cannot write: Input/output error")
+
+    disk.fault = fail
+    with pytest.raises(StorageFailure):
+        append(log, batch(3))
+    disk.fault = None
+    with pytest.raises(StorageFailure, match="failed before"):
+        append(log, batch(3))
+    assert content(log) == [batch(0, 3)]
+
+
+def test_a_flipped_bit_is_named_and_never_served() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3))
+    append(log, batch(3, 3))
+    append(log, batch(6, 3))
+    log.flush(NOW_MS)
+    path, size = f"{DIRECTORY}/00000000000000000000.log", len(batch(0, 3))
+    for position in [*range(size, size + 16), size + 18, size + 30, 2 * size - 1]:
+        disk.flip_bit(path, position, 3)
+        assert bytes(log.read(0, 1000) or b"") == batch(0, 3), "what is before it is served"
+        try:
+            found = log.read(3, 1000)
+        except CorruptStorage as error:
+            assert error.path == path and size <= error.position <= 2 * size and error.offset == 3
+        else:
+            pytest.fail(f"the flipped bit at byte {position} was served: {offsets([bytes(found or b'')])}")
+        disk.flip_bit(path, position, 3)
+    assert content(log) == [batch(0, 3), batch(3, 3), batch(6, 3)]
+
+
+def test_a_wrong_index_costs_time_and_no_record() -> None:
+    disk, log = new_log()
+    for offset in range(12):
+        append(log, batch(offset))
+    log.roll(NOW_MS)
+    log.flush(NOW_MS)
+    path = f"{DIRECTORY}/00000000000000000000.index"
+    assert disk.size_bytes(path) > 8
+    for position in range(disk.size_bytes(path)):
+        disk.flip_bit(path, position, 2)
+        assert offsets(content(log)) == list(range(12)), position
+        disk.flip_bit(path, position, 2)
+
+
+def test_a_read_that_would_wait_for_the_disk_is_left_to_a_thread() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3))
+    append(log, batch(3, 3))
+    disk.is_cached = False
+    assert log.read(0, 1000, cached_only=True) is None
+    cold = log.cold_read(3, 1000, 6)
+    assert bytes(cold.run(disk.open)) == batch(3, 3)
+    assert cold.cut_count == log.cut_count
+
+
+def test_the_budget_of_memory_is_shared_and_the_oldest_batch_goes_first() -> None:
+    _, log = new_log(max_tail_bytes=5000)
+    _, other = new_log(MemoryDisk())
+    other._resources = log._resources
+    append(log, batch(0))
+    append(other, batch(0))
+    for offset in range(1, 14):
+        append(other, batch(offset))
+    tails = log._resources.tails
+    assert log.tail_bytes + other.tail_bytes == tails.kept_bytes <= 5000
+    for offset in range(14, 30):
+        append(other, batch(offset))
+    assert log.tail_bytes == 0 < other.tail_bytes <= 5000
+    assert content(log) == [batch(0)], "from the disk"
+    other.truncate_to(29, NOW_MS)
+    assert tails.kept_bytes == 0
+
+
+def test_open_files_are_bounded() -> None:
+    _, log = new_log()
+    log._resources.files._max_files = 3
+    for offset in range(60):
+        append(log, batch(offset))
+    assert offsets(content(log)) == list(range(60))
+    assert len(log._resources.files) <= 3
+
+
+def test_aborted_transactions_are_found_by_the_offsets_that_are_read() -> None:
+    _, log = new_log()
+    one = AbortedTransaction(7, 0, 3, 4)
+    two = AbortedTransaction(8, 2, 6, 7)
+    append(log, batch(0, 4))
+    log.append_aborted(one)
+    append(log, batch(4, 4))
+    log.append_aborted(two)
+    assert log.aborted_transactions(0, 8) == [one, two]
+    assert log.aborted_transactions(4, 8) == [two]
+    assert log.aborted_transactions(0, 2) == [one]
+    log.roll(NOW_MS)
+    append(log, batch(8, 4))
+    three = AbortedTransaction(7, 4, 11, 12)
+    log.append_aborted(three)
+    assert log.aborted_transactions(5, 9) == [two, three]
+    log.truncate_to(6, NOW_MS)
+    assert log.aborted_transactions(0, 9) == [one]
+
+
+def test_a_new_segment_gets_a_snapshot_of_the_producers_before_it() -> None:
+    disk, log = new_log()
+    entry = ProducerEntry(1, 0, 4, 5, 4, 1000, -1, -1)
+    append(log, batch(0, 25))
+    data = batch(25, 25)
+    log.append([data], [VerifiedBatch(25, 49, 1000, 1, len(data))], NOW_MS, lambda: [entry])
+    assert log.snapshot_offsets() == [25]
+    path = log.files.snapshot_path(25)
+    assert decode_producers(disk.read_bytes(path)) == [entry]
+
+
+def test_offsets_are_found_by_time_in_segments_and_gaps() -> None:
+    _, log = new_log()
+    for at in range(40):
+        append(log, batch(3 * at, 2, timestamp_ms=100 * at))
+    for wanted in range(0, 3900, 50):
+        at = -(-wanted // 100)
+        assert offset_for_timestamp(log, wanted) == FoundRecord(100 * at, 3 * at, 1), wanted
+    assert offset_for_timestamp(log, 3901) is None
+    assert max_timestamp(log) == FoundRecord(3900, 117, 1)
+    log.increment_log_start(31)
+    assert offset_for_timestamp(log, 0) == FoundRecord(1000, 31, 1)
+    _, log = new_log()
+    assert max_timestamp(log) is None and offset_for_timestamp(log, 0) is None
+
+
+def test_another_topic_id_is_refused() -> None:
+    _, log = new_log()
+    log.assign_topic_id(bytes(range(16)))
+    with pytest.raises(ValueError, match="another topic"):
+        log.assign_topic_id(bytes(16))
