@@ -7,7 +7,7 @@ Records of aborted or unfinished metadata transactions (KIP-868) are in `log` an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from kraftd.spark.replicas import CommittedLog
 from kraftd.spark.source import NAME
 from kraftd.spark.storage import join
 from kraftd.spark.tasks import plan_tasks
+from kraftd.spark.writing import replace_dataset
 
 MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
 BEFORE_THE_LOG = -1
@@ -57,6 +58,7 @@ class Timeline:
         self._below = log.end_offset + 1 if checkpoints_below is None else checkpoints_below
         self._base = base
         self._staged: dict[str, DataFrame] | None = None
+        self._directory: str | None = None
         self.made: dict[str, DataFrame] = {}
         self._check_start()
 
@@ -130,6 +132,17 @@ class Timeline:
                 write_splits(self.session, tasks, Job(path, source_schema(), self.permissive))
                 staged[checkpoint.path] = self._staged_rows(path, source_schema())
         self._staged = staged
+        self._directory = directory
+
+    def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """What several tables are made from. Of a staged timeline it is written once, beside the records."""
+        if name not in self.made:
+            if self._directory is None:
+                return make()
+            path = join(self._directory, name)
+            replace_dataset(make(), path)
+            self.keep(name, path)
+        return self.made[name]
 
     def keep(self, name: str, path: str) -> None:
         """Remember that a table of this timeline was written, so that others are made from it."""
@@ -148,15 +161,23 @@ class Timeline:
         """
         return self._history(self.state_checkpoint, columns, types, dated_by)
 
-    def before_state(self, columns: Sequence[str], types: Sequence[str]) -> DataFrame | None:
-        """The records of the log before `state_checkpoint`, None if there are none."""
-        return self._before(self.state_checkpoint, columns, types)
+    def before(self, columns: Sequence[str], types: Sequence[str], *, whole: bool) -> DataFrame | None:
+        """The records of the log before the checkpoint of `history` (whole) or `state`; None without any."""
+        return self._before(self.first_checkpoint if whole else self.state_checkpoint, columns, types)
 
     def history(
         self, columns: Sequence[str], types: Sequence[str], *, dated_by: Sequence[str] = ()
     ) -> DataFrame:
         """The whole known history: the checkpoint at which the log begins, and the log."""
         return self._history(self.first_checkpoint, columns, types, dated_by)
+
+    @property
+    def replays_history(self) -> bool:
+        """Return whether `history` ends with the state, and dates it as well as `state` does."""
+        first = self.first_checkpoint
+        if self._base is not None or self.state_checkpoint != first:
+            return False
+        return first is None or self.source.start_offset >= first.end_offset
 
     @cached_property
     def state_checkpoint(self) -> CheckpointFile | None:

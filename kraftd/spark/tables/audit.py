@@ -4,25 +4,25 @@ operation.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftd.spark.tables.access import (
+from kraftd.history.names import (
     ACL_RESOURCE_TYPES,
-    MECHANISMS,
     OPERATIONS,
+    PATTERN_TYPES,
     PERMISSIONS,
     RESOURCE_TYPES,
-    name_of,
+    SCRAM_MECHANISMS,
 )
-from kraftd.spark.tables.topics import topic_lives
+from kraftd.spark.tables.names import name_of
+from kraftd.spark.tables.partitions import partition_replay
+from kraftd.spark.tables.reassignments import CANCELLED, reassignment_steps
 from kraftd.spark.timeline import Timeline
 
 TYPES = (
     "TopicRecord",
     "RemoveTopicRecord",
-    "PartitionRecord",
-    "PartitionChangeRecord",
     "ConfigRecord",
     "AccessControlEntryRecord",
     "RemoveAccessControlEntryRecord",
@@ -34,42 +34,52 @@ TYPES = (
     "RemoveDelegationTokenRecord",
     "UnregisterBrokerRecord",
 )
-COLUMNS = (
-    "offset",
-    "epoch",
-    "timestamp_ms",
-    "batch_offset",
-    "type",
-    "topic_id",
-    "partition_id",
-    "name",
+ACL_FIELDS = (
     "resource_type",
     "resource_name",
-    "value",
-    "id",
+    "pattern_type",
     "principal",
     "host",
     "operation",
     "permission_type",
+)
+COLUMNS = (
+    "offset",
+    "epoch",
+    "timestamp_ms",
+    "type",
+    "topic_id",
+    "name",
+    *ACL_FIELDS,
+    "value",
+    "id",
     "entity",
     "key",
     "quota_value",
     "remove",
     "mechanism",
+    "iterations",
     "feature_level",
     "token_id",
     "owner",
     "broker_id",
-    "replicas",
-    "adding_replicas",
-    "removing_replicas",
 )
-ACL_FIELDS = ("resource_type", "resource_name", "principal", "host", "operation", "permission_type")
+OPERATION = (
+    "offset",
+    "epoch",
+    "timestamp_ms",
+    "action",
+    "resource",
+    "detail",
+    "kind",
+    "name",
+    "key",
+    "old_value",
+    "new_value",
+)
 ACTIONS = """CASE type
     WHEN 'TopicRecord' THEN 'create topic'
     WHEN 'RemoveTopicRecord' THEN 'delete topic'
-    WHEN 'PartitionRecord' THEN 'add partition'
-    WHEN 'PartitionChangeRecord' THEN 'reassign partition'
     WHEN 'ConfigRecord' THEN if(value IS NULL, 'delete config', 'set config')
     WHEN 'AccessControlEntryRecord' THEN 'create ACL'
     WHEN 'RemoveAccessControlEntryRecord' THEN 'delete ACL'
@@ -80,76 +90,161 @@ ACTIONS = """CASE type
     WHEN 'DelegationTokenRecord' THEN 'set delegation token'
     WHEN 'RemoveDelegationTokenRecord' THEN 'delete delegation token'
     WHEN 'UnregisterBrokerRecord' THEN 'unregister broker' END"""
-RESOURCES = """CASE type
-    WHEN 'ConfigRecord' THEN concat(config_resource, ' ', if(resource_name = '', '<default>', resource_name))
-    WHEN 'AccessControlEntryRecord' THEN concat(acl_resource, ' ', resource_name)
-    WHEN 'RemoveAccessControlEntryRecord' THEN coalesce(concat(acl_resource, ' ', resource_name), id)
-    WHEN 'ClientQuotaRecord' THEN array_join(transform(entity,
-        part -> concat(part.entity_type, ' ', coalesce(part.entity_name, '<default>'))), ', ')
-    WHEN 'UserScramCredentialRecord' THEN concat('USER ', name)
-    WHEN 'RemoveUserScramCredentialRecord' THEN concat('USER ', name)
-    WHEN 'FeatureLevelRecord' THEN name
-    WHEN 'DelegationTokenRecord' THEN token_id
-    WHEN 'RemoveDelegationTokenRecord' THEN token_id
-    WHEN 'UnregisterBrokerRecord' THEN concat('BROKER ', broker_id)
-    ELSE concat('TOPIC ', coalesce(topic_name, topic_id)) END"""
-DETAILS = """CASE type
-    WHEN 'ConfigRecord' THEN concat(name, if(value IS NULL, '', concat('=', value)))
-    WHEN 'AccessControlEntryRecord' THEN concat_ws(' ', permission_name, principal, operation_name, 'from',
-    host)
-    WHEN 'RemoveAccessControlEntryRecord' THEN concat(permission_name, ' ', principal, ' ', operation_name,
-    ' from ', host)
-    WHEN 'ClientQuotaRecord' THEN concat(key, if(remove, '', concat('=', quota_value)))
-    WHEN 'UserScramCredentialRecord' THEN mechanism_name
-    WHEN 'RemoveUserScramCredentialRecord' THEN mechanism_name
-    WHEN 'FeatureLevelRecord' THEN concat('level ', feature_level)
-    WHEN 'DelegationTokenRecord' THEN concat('owner ', owner)
-    WHEN 'PartitionRecord' THEN concat('partition ', partition_id, ' on ', array_join(replicas, ','))
-    WHEN 'PartitionChangeRecord' THEN concat('partition ', partition_id,
-        ' adding ', coalesce(array_join(adding_replicas, ','), '-'),
-        ' removing ', coalesce(array_join(removing_replicas, ','), '-')) END"""
+# What a record is about: one thing's records are compared with each other, to find the value before.
+SUBJECTS = """CASE
+    WHEN type IN ('TopicRecord', 'RemoveTopicRecord') THEN array('topic', topic_id)
+    WHEN type = 'ConfigRecord' THEN array('config', string(resource_type), resource_name, name)
+    WHEN type LIKE '%AccessControlEntryRecord' THEN array('acl', id)
+    WHEN type = 'ClientQuotaRecord' THEN array('quota', entity_text, key)
+    WHEN type LIKE '%UserScramCredentialRecord' THEN array('scram', name, string(mechanism))
+    WHEN type = 'FeatureLevelRecord' THEN array('feature', name)
+    WHEN type LIKE '%DelegationTokenRecord' THEN array('token', token_id)
+    ELSE array('broker', string(broker_id)) END"""
+KINDS = """CASE
+    WHEN type = 'ConfigRecord' THEN config_resource
+    WHEN type LIKE '%AccessControlEntryRecord' THEN acl_resource
+    WHEN type = 'ClientQuotaRecord' THEN 'QUOTA'
+    WHEN type LIKE '%UserScramCredentialRecord' THEN 'USER'
+    WHEN type = 'FeatureLevelRecord' THEN 'FEATURE'
+    WHEN type LIKE '%DelegationTokenRecord' THEN 'DELEGATION_TOKEN'
+    WHEN type = 'UnregisterBrokerRecord' THEN 'BROKER'
+    ELSE 'TOPIC' END"""
+THINGS = """CASE
+    WHEN type IN ('ConfigRecord', 'AccessControlEntryRecord', 'RemoveAccessControlEntryRecord')
+        THEN resource_name
+    WHEN type = 'ClientQuotaRecord' THEN entity_text
+    WHEN type LIKE '%DelegationTokenRecord' THEN token_id
+    WHEN type = 'UnregisterBrokerRecord' THEN string(broker_id)
+    WHEN type IN ('TopicRecord', 'RemoveTopicRecord') THEN coalesce(name, topic_id)
+    ELSE name END"""
+KEYS = """CASE
+    WHEN type = 'ConfigRecord' THEN name
+    WHEN type LIKE '%AccessControlEntryRecord' THEN id
+    WHEN type = 'ClientQuotaRecord' THEN key
+    WHEN type LIKE '%UserScramCredentialRecord' THEN mechanism_name END"""
+ACL_TEXT = "concat(permission_name, ' ', principal, ' ', operation_name, ' from ', host)"
+VALUES = f"""CASE type
+    WHEN 'TopicRecord' THEN topic_id
+    WHEN 'ConfigRecord' THEN value
+    WHEN 'AccessControlEntryRecord' THEN concat({ACL_TEXT}, ', ', pattern_name)
+    WHEN 'ClientQuotaRecord' THEN if(remove, NULL, string(quota_value))
+    WHEN 'UserScramCredentialRecord' THEN concat(iterations, ' iterations')
+    WHEN 'FeatureLevelRecord' THEN nullif(string(feature_level), '0')
+    WHEN 'DelegationTokenRecord' THEN concat('owner ', owner) END"""
+RESOURCES = """CASE
+    WHEN type = 'ConfigRecord' THEN concat(kind, ' ', if(thing = '', '<default>', thing))
+    WHEN type = 'RemoveAccessControlEntryRecord' THEN coalesce(concat(kind, ' ', thing), key_name)
+    WHEN type IN ('ClientQuotaRecord', 'FeatureLevelRecord') OR type LIKE '%DelegationTokenRecord' THEN thing
+    ELSE concat(kind, ' ', thing) END"""
+DETAILS = f"""CASE
+    WHEN type = 'ConfigRecord' THEN concat(name, if(value IS NULL, '', concat('=', value)))
+    WHEN type LIKE '%AccessControlEntryRecord' THEN {ACL_TEXT}
+    WHEN type = 'ClientQuotaRecord' THEN concat(key, if(remove, '', concat('=', quota_value)))
+    WHEN type LIKE '%UserScramCredentialRecord' THEN mechanism_name
+    WHEN type = 'FeatureLevelRecord' THEN concat('level ', feature_level)
+    WHEN type = 'DelegationTokenRecord' THEN concat('owner ', owner) END"""
 
 
 def audit(timeline: Timeline) -> DataFrame:
     """The table `audit`."""
-    rows = timeline.history(COLUMNS, TYPES).where("offset >= 0")
-    lives = topic_lives(timeline, whole=True).select(
-        "topic_id", F.col("name").alias("topic_name"), "created_offset"
+    rows = _of_things(timeline).unionByName(_of_partitions(timeline)).unionByName(_of_replicas(timeline))
+    return rows.orderBy("offset")
+
+
+def _of_things(timeline: Timeline) -> DataFrame:
+    """Operations on all but partitions, with the value that the record before set."""
+    rows = timeline.history(COLUMNS, TYPES)
+    entity = F.transform(
+        "entity",
+        lambda part: F.concat(
+            part["entity_type"], F.lit(" "), F.coalesce(part["entity_name"], F.lit("<default>"))
+        ),
     )
-    rows = rows.join(lives, "topic_id", "left")
-    # Partitions that are created with their topic are no operation of their own, nor are changes that keep
-    # the set of replicas.
-    rows = rows.where("type != 'PartitionRecord' OR created_offset IS NULL OR batch_offset > created_offset")
-    started = "size(adding_replicas) > 0 OR size(removing_replicas) > 0"
-    rows = rows.where(f"type != 'PartitionChangeRecord' OR {started}")
-    rows = _with_removed_acls(timeline, rows)
+    rows = rows.withColumn("entity_text", F.array_join(F.array_sort(entity), ", "))
+    rows = rows.withColumn("subject", F.expr(SUBJECTS))
+    # A removal names only an id: the name of its topic, or the fields of its ACL, are in the record before.
+    order = Window.partitionBy("subject").orderBy("offset")
+    removes = F.col("type").isin("RemoveTopicRecord", "RemoveAccessControlEntryRecord")
+    told = {
+        name: F.when(removes, F.lag(name).over(order)).otherwise(F.col(name))
+        for name in ("name", *ACL_FIELDS)
+    }
+    rows = rows.withColumns(told)
     names = {
         "config_resource": name_of("resource_type", RESOURCE_TYPES),
         "acl_resource": name_of("resource_type", ACL_RESOURCE_TYPES),
         "operation_name": name_of("operation", OPERATIONS),
         "permission_name": name_of("permission_type", PERMISSIONS),
-        "mechanism_name": name_of("mechanism", MECHANISMS),
+        "pattern_name": name_of("pattern_type", PATTERN_TYPES),
+        "mechanism_name": name_of("mechanism", SCRAM_MECHANISMS),
     }
-    return (
-        rows.withColumns(names)
-        .select(
-            "offset",
-            "epoch",
-            "timestamp_ms",
-            F.expr(ACTIONS).alias("action"),
-            F.expr(RESOURCES).alias("resource"),
-            F.expr(DETAILS).alias("detail"),
-        )
-        .orderBy("offset")
+    rows = rows.withColumns(names).withColumns(
+        {
+            "action": F.expr(ACTIONS),
+            "kind": F.expr(KINDS),
+            "thing": F.expr(THINGS),
+            "key_name": F.expr(KEYS),
+            "new_value": F.expr(VALUES),
+        }
+    )
+    rows = rows.withColumns({"resource": F.expr(RESOURCES), "detail": F.expr(DETAILS)})
+    rows = rows.withColumn("old_value", _value_before()).where("offset >= 0")
+    return rows.select(
+        *OPERATION[:7], F.col("thing").alias("name"), F.col("key_name").alias("key"), *OPERATION[9:]
     )
 
 
-def _with_removed_acls(timeline: Timeline, rows: DataFrame) -> DataFrame:
-    """The rows, with the fields of the removed ACL in each removal, whose record names only an id."""
-    made = timeline.history(["id", *ACL_FIELDS], ["AccessControlEntryRecord"])
-    made = made.groupBy("id").agg(F.first(F.struct(*ACL_FIELDS)).alias("removed_acl"))
-    is_removal = F.col("type") == "RemoveAccessControlEntryRecord"
-    fields = {
-        name: F.when(is_removal, F.col("removed_acl")[name]).otherwise(F.col(name)) for name in ACL_FIELDS
+def _value_before() -> Column:
+    """The value that the subject's record before set; a topic took its configs with it."""
+    order = Window.partitionBy("subject").orderBy("offset")
+    removal = F.when(F.col("type") == "RemoveTopicRecord", F.col("offset"))
+    last_removal = F.max(removal).over(Window.partitionBy("kind", "thing").orderBy("offset"))
+    is_gone = (F.col("type") == "ConfigRecord") & (F.lag("offset").over(order) < last_removal)
+    return F.when(~F.coalesce(is_gone, F.lit(False)), F.lag("new_value").over(order))
+
+
+def _of_partitions(timeline: Timeline) -> DataFrame:
+    """Partitions that were added to a topic; those that are created with it are no operation."""
+    rows = partition_replay(timeline, whole=True).where("type = 'PartitionRecord' AND offset >= 0")
+    rows = rows.where("created_offset IS NULL OR batch_offset > created_offset")
+    on = F.array_join("replicas", ",")
+    detail = F.concat(F.lit("partition "), "partition_id", F.lit(" on "), on)
+    return rows.select(*_operation("add partition", detail, F.lit(None).cast("string"), on))
+
+
+def _of_replicas(timeline: Timeline) -> DataFrame:
+    """Reassignments that were started, and those that were cancelled."""
+    steps = reassignment_steps(timeline).where("starts")
+    lists = {
+        name: F.coalesce(F.nullif(F.array_join(name, ","), F.lit("")), F.lit("-"))
+        for name in ("adding_replicas", "removing_replicas")
     }
-    return rows.join(made, "id", "left").withColumns(fields)
+    old, new = F.array_join("old_replicas", ","), F.array_join("target_replicas", ",")
+    detail = F.concat(
+        F.lit("partition "),
+        "partition_id",
+        F.lit(" adding "),
+        lists["adding_replicas"],
+        F.lit(" removing "),
+        lists["removing_replicas"],
+    )
+    started = steps.where("offset >= 0").select(*_operation("reassign partition", detail, old, new))
+    ended = {"offset": F.col("next_offset"), "timestamp_ms": F.col("next_ms"), "epoch": F.col("end.epoch")}
+    detail = F.concat(F.lit("partition "), "partition_id")
+    cancelled = steps.where(F.col("outcome") == CANCELLED).withColumns(ended)
+    return started.unionByName(cancelled.select(*_operation("cancel reassignment", detail, new, old)))
+
+
+def _operation(action: str, detail: Column, old: Column, new: Column) -> list[Column]:
+    name = F.coalesce("topic_name", "topic_id")
+    return [
+        *map(F.col, OPERATION[:3]),
+        F.lit(action).alias("action"),
+        F.concat(F.lit("TOPIC "), name).alias("resource"),
+        detail.alias("detail"),
+        F.lit("TOPIC").alias("kind"),
+        name.alias("name"),
+        F.col("partition_id").cast("string").alias("key"),
+        old.alias("old_value"),
+        new.alias("new_value"),
+    ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftd.spark.timeline import Timeline, last_known
+from kraftd.spark.tables.validity import validity, with_next
+from kraftd.spark.timeline import Timeline, last_known, latest
 
 REGISTERED = "RegisterBrokerRecord"
 UNREGISTERED = "UnregisterBrokerRecord"
@@ -37,6 +38,20 @@ COLUMNS = (
 )
 WHOLE = ("broker_epoch", "incarnation_id", "end_points", "features", "rack", "is_migrating_zk_broker")
 """What a registration alone says, null included."""
+STATE = (
+    "broker_id",
+    "broker_epoch",
+    "incarnation_id",
+    "rack",
+    "fenced",
+    "in_controlled_shutdown",
+    "end_points",
+    "features",
+    "log_dirs",
+    "cordoned_log_dirs",
+    "is_migrating_zk_broker",
+    "registered_offset",
+)
 
 
 def broker_events(timeline: Timeline, *, whole: bool) -> DataFrame:
@@ -61,41 +76,43 @@ def broker_events(timeline: Timeline, *, whole: bool) -> DataFrame:
 
 def brokers(timeline: Timeline) -> DataFrame:
     """The state table `brokers`: those registered."""
-    rows = broker_events(timeline, whole=False)
+    return _registrations(timeline, whole=False).where("next_offset IS NULL").select(*STATE)
+
+
+def broker_history(timeline: Timeline) -> DataFrame:
+    """The table `broker_history`: one row for each state of a registered broker."""
+    return _registrations(timeline, whole=True).select(*STATE, *validity())
+
+
+def racks(timeline: Timeline) -> DataFrame:
+    """The rack of every broker in the history, of its last registration; empty without one."""
+    rows = broker_events(timeline, whole=True).where(F.col("type") == REGISTERED)
+    newest = latest(rows.select("broker_id", "offset", "rack"), "broker_id")
+    return newest.select("broker_id", F.coalesce("rack", F.lit("")).alias("rack"))
+
+
+def _registrations(timeline: Timeline, *, whole: bool) -> DataFrame:
+    """Every registered broker after each of its records."""
+    rows = broker_events(timeline, whole=whole)
     registered = F.col("type") == REGISTERED
     directories = F.when(registered, F.coalesce(F.col("log_dirs"), F.array().cast("array<string>"))).when(
         F.size("log_dirs") > 0, F.col("log_dirs")
     )
     cordoned = F.when(registered | F.col("cordoned_log_dirs").isNotNull(), F.struct("cordoned_log_dirs"))
-    newest = Window.partitionBy("broker_id").orderBy("offset")
     known = {
-        "is_last": F.lead("offset").over(newest).isNull(),
         "registration": last_known(F.when(registered, F.struct(*WHOLE)), "broker_id"),
-        "now_fenced": last_known("became_fenced", "broker_id"),
-        "now_shutting_down": last_known("became_shutting_down", "broker_id"),
-        "now_log_dirs": last_known(directories, "broker_id"),
-        "now_cordoned": last_known(cordoned, "broker_id"),
-        "registered_offset": last_known(
-            F.when(registered & (F.col("offset") >= 0), F.col("offset")), "broker_id"
-        ),
+        "fenced": last_known("became_fenced", "broker_id"),
+        "in_controlled_shutdown": last_known("became_shutting_down", "broker_id"),
+        "log_dirs": last_known(directories, "broker_id"),
+        "cordoned_log_dirs": last_known(cordoned, "broker_id")["cordoned_log_dirs"],
+        "registered_offset": last_known(F.when(registered, F.col("offset")), "broker_id"),
     }
-    return (
-        rows.withColumns(known)
-        .where(F.col("is_last") & (F.col("type") != UNREGISTERED))
-        .select(
-            "broker_id",
-            "registration.broker_epoch",
-            "registration.incarnation_id",
-            "registration.rack",
-            F.col("now_fenced").alias("fenced"),
-            F.col("now_shutting_down").alias("in_controlled_shutdown"),
-            "registration.end_points",
-            "registration.features",
-            F.col("now_log_dirs").alias("log_dirs"),
-            F.col("now_cordoned.cordoned_log_dirs").alias("cordoned_log_dirs"),
-            F.coalesce("registration.is_migrating_zk_broker", F.lit(False)).alias("is_migrating_zk_broker"),
-            "registered_offset",
-        )
+    rows = with_next(rows.withColumns(known), "broker_id").where(F.col("type") != UNREGISTERED)
+    fields = {name: F.col("registration")[name] for name in WHOLE}
+    migrating = F.coalesce(fields["is_migrating_zk_broker"], F.lit(False))
+    registered_offset = F.when(F.col("registered_offset") >= 0, F.col("registered_offset"))
+    return rows.withColumns(
+        fields | {"is_migrating_zk_broker": migrating, "registered_offset": registered_offset}
     )
 
 

@@ -8,7 +8,20 @@ from pyspark.sql import DataFrame
 
 from kraftd.spark.fields import record_schema
 from kraftd.spark.layout import Replica
-from kraftd.spark.tables import access, audit, brokers, intervals, moves, partitions, quorum, topics
+from kraftd.spark.tables import (
+    access,
+    audit,
+    brokers,
+    configs,
+    intervals,
+    isr,
+    moves,
+    partitions,
+    quorum,
+    reassignments,
+    topics,
+)
+from kraftd.spark.tables.validity import with_timestamps
 from kraftd.spark.timeline import Timeline
 
 
@@ -19,15 +32,23 @@ def records(timeline: Timeline) -> DataFrame:
 
 TABLES: dict[str, Callable[[Timeline], DataFrame]] = {
     "records": records,
+    "topic_history": topics.topic_history,
     "topics": topics.topics,
+    "partition_history": partitions.partition_history,
     "partitions": partitions.partitions,
     "partition_changes": partitions.partition_changes,
+    "isr_history": isr.isr_history,
+    "reassignments": reassignments.reassignments,
+    "broker_history": brokers.broker_history,
     "brokers": brokers.brokers,
     "broker_sessions": brokers.broker_sessions,
-    "configs": access.configs,
+    "config_history": configs.config_history,
+    "configs": configs.configs,
+    "acl_history": access.acl_history,
     "acls": access.acls,
-    "features": access.features,
+    "quota_history": access.quota_history,
     "quotas": access.quotas,
+    "features": access.features,
     "scram_users": access.scram_users,
     "producer_ids": access.producer_ids,
     "elections": quorum.elections,
@@ -43,11 +64,10 @@ WITHOUT_LOG = frozenset(("records", "snapshots"))
 
 
 def table(name: str, timeline: Timeline, replicas: Sequence[Replica]) -> DataFrame:
-    """A table of a timeline. Raises KeyError for a name that is none."""
+    """A table of a timeline, whose times are also TIMESTAMPs. Raises KeyError for a name that is none."""
     if name in timeline.made:
         return timeline.made[name]
-    if name == "snapshots":
-        return quorum.snapshots(timeline, replicas)
     if name == "damaged":
         return timeline.damage()
-    return TABLES[name](timeline)
+    rows = quorum.snapshots(timeline, replicas) if name == "snapshots" else TABLES[name](timeline)
+    return with_timestamps(rows)

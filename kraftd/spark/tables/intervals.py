@@ -4,7 +4,8 @@ offline.
 An interval begins with the record that causes the condition. It ends with the record that removes it, or with
 the topic. An end of null means that the condition still held at the last record that was read. The brokers of
 an interval may change meanwhile, so each has spans of its own.
-min.insync.replicas is the value at that end: the topic's, else the cluster's, else 1.
+min.insync.replicas is the value at the time: the topic's, else the cluster's, else 1, but never more than
+there are replicas.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftd.spark.tables.access import configs
-from kraftd.spark.tables.brokers import brokers
-from kraftd.spark.tables.partitions import KEY, partition_history
-from kraftd.spark.tables.topics import topic_lives
-from kraftd.spark.timeline import Timeline
+from kraftd.spark.decode import LAST_OFFSET
+from kraftd.spark.tables.brokers import racks
+from kraftd.spark.tables.configs import BROKER, TOPIC, config_history
+from kraftd.spark.tables.partitions import KEY, REMOVED, partition_replay
+from kraftd.spark.timeline import BEFORE_THE_LOG, Timeline
 
 MIN_ISR = "min.insync.replicas"
 
@@ -25,11 +26,11 @@ def partition_intervals(timeline: Timeline) -> DataFrame:
     """The table `partition_intervals`."""
     if "partition_intervals" in timeline.made:
         return timeline.made["partition_intervals"]
-    lives = topic_lives(timeline, whole=True).select(
-        "topic_id", F.col("name").alias("topic_name"), "removed_offset", "removed_timestamp_ms"
-    )
-    history = partition_history(timeline, whole=True).join(lives, "topic_id", "left")
-    history = _with_min_isr(timeline, history)
+    # Most partitions are always healthy: their rows are dropped before anything is sorted.
+    is_lacking = (F.size("isr") < F.size("replicas")) | (F.col("leader") == -1)
+    was_lacking = (F.size("old_isr") < F.size("old_replicas")) | (F.col("old_leader") == -1)
+    rows = partition_replay(timeline, whole=True).where(is_lacking | F.coalesce(was_lacking, F.lit(False)))
+    rows = _with_min_isr(timeline, rows)
     members = F.size(
         F.array_union("isr", F.coalesce("eligible_leader_replicas", F.array().cast("array<int>")))
     )
@@ -38,18 +39,13 @@ def partition_intervals(timeline: Timeline) -> DataFrame:
     leaderless = F.col("leader") == -1
     kinds = {
         "under_replicated": (F.size("isr") < whole_size, lacking),
-        "under_min_isr": (F.size("isr") < F.col("min_isr"), lacking),
+        "under_min_isr": (F.size("isr") < F.least("min_isr", F.size("replicas")), lacking),
         "leaderless": (leaderless & (members > 0), F.col("replicas")),
         "offline": (leaderless, F.col("replicas")),
     }
     flags = F.array(*[_flag(kind, *parts) for kind, parts in kinds.items()])
-    fields = ("offset", "timestamp_ms", *KEY, "topic_name", "removed_offset", "removed_timestamp_ms")
-    rows = history.select(*fields, flags.alias("flags"))
-    # Most partitions are always healthy: rows that change nothing are dropped before rows are multiplied.
-    nothing_holds = F.array(*[_flag(kind, F.lit(False), F.array()) for kind in kinds])
-    before = F.coalesce(F.lag("flags").over(Window.partitionBy(*KEY).orderBy("offset")), nothing_holds)
-    rows = rows.withColumn("before", before).where("flags != before")
-    rows = rows.select(*fields, F.explode("flags").alias("flag"))
+    fields = ("offset", "timestamp_ms", *KEY, "topic_name", *REMOVED)
+    rows = rows.select(*fields, F.explode(flags).alias("flag"))
     return _with_spans(_steps(rows.select(*fields, "flag.*")))
 
 
@@ -60,7 +56,6 @@ def interval_totals(timeline: Timeline) -> DataFrame:
     """
     rows = partition_intervals(timeline)
     newest = timeline.log(["timestamp_ms"]).agg(F.max("timestamp_ms").alias("newest_ms"))
-    racks = brokers(timeline).select("broker_id", F.coalesce("rack", F.lit("")).alias("rack"))
     times = ("start_timestamp_ms", "end_timestamp_ms")
     meant = F.transform(
         "spans",
@@ -76,7 +71,7 @@ def interval_totals(timeline: Timeline) -> DataFrame:
     place = F.explode(F.concat(topic.cast(shape), meant.cast(shape))).alias("place")
     rows = rows.select("kind", *KEY, place).select("kind", *KEY, "place.*").crossJoin(F.broadcast(newest))
     rows = rows.withColumn("duration_ms", F.coalesce("end_ms", "newest_ms") - F.col("begin_ms"))
-    rows = rows.join(F.broadcast(racks), "broker_id", "left")
+    rows = rows.join(F.broadcast(racks(timeline)), "broker_id", "left")
     rack = F.struct(F.lit("rack"), F.coalesce("rack", F.lit("")))
     own = F.struct("scope", "name")
     pair = "struct<scope: string, name: string>"
@@ -143,13 +138,53 @@ def _with_spans(steps: DataFrame) -> DataFrame:
     return whole.select(*interval[:-1], *times, duration, "brokers", "spans")
 
 
-def _with_min_isr(timeline: Timeline, history: DataFrame) -> DataFrame:
-    found = configs(timeline).where(F.col("name") == MIN_ISR)
-    by_topic = found.where("resource_type = 2").select(
-        F.col("resource_name").alias("topic_name"), F.col("value").cast("int").alias("topic_min_isr")
+def _with_min_isr(timeline: Timeline, rows: DataFrame) -> DataFrame:
+    """The rows with the value of `min.insync.replicas` at their time.
+
+    Where a row's ISR lacks replicas, a row is added for each offset before its next one at which a value
+    begins or ends.
+    """
+    found = config_history(timeline).where(F.col("name") == MIN_ISR)
+    value = F.struct(
+        F.coalesce("valid_from_offset", F.lit(BEFORE_THE_LOG)).alias("from_offset"),
+        F.col("valid_from_ms").alias("from_ms"),
+        F.col("valid_to_offset").alias("to_offset"),
+        F.col("valid_to_ms").alias("to_ms"),
+        F.expr("try_cast(value AS int)").alias("min_isr"),
     )
-    cluster = found.where("resource_type = 4 AND resource_name = ''").agg(
-        F.max(F.col("value").cast("int")).alias("cluster_min_isr")
+    by_topic = found.where(F.col("resource_type") == TOPIC).groupBy(
+        F.col("resource_name").alias("topic_name")
     )
-    joined = history.join(by_topic, "topic_name", "left").crossJoin(F.broadcast(cluster))
-    return joined.withColumn("min_isr", F.coalesce("topic_min_isr", "cluster_min_isr", F.lit(1)))
+    of_cluster = found.where((F.col("resource_type") == BROKER) & (F.col("resource_name") == ""))
+    rows = rows.join(by_topic.agg(F.collect_list(value).alias("topic_values")), "topic_name", "left")
+    rows = rows.crossJoin(F.broadcast(of_cluster.agg(F.collect_list(value).alias("cluster_values"))))
+    values = F.concat(F.coalesce("topic_values", F.array()), "cluster_values")
+    begins = F.transform(values, lambda one: F.struct(one["from_offset"], one["from_ms"]))
+    ends = F.transform(values, lambda one: F.struct(one["to_offset"], one["to_ms"]))
+    shape = "array<struct<offset: bigint, ms: bigint>>"
+    changes = F.concat(begins.cast(shape), ends.cast(shape))
+    within = F.filter(
+        changes,
+        lambda change: (
+            (change["offset"] > F.col("offset"))
+            & (change["offset"] < F.coalesce("next_offset", F.lit(LAST_OFFSET)))
+        ),
+    )
+    own = F.array(F.struct("offset", F.col("timestamp_ms").alias("ms")))
+    places = F.when(F.size("isr") < F.size("replicas"), F.array_union(own, within)).otherwise(own)
+    rows = rows.withColumn("place", F.explode(places))
+    rows = rows.withColumns({"offset": F.col("place.offset"), "timestamp_ms": F.col("place.ms")})
+    known = [_value_at(name) for name in ("topic_values", "cluster_values")]
+    return rows.withColumn("min_isr", F.coalesce(*known, F.lit(1)))
+
+
+def _value_at(values: str) -> Column:
+    """The value of a row's time, null if there was none."""
+    valid = F.filter(
+        F.coalesce(values, F.array()),
+        lambda one: (
+            (one["from_offset"] <= F.col("offset"))
+            & (F.col("offset") < F.coalesce(one["to_offset"], F.lit(LAST_OFFSET)))
+        ),
+    )
+    return F.get(valid, 0)["min_isr"]

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftd.spark.tables.topics import topic_lives
+from kraftd.spark.tables.validity import NEXT, validity, with_next
 from kraftd.spark.timeline import Timeline, in_log, last_known
 from kraftd.types import DIRECTORY_MIGRATING, uuid_text
 
@@ -40,13 +41,48 @@ COLUMNS = (
     "partition_epoch",
     *KEPT,
 )
+STATE = (
+    "topic_id",
+    "topic_name",
+    "partition_id",
+    "leader",
+    "isr",
+    "replicas",
+    "removing_replicas",
+    "adding_replicas",
+    "leader_recovery_state",
+    "leader_epoch",
+    "partition_epoch",
+    "directories",
+    "eligible_leader_replicas",
+    "last_known_elr",
+)
+OLD = (
+    "leader",
+    "isr",
+    "replicas",
+    "removing_replicas",
+    "adding_replicas",
+    "leader_recovery_state",
+    "eligible_leader_replicas",
+)
+PLACE = ("offset", "epoch", "timestamp_ms", "batch_offset", "type")
+REMOVED = ("removed_offset", "removed_timestamp_ms")
+REPLAYED = (*PLACE, *STATE, *(f"old_{name}" for name in OLD), *NEXT, "created_offset", *REMOVED)
 
 
-def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
+def partition_replay(timeline: Timeline, *, whole: bool) -> DataFrame:
     """Every partition after each of its records. With whole false only the records that the state needs.
 
-    Columns that begin with old_ have the value before; they are null for a new partition.
+    Columns that begin with old_ have the value before, null for a new partition; `next_*` is the place of
+    the next record, or of the topic's removal.
     """
+    if whole:
+        return timeline.shared("partition_replay", lambda: _replay(timeline, whole=True))
+    return _replay(timeline, whole=False)
+
+
+def _replay(timeline: Timeline, *, whole: bool) -> DataFrame:
     rows = timeline.history(COLUMNS, TYPES) if whole else timeline.state(COLUMNS, TYPES, dated_by=KEY)
     is_new = F.col("type") == "PartitionRecord"
     rows = rows.withColumns(
@@ -61,13 +97,7 @@ def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
     so_far = Window.partitionBy(*KEY).orderBy("offset").rowsBetween(Window.unboundedPreceding, 0)
     leaders = F.sum((~is_new & F.col("named_leader").isNotNull()).cast("int")).over(so_far)
     changes = F.sum((~is_new).cast("int")).over(so_far)
-    rows = rows.withColumns(
-        {
-            "leader_changes": leaders,
-            "partition_changes": changes,
-            "is_last": F.lead("offset").over(Window.partitionBy(*KEY).orderBy("offset")).isNull(),
-        }
-    )
+    rows = with_next(rows.withColumns({"leader_changes": leaders, "partition_changes": changes}), *KEY)
     known = {name: last_known(name, *KEY) for name in KEPT}
     known |= {
         "leader": last_known("named_leader", *KEY),
@@ -75,44 +105,36 @@ def partition_history(timeline: Timeline, *, whole: bool) -> DataFrame:
         "leader_epoch": _counted("leader_epoch", "leader_changes", is_new),
         "partition_epoch": _counted("partition_epoch", "partition_changes", is_new),
     }
-    old = {"leader": "named_leader", "leader_recovery_state": "named_recovery"}
-    for name in ("leader", "isr", "replicas", "leader_recovery_state", "eligible_leader_replicas"):
-        before = last_known(old.get(name, name), *KEY, before=True)
-        known[f"old_{name}"] = F.when(~is_new, before)
-    return rows.withColumns(known)
+    sources = {"leader": "named_leader", "leader_recovery_state": "named_recovery"}
+    for name in OLD:
+        known[f"old_{name}"] = last_known(sources.get(name, name), *KEY, before=True)
+    lives = topic_lives(timeline, whole=whole).withColumnRenamed("name", "topic_name")
+    rows = rows.withColumns(known).withColumn("directories", _directories()).join(lives, "topic_id", "left")
+    return until_removed(rows).select(*REPLAYED)
+
+
+def until_removed(rows: DataFrame) -> DataFrame:
+    """The rows; where no record follows, the removal of the topic does."""
+    return rows.withColumns({name: F.coalesce(name, end) for name, end in zip(NEXT, REMOVED, strict=True)})
 
 
 def partitions(timeline: Timeline) -> DataFrame:
     """The state table `partitions`."""
-    living = topic_lives(timeline, whole=False).where("removed_offset IS NULL")
-    rows = partition_history(timeline, whole=False).where("is_last")
-    rows = rows.join(living.select("topic_id", F.col("name").alias("topic_name")), "topic_id")
-    return rows.select(
-        "topic_id",
-        "topic_name",
-        "partition_id",
-        "leader",
-        "isr",
-        "replicas",
-        "removing_replicas",
-        "adding_replicas",
-        "leader_recovery_state",
-        "leader_epoch",
-        "partition_epoch",
-        _directories().alias("directories"),
-        "eligible_leader_replicas",
-        "last_known_elr",
-        in_log("offset").alias("changed_offset"),
-    )
+    made = timeline.made.get("partition_replay") if timeline.replays_history else None
+    rows = partition_replay(timeline, whole=False) if made is None else made
+    rows = rows.where("next_offset IS NULL AND topic_name IS NOT NULL")
+    return rows.select(*STATE, in_log("offset").alias("changed_offset"))
+
+
+def partition_history(timeline: Timeline) -> DataFrame:
+    """The table `partition_history`: one row for each state of a partition."""
+    return partition_replay(timeline, whole=True).select(*STATE, *validity())
 
 
 def partition_changes(timeline: Timeline) -> DataFrame:
     """The table `partition_changes`: one row a PartitionChangeRecord."""
-    if "partition_changes" in timeline.made:
-        return timeline.made["partition_changes"]
-    rows = partition_history(timeline, whole=True).where("type = 'PartitionChangeRecord'")
-    names = topic_lives(timeline, whole=True).select("topic_id", F.col("name").alias("topic_name"))
-    return rows.join(names, "topic_id", "left").select(
+    rows = partition_replay(timeline, whole=True).where("type = 'PartitionChangeRecord'")
+    return rows.select(
         "offset",
         "epoch",
         "timestamp_ms",
@@ -144,9 +166,10 @@ def _or_empty(name: str, is_new: Column) -> Column:
 
 def _directories() -> Column:
     """The directory of each replica: a record without directories is of a version before KIP-858."""
-    has_directories = F.coalesce(F.size("directories"), F.lit(0)) > 0
-    migrating = F.array_repeat(F.lit(uuid_text(DIRECTORY_MIGRATING)), F.size("replicas"))
-    return F.when(has_directories, F.col("directories")).otherwise(migrating)
+    migrating = F.lit(uuid_text(DIRECTORY_MIGRATING))
+    are_known = F.exists("directories", lambda directory: directory != migrating)
+    unknown = F.array_repeat(migrating, F.size("replicas"))
+    return F.when(F.coalesce(are_known, F.lit(False)), F.col("directories")).otherwise(unknown)
 
 
 def _counted(name: str, changes: str, is_new: Column) -> Column:

@@ -16,6 +16,12 @@ def topic_lives(timeline: Timeline, *, whole: bool) -> DataFrame:
     """topic_id, name, and created_* and removed_* offset and time; whole also keeps removed topics that the
     log still has.
     """
+    if whole:
+        return timeline.shared("topic_lives", lambda: _lives(timeline, whole=True))
+    return _lives(timeline, whole=False)
+
+
+def _lives(timeline: Timeline, *, whole: bool) -> DataFrame:
     read = timeline.history if whole else timeline.state
     columns = ["offset", "timestamp_ms", "type", "topic_id", "name"]
     rows = read(columns, [CREATED, REMOVED], dated_by=["type", "topic_id"])
@@ -31,7 +37,7 @@ def topic_lives(timeline: Timeline, *, whole: bool) -> DataFrame:
 
 def topics(timeline: Timeline) -> DataFrame:
     """The state table `topics`."""
-    rows = topic_lives(timeline, whole=False).where("removed_offset IS NULL")
+    rows = topic_lives(timeline, whole=timeline.replays_history).where("removed_offset IS NULL")
     parts = timeline.state(["topic_id", "partition_id"], ["PartitionRecord"])
     counts = parts.groupBy("topic_id").agg(
         F.countDistinct("partition_id").cast("int").alias("partition_count")
@@ -42,4 +48,16 @@ def topics(timeline: Timeline) -> DataFrame:
         F.coalesce("partition_count", F.lit(0)).alias("partition_count"),
         "created_offset",
         "created_timestamp_ms",
+    )
+
+
+def topic_history(timeline: Timeline) -> DataFrame:
+    """The table `topic_history`: one row a topic, from its creation to its removal."""
+    return topic_lives(timeline, whole=True).select(
+        "topic_id",
+        "name",
+        F.col("created_offset").alias("valid_from_offset"),
+        F.col("created_timestamp_ms").alias("valid_from_ms"),
+        F.col("removed_offset").alias("valid_to_offset"),
+        F.col("removed_timestamp_ms").alias("valid_to_ms"),
     )

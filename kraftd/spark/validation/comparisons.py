@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from kraftd.spark.fields import record_schema
 from kraftd.spark.layout import CheckpointFile, Replica
 from kraftd.spark.replicas import CommittedLog, committed_log
-from kraftd.spark.tables import access, brokers, partitions, topics
+from kraftd.spark.tables import access, brokers, configs, partitions, topics
 from kraftd.spark.timeline import Timeline
 
 BUCKET_OFFSETS = 100_000
@@ -22,7 +22,7 @@ STATE = {
     "topics": topics.topics,
     "partitions": partitions.partitions,
     "brokers": brokers.brokers,
-    "configs": access.configs,
+    "configs": configs.configs,
     "acls": access.acls,
     "features": access.features,
     "quotas": access.quotas,
@@ -67,7 +67,7 @@ def _without_stale_configs(
     theirs: DataFrame, replay: Timeline, checkpoint: CheckpointFile, note: Callable[[str], None]
 ) -> DataFrame:
     """The configs of a checkpoint without the stale ones, of which the first few are noted."""
-    gone = access.gone_configs(replay).withColumn("resource_type", F.lit(access.TOPIC))
+    gone = configs.gone_configs(replay).withColumn("resource_type", F.lit(configs.TOPIC))
     key = ["resource_type", "resource_name", "name", "value"]
     stale = theirs.join(gone, key).orderBy("resource_name", "name")
     found = stale.select("resource_name", "name", "value", "removed_offset").limit(MOST_NOTES + 1).collect()

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from kraftd.spark.tables.brokers import REGISTERED, UNREGISTERED, broker_events
-from kraftd.spark.tables.partitions import partition_history
+from kraftd.spark.tables.partitions import partition_replay
 from kraftd.spark.tables.topics import CREATED, topic_lives
 from kraftd.spark.timeline import Timeline
 
@@ -32,7 +32,7 @@ def broker_epochs_grow(timeline: Timeline) -> DataFrame:
 def isr_within_replicas(timeline: Timeline) -> DataFrame:
     """C4: the ISR of a partition is a subset of its replicas, and its leader is one of the ISR, unless it was
     elected uncleanly."""
-    rows = partition_history(timeline, whole=True).where("type != 'ClearElrRecord'")
+    rows = partition_replay(timeline, whole=True).where("type != 'ClearElrRecord'")
     strangers = F.size(F.array_except("isr", "replicas")) > 0
     outside = (F.col("leader") >= 0) & ~F.array_contains("isr", F.col("leader"))
     return rows.where(strangers | (outside & (F.col("leader_recovery_state") == 0))).select(
@@ -42,7 +42,7 @@ def isr_within_replicas(timeline: Timeline) -> DataFrame:
 
 def leader_epochs_grow(timeline: Timeline) -> DataFrame:
     """C4: leader and partition epochs of a partition never go back."""
-    rows = partition_history(timeline, whole=True)
+    rows = partition_replay(timeline, whole=True)
     order = Window.partitionBy("topic_id", "partition_id").orderBy("offset")
     rows = rows.withColumns(
         {
@@ -66,7 +66,7 @@ def inactive_brokers_join_nothing(timeline: Timeline) -> DataFrame:
 
     The records of one batch are one event: a broker that is unfenced in a batch may join in it.
     """
-    parts = partition_history(timeline, whole=True).where("type = 'PartitionChangeRecord'")
+    parts = partition_replay(timeline, whole=True).where("type = 'PartitionChangeRecord'")
     joined = F.array_except("isr", "old_isr")
     leads = F.when((F.col("leader") >= 0) & (F.col("leader") != F.col("old_leader")), F.array("leader"))
     no_replicas = F.array().cast("array<int>")

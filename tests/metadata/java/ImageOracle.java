@@ -20,7 +20,7 @@ import java.util.List;
 
 /**
  * Answers lines of standard input. "image HEX,HEX,...": the snapshot records of the image that these records make,
- * as HEX,HEX,... . "versions": the facts of each metadata.version.
+ * as HEX,HEX,... . "images HEX,HEX,...": the same after each record, separated by semicolons. "versions": the facts of each metadata.version.
  */
 public class ImageOracle {
     private static final MetadataRecordSerde SERDE = new MetadataRecordSerde();
@@ -32,13 +32,17 @@ public class ImageOracle {
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             if (line.equals("versions")) {
                 out.println(versions());
+            } else if (line.startsWith("images ")) {
+                List<String> images = new ArrayList<>();
+                image(line.substring("images ".length()), images);
+                out.println(String.join(";", images));
             } else {
-                out.println(image(line.substring("image ".length())));
+                out.println(written(image(line.substring("image ".length()), null)));
             }
         }
     }
 
-    private static String image(String records) {
+    private static MetadataImage image(String records, List<String> afterEach) {
         MetadataImage image = MetadataImage.EMPTY;
         MetadataImage beforeTransaction = null;
         long offset = 0;
@@ -56,7 +60,14 @@ public class ImageOracle {
                     image = delta.apply(new MetadataProvenance(offset++, 1, 1L, true));
                 }
             }
+            if (afterEach != null) {
+                afterEach.add(written(image));
+            }
         }
+        return image;
+    }
+
+    private static String written(MetadataImage image) {
         RecordListWriter writer = new RecordListWriter();
         image.write(writer, new ImageWriterOptions.Builder(image).build());
         List<String> written = new ArrayList<>();
