@@ -26,7 +26,7 @@ def change_run(
 
     offset is that of the first message. The changes are journalled in entries, unless that is None.
     """
-    topics, known = tables.topics, tables.known_changes
+    topics, known, changes = tables.topics, tables.known_changes, tables.replica_changes
     topic = None
     topic_id = b""
     count = 0
@@ -56,6 +56,8 @@ def change_run(
             known[id(before)] = before, isr, after
         if entries is not None:
             entries.append((offset + count, j.FOLLOWING, topic, index, before))
+        if changes is not None:
+            changes.note(offset + count, topic_id, topic.name, index, before, after)
         partitions[index] = after
         count += 1
     return count

@@ -35,6 +35,7 @@ def add_run(
     masks: dict[int, int] = {}
     led: dict[int, int] = {}
     count = 0
+    changes = tables.replica_changes
     for record in islice(messages, at, None):
         if type(record) is not PartitionRecord or record.topic_id != topic_id:
             break
@@ -60,6 +61,8 @@ def add_run(
             break
         if entries is not None:
             entries.append((offset + count, j.FOLLOWING, topic, index, None))
+        if changes is not None:
+            changes.note(offset + count, topic_id, topic.name, index, None, state)
         partitions[index] = state
         count += 1
         bit = 1 << index

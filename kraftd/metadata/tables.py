@@ -18,6 +18,7 @@ from kraftd.metadata.partition_index import (
     PartitionSet,
     TopicPartition,
 )
+from kraftd.metadata.replica_changes import ReplicaChange, ReplicaChanges
 from kraftd.metadata.sharing import KnownPartitions, Sharing
 from kraftd.metadata.state import (
     AclState,
@@ -67,6 +68,7 @@ class Tables:
         # For an authorizer, if one follows the image: each change of an ACL with its offset, the value
         # before, and the value now.
         self.acl_changes: list[tuple[int, AclState | None, AclState | None]] | None = None
+        self.replica_changes: ReplicaChanges | None = None  # for the broker of this process, if there is one
         self._hosted: dict[int, HostedPartitions] = {}
         self._led_count: dict[int, int] = {}
         self._leaderless = CountedPartitionSet()
@@ -118,13 +120,28 @@ class Tables:
         """Forget a part of what committed records have replaced; returns whether there is more."""
         return self._journal is not None and self._journal.forget(_MAX_ENTRIES_FORGOTTEN_PER_CALL)
 
+    def take_replica_changes(self, committed_end: int, most: int) -> list[ReplicaChange]:
+        """Remove and return up to `most` changes for this process's broker, of records below an offset, which
+        are committed. What belongs to a transaction waits until its end is committed too.
+        """
+        if self.replica_changes is None:
+            return []
+        ended = [began for began, end in self._ended_transactions if end >= committed_end]
+        bounds = (
+            committed_end,
+            *ended,
+            *(() if self.transaction_offset is None else (self.transaction_offset,)),
+        )
+        return self.replica_changes.take(min(bounds), most)
+
     def forget_elections(self) -> None:
         """Reset the counts of elections, which are to cover the time since the load."""
         self.unclean_elections = self.elections_from_elr = 0
 
     def undo_to(self, offset: int) -> None:
         """Undo the records after an offset, newest first, and stop journaling (leadership was lost)."""
-        journal = self._journal
+        journal, replica_changes = self._journal, self.replica_changes
+        self.replica_changes = None  # what is undone is forgotten, and the undoing no change
         kept = [change for change in self.acl_changes or () if change[0] <= offset]
         if journal is not None:
             self._journal = None  # undoing is not journaled itself
@@ -136,6 +153,9 @@ class Tables:
             self._journal = journal
         if self.acl_changes is not None:
             self.acl_changes = kept
+        if replica_changes is not None:
+            replica_changes.undo_to(offset)
+            self.replica_changes = replica_changes
         self._marked = False
         self._ended_transactions.clear()
         self._settle()
@@ -255,6 +275,8 @@ class Tables:
         if self._journal is not None:
             self._journal.entries.append((self.offset, j.PARTITION, topic, index, before))
         topic_id = topic.id
+        if self.replica_changes is not None:
+            self.replica_changes.note(self.offset, topic_id, topic.name, index, before, state)
         if state is None:
             topic.partitions.pop(index, None)
         else:
@@ -319,6 +341,8 @@ class Tables:
         for index, state in partitions.items():
             if entries is not None:
                 entries.append((self.offset, j.PARTITION, topic, index, state))
+            if self.replica_changes is not None:
+                self.replica_changes.note(self.offset, topic.id, topic.name, index, state, None)
             bit = 1 << index
             for replica in state.hosts():
                 masks[replica] = masks.get(replica, 0) | bit

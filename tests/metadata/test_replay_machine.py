@@ -32,6 +32,7 @@ BESIDE_STATE = {
     "offset",
     "partition_count",
     "registration_offsets",
+    "replica_changes",
     "sharing",
     "transaction_offset",
     "unclean_elections",
