@@ -336,10 +336,12 @@ def check_connections_per_ip(config: DaemonConfig, findings: Findings) -> None:
 
 
 def check_connection_rates(config: DaemonConfig, settings: Settings, findings: Findings) -> None:
-    """Set the rates of new connections of single listeners."""
+    """Set the rates of new connections of single listeners, those that have one of their own."""
     key = "max.connection.creation.rate"
     keys = {endpoint.listener: Keys(settings, findings, endpoint.listener) for endpoint in config.listeners}
-    config.connection_creation_rates = {listener: one.value(key) for listener, one in keys.items()}
+    rates = {listener: one.value(key) for listener, one in keys.items()}
+    everywhere = config.max_connection_creation_rate
+    config.connection_creation_rates = {name: rate for name, rate in rates.items() if rate != everywhere}
 
 
 def check_broker_session(config: DaemonConfig, findings: Findings) -> None:

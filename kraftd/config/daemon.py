@@ -239,7 +239,7 @@ class ConnectionKeys:
     max_connections = integer("max.connections", "connections at once")
     max_connection_creation_rate = integer(
         "max.connection.creation.rate",
-        "new connections a second, also as `listener.name.<listener>.<key>`; more wait",
+        "new connections a second, also as `listener.name.<listener>.<key>` and dynamically; more wait",
     )
     max_connections_per_ip = integer("max.connections.per.ip", "connections at once from one address")
     max_connections_per_ip_overrides = Row(

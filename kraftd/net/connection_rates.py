@@ -7,13 +7,14 @@ rate needs to fall to the quota, at most one second.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from kraftd.security.hosts import canonical_host
 
 Entity = tuple[tuple[str, str | None], ...]
 
 ADDRESS_QUOTA = "connection_creation_rate"
+RATE = "max.connection.creation.rate"
 UNLIMITED = 2_147_483_647
 WINDOW_MS = 1_000  # quota.window.size.seconds
 SAMPLES = 11  # quota.window.num
@@ -67,7 +68,8 @@ class ConnectionRate:
 
 
 class ConnectionRates:
-    """The rates of one daemon. `of_address` returns the quota of an address, None without one.
+    """The rates of one daemon. `of_address` returns the quota of an address, None without one. `dynamic`
+    returns dynamic configs, the first ones first, which override those given here.
 
     Nodes of the quorum (`known`) have the same quotas, counted for themselves: strangers use none of theirs.
     """
@@ -77,8 +79,10 @@ class ConnectionRates:
         quota: int = UNLIMITED,
         by_listener: Mapping[str, int] | None = None,
         of_address: Callable[[str], float | None] = lambda host: None,
+        dynamic: Callable[[], Sequence[Mapping[str, str]]] = tuple,
     ) -> None:
         self.of_address = of_address
+        self.dynamic = dynamic
         self._quota = quota
         self._by_listener = dict(by_listener or {})
         self._rates: dict[tuple[str, bool], ConnectionRate] = {}  # by listener, "" for all
@@ -87,11 +91,23 @@ class ConnectionRates:
     def accept(self, listener: str, now_ms: int, *, known: bool = False) -> int:
         """Count a connection of a listener; return the milliseconds that it, and all behind it, must wait."""
         wait_ms = 0
-        for name, quota in (("", self._quota), (listener, self._by_listener.get(listener, UNLIMITED))):
+        for name in ("", listener):
+            quota = self._quota_of(name)
             if quota < UNLIMITED:
                 rate = self._rates.setdefault((name, known), ConnectionRate())
                 wait_ms = max(wait_ms, rate.record(quota, now_ms))
         return wait_ms
+
+    def _quota_of(self, listener: str) -> int:
+        """The quota of a listener; of all together for an empty name."""
+        key = f"listener.name.{listener.lower()}.{RATE}" if listener else RATE
+        for configs in self.dynamic():
+            if key in configs:
+                try:
+                    return max(0, int(configs[key]))
+                except ValueError:
+                    break  # only what was set before its type was known
+        return self._by_listener.get(listener, UNLIMITED) if listener else self._quota
 
     def accept_from(self, host: str, listener: str, now_ms: int, *, known: bool = False) -> int:
         """Count a connection of an address. Over its quota, count it nowhere, and return the milliseconds

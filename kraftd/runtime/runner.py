@@ -19,6 +19,7 @@ from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.host.ports import Ports
 from kraftd.host.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
+from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.net.connection import Connection
 from kraftd.net.connection_rates import ConnectionRates, address_quota
 from kraftd.net.limits import Limits
@@ -99,6 +100,8 @@ class Runner(NodeExecutor):
             loop, clock.now_ms, rates or ConnectionRates(), self.peer_hosts.__contains__
         )
         self.admission.rates.of_address = lambda host: address_quota(node.image.quotas, host)
+        own, every = (BROKER_RESOURCE, str(node.core.key.id)), (BROKER_RESOURCE, "")
+        self.admission.rates.dynamic = lambda: (node.image.config(*own), node.image.config(*every))
         self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
         self.audit = AuditStream(audit_log, node.identity.node_id, log)
         self.served: list[ServedNode] = []  # the nodes beside the controller

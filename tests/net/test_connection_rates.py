@@ -31,6 +31,27 @@ def test_a_listeners_quota_and_that_of_all_both_hold() -> None:
     assert not rates.accept("B", 0)
 
 
+def test_dynamic_configs_override_the_quotas_of_the_file_the_nodes_own_first() -> None:
+    own: dict[str, str] = {}
+    every: dict[str, str] = {}
+    rates = ConnectionRates(1, {"B": 2}, dynamic=lambda: (own, every))
+
+    def allowed(listener: str, now_ms: int) -> int:
+        return next(count for count in range(1_000) if rates.accept(listener, now_ms))
+
+    assert allowed("A", 0) == 10
+    every["max.connection.creation.rate"] = "5"
+    assert allowed("A", 60_000) == 50
+    own["max.connection.creation.rate"] = "3"
+    assert allowed("A", 120_000) == 30
+    assert allowed("B", 180_000) == 20  # of its own in the file
+    own["listener.name.b.max.connection.creation.rate"] = "1"
+    assert allowed("B", 240_000) == 10
+    own.clear()
+    every.clear()
+    assert allowed("A", 300_000) == 10
+
+
 def test_strangers_use_none_of_the_quota_of_known_hosts() -> None:
     rates = ConnectionRates(1)
     while not rates.accept("A", 0):
