@@ -264,7 +264,9 @@ def what_next(config: DaemonConfig, *, is_static: bool) -> str:
     return (
         f"Start it. Set controller.quorum.voters={own_voter(config)} in the file of every broker, for its "
         "next start. Former controllers have the old line: never start one with it, or two of them may "
-        "elect each other. The voters are static (kraft.version 0): name a new one in the files of all nodes."
+        "elect each other. The voters are static (kraft.version 0): for more of them run kraftd quorum "
+        "make-dynamic, and add new controllers. One that is only named in the files has no log, and would "
+        "not vote."
     )
 
 

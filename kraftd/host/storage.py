@@ -14,7 +14,7 @@ from kraftd.metadata_dir.directory import MetadataDirectory, open_directory
 from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark, Refusal
 from kraftd.metadata_dir.last_start import LastStart, Peer, Server, note_start
 from kraftd.metadata_dir.metadata_log import MetadataLog
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.quorum_state import QuorumStateFile, check_static_voters
 from kraftd.metadata_dir.recovery import OpenedLog, open_log
 from kraftd.raft.config import TAIL_BYTES, DurableState, PartialSnapshot
 from kraftd.raft.log_view import LogView
@@ -177,6 +177,7 @@ def open_storage(
         )
         opened = open_log(disk, directory.partition_path, settings)
         quorum_state = QuorumStateFile(disk, directory.partition_path)
+        check_static_voters(quorum_state.path, quorum_state.read(), config.node_id, config.quorum_voters)
         note_start(disk, directory.partition_path, _start_of(directory, config))
     except BaseException:
         directory.close()

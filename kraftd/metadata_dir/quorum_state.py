@@ -8,7 +8,7 @@ kraftd marks a voter whose directory is new, and which has not caught up yet, by
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -82,6 +82,28 @@ class QuorumStateFile:
         StorageFailure.
         """
         write_atomically(self._disk, self.path, encode_quorum_state(state, version, is_new=is_new))
+
+
+def check_static_voters(
+    path: str, state: QuorumStateData | None, node_id: int, configured: Collection[int]
+) -> None:
+    """Raise DirectoryProblem if a majority of a static quorum's former voters is not configured any more.
+
+    Those may still lead: this node and the rest would begin a second quorum, and undo what they acknowledge.
+    `recover` asks them first, and leaves this node as the only voter in the state.
+    """
+    former = set() if state is None else {one.voter_id for one in state.current_voters or ()}
+    dropped = former.difference(configured)
+    if node_id in configured and 2 * len(dropped) > len(former):
+        raise DirectoryProblem(
+            f"controller.quorum.voters has the voters {_ids(configured)}, and this node was last one of "
+            f"{_ids(former)} ({path}). Without it, {_ids(dropped)} are a majority, and may lead. Put them "
+            "back; or, if they are lost for good, run kraftd quorum recover"
+        )
+
+
+def _ids(ids: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(ids)))
 
 
 def encode_quorum_state(state: QuorumStateData, version: int, *, is_new: bool = False) -> bytes:

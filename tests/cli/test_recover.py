@@ -249,6 +249,12 @@ def test_a_static_recover_refuses_while_a_majority_leads_and_works_once_it_is_lo
         alone = f"{stopped}@127.0.0.1:{ports[stopped]}"
         write_static(tmp_path, stopped, ports[stopped], alone)
         before = tree(tmp_path / str(stopped))
+        alone_beside_them = run("start", configs[stopped])
+        assert alone_beside_them.code == 3
+        assert "are a majority, and may lead. Put them back; or" in alone_beside_them.err
+        examined = run("doctor", "--config", configs[stopped]).out
+        assert "a start is refused: controller.quorum.voters has the voters" in examined
+        assert tree(tmp_path / str(stopped)) == before
         recover = ("quorum", "recover", "--config", configs[stopped], "--cluster-id-confirm", CLUSTER_ID)
         refused = run(*recover)
         assert refused.code == 1, refused.out

@@ -31,7 +31,12 @@ from kraftd.metadata_dir.meta_properties import (
     encode_meta_properties,
     read_meta_properties,
 )
-from kraftd.metadata_dir.quorum_state import QuorumStateFile, decode_quorum_state, encode_quorum_state
+from kraftd.metadata_dir.quorum_state import (
+    QuorumStateFile,
+    check_static_voters,
+    decode_quorum_state,
+    encode_quorum_state,
+)
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.metadata_dir.scram import parse_scram
 from kraftd.metadata_dir.voters import InitialVoter, parse_voters
@@ -142,6 +147,33 @@ def test_a_vote_survives_a_crash_at_every_operation_or_was_never_sent() -> None:
 
 
 # --- meta.properties ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("former", "configured", "refused"),
+    [
+        ((1, 2, 3), (1,), True),
+        ((1, 2, 3), (1, 4, 5), True),
+        ((1, 2, 3), (1, 2), False),  # any majority of the old voters has one of these
+        ((1, 2), (1,), False),
+        ((1,), (1, 2, 3), False),
+        ((1, 2, 3), (2, 3), False),  # this node does not vote any more
+        ((), (1,), False),  # a dynamic quorum, or none yet
+        (None, (1,), False),
+    ],
+)
+def test_static_voters_do_not_lose_a_majority_by_their_file_alone(
+    former: tuple[int, ...] | None, configured: tuple[int, ...], refused: bool
+) -> None:
+    state = (
+        None if former is None else QuorumStateData(current_voters=[Voter(voter_id=one) for one in former])
+    )
+    try:
+        check_static_voters("quorum-state", state, 1, configured)
+    except DirectoryProblem as error:
+        assert refused and "run kraftd quorum recover" in str(error)
+    else:
+        assert not refused
 
 
 def test_meta_properties_are_laid_out_as_java_does() -> None:

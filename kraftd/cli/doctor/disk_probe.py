@@ -14,7 +14,9 @@ from kraftd.cli.doctor.judge_disk import DiskState, judge_disk
 from kraftd.host.rehearsed_start import rehearse_start
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import DirectoryProblem, StorageError
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.meta_properties import MetaProperties, check_meta_properties, read_meta_properties
+from kraftd.metadata_dir.quorum_state import QuorumStateFile, check_static_voters
 from kraftd.metadata_dir.rehearsal import Refusal
 from kraftd.runtime.file_modes import wider_modes
 
@@ -35,6 +37,7 @@ def probe_directories(config: DaemonConfig) -> Iterator[Finding]:
     path = config.metadata_log_dir
     if os.path.isdir(path):
         yield from _files(path)
+        yield from _voters(config)
     for wide in wider_modes([*config.data_dirs, config.audit_log]):
         yield note("files", wide.path, f"other users have rights to it (mode {wide.mode:o})", wide.remedy)
     for directory in config.data_dirs:
@@ -86,6 +89,18 @@ def _files(path: str) -> Iterator[Finding]:
         yield note("files", path, f"a start would report: {text}")
     if not refusals:
         yield ok("files", path, "a start finds its files sound")
+
+
+def _voters(config: DaemonConfig) -> Iterator[Finding]:
+    state = QuorumStateFile(RealDisk(), f"{config.metadata_log_dir}/{PARTITION_DIRECTORY}")
+    try:
+        check_static_voters(state.path, state.read(), config.node_id, config.quorum_voters)
+    except DirectoryProblem as error:
+        if "controller.quorum.voters" in str(error):  # `_files` reports a malformed file
+            text, _, remedy = str(error).rpartition(". ")
+            yield problem("files", config.metadata_log_dir, f"a start is refused: {text}", remedy)
+    except StorageError:
+        return
 
 
 def _disk(directory: str, fetch_timeout_ms: int) -> Iterator[Finding]:
