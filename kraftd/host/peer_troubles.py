@@ -22,6 +22,7 @@ ALONE_AFTER_MS = 3_000  # longer than a request may take
 REPEAT_MS = 60_000
 SERVERS = "controller.quorum.bootstrap.servers"
 FIRST_ELECTION = "the first election"
+LOST_VOLUMES = "the other voters"
 
 CLOSED = "it closes the connection"
 
@@ -194,7 +195,7 @@ class PeerTroubles:
         if living:
             ids = ", ".join(map(str, sorted(living)))
             text = f"controllers {ids} have a log, and this directory is new: it votes once it has caught up"
-            self._note_first_election(text, _REMEDIES["volumes"])
+            self._note_once(FIRST_ELECTION, text, _REMEDIES["volumes"])
             return
         if not awaited:
             self._forget(FIRST_ELECTION)
@@ -205,11 +206,22 @@ class PeerTroubles:
         remedy = (
             f"start them; if they never had one and are gone for good, set {key} on each other controller"
         )
-        self._note_first_election(text, remedy)
+        self._note_once(FIRST_ELECTION, text, remedy)
 
-    def _note_first_election(self, text: str, remedy: str) -> None:
-        if self._findings.get(FIRST_ELECTION, ("", -1, ""))[2] != text:
-            self._note(Finding(FIRST_ELECTION, -1, text, remedy))
+    def volumes_lost(self, ids: Collection[int]) -> None:
+        """Note the voters that ask this node, which has a log, for votes without one."""
+        if not ids:
+            self._forget(LOST_VOLUMES)
+            return
+        shown = ", ".join(map(str, sorted(ids)))
+        text = (
+            f"controllers {shown} have no log (their directories are new), and vote once they have caught up"
+        )
+        self._note_once(LOST_VOLUMES, text, _REMEDIES["volumes"])
+
+    def _note_once(self, key: str, text: str, remedy: str) -> None:
+        if self._findings.get(key, ("", -1, ""))[2] != text:
+            self._note(Finding(key, -1, text, remedy))
 
     # -- findings
 

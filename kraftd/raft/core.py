@@ -259,6 +259,11 @@ class RaftCore:
         """What this voter knows of the others while its directory is new, to be read only."""
         return self._replica.new_voter
 
+    @property
+    def voters_without_log(self) -> frozenset[int]:
+        """Voters that have asked for votes without a log, since the last leader was lost."""
+        return frozenset(self._replica.without_log)
+
     # --- being driven ---
 
     def deadline_ms(self) -> int | None:

@@ -40,6 +40,7 @@ def on_vote_request(replica: Replica, request: RequestReceived, message: VoteReq
         answers.respond(replica, request, VoteResponse(error_code=error))
         return
     partition = message.topics[0].partitions[0]
+    new_voter.note_log_of_candidate(replica, partition)
     error, granted = _judge(replica, message.voter_id, partition)
     if error is ErrorCode.FENCED_LEADER_EPOCH:
         candidate = replica_key(partition.replica_id, partition.replica_directory_id)

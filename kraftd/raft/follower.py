@@ -252,6 +252,7 @@ def _note_leader_answer(replica: Replica, role: Follower) -> None:
     role.fetch_deadline_ms = replica.fetch_deadline_ms()
     role.has_fetched = True
     role.connection_lost = False
+    replica.without_log.clear()
     if replica.new_voter is not None:
         new_voter.on_leader_answer(replica, replica.new_voter)
     replica.quick_rounds = 0

@@ -16,7 +16,7 @@ from kraftd.ground.destination import Destination
 from kraftd.messages.vote_request import PartitionData
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.raft.becoming import learn
-from kraftd.raft.checks import only_partition, reported_leader
+from kraftd.raft.checks import knows_no_live_leader, only_partition, reported_leader
 from kraftd.raft.quorum.voters import Listeners, replica_key
 from kraftd.raft.replica import Replica
 from kraftd.raft.roles import Follower, NewVoter, Prospective, Unattached
@@ -30,6 +30,16 @@ def begin(replica: Replica) -> None:
     others = set(replica.voters.ids) - {config.node_id}
     if replica.starts_new and replica.is_voter and others:
         replica.new_voter = NewVoter(others, config.first_election_without, rejoins=config.rejoins)
+
+
+def note_log_of_candidate(replica: Replica, vote: PartitionData) -> None:
+    """Note whether a voter that asks for a pre-vote has a log. Without one it may be in a later epoch than 0,
+    that of a leader which is lost since.
+    """
+    candidate = replica_key(vote.replica_id, vote.replica_directory_id)
+    if vote.pre_vote and replica.voters.has_voter(candidate) and knows_no_live_leader(replica):
+        has_log = vote.last_offset > 0 or vote.last_offset_epoch > 0
+        (replica.without_log.discard if has_log else replica.without_log.add)(candidate.id)
 
 
 def on_vote_request(replica: Replica, new: NewVoter, vote: PartitionData) -> None:

@@ -112,6 +112,9 @@ class Replica:
         self._sync_limit: int | None = None  # of the sync under way, if the log was truncated meanwhile
         self.starts_new = durable.is_new
         self.new_voter: NewVoter | None = None  # while its directory is new
+        self.without_log: set[int] = (
+            set()
+        )  # voters that asked for pre-votes without a log, since the last leader
         self._persisted: tuple[QuorumStateData, int, bool] | None = None
         self._announced: tuple[int, int | None, bool] | None = None
         self._bootstrap: tuple[VoterSet, RaftConfig, list[Destination]] | None = None
@@ -250,6 +253,8 @@ class Replica:
             self.quick_rounds = 0
         if leader_id is not None:
             self.split_votes = 0
+        if isinstance(role, Leader):
+            self.without_log.clear()
         self.epoch = new_epoch
         self.leader_id = leader_id
         self.leader_listeners = leader_listeners

@@ -77,8 +77,10 @@ class PeerWatch:
         core, new = self._core, self._core.new_voter
         if new is None:
             self.troubles.first_election(())
+            self.troubles.volumes_lost(core.voters_without_log if core.epoch else ())
         else:
-            self.troubles.first_election(() if core.epoch else new.awaited, new.living)
+            living = new.living - core.voters_without_log
+            self.troubles.first_election(() if core.epoch else new.awaited, living)
         if new is None or not new.rejoins or not (new.living or core.epoch):
             self._lived_polls = 0
             return

@@ -210,6 +210,15 @@ def test_a_voter_with_a_new_directory_names_the_voters_that_have_a_log() -> None
     assert troubles.lines() == []
 
 
+def test_a_voter_with_a_log_names_the_voters_that_have_lost_theirs() -> None:
+    troubles = alone()
+    troubles.volumes_lost({3, 2})
+    (line,) = troubles.lines()
+    assert "controllers 2, 3 have no log" in line and "kraftd quorum recover" in line
+    troubles.volumes_lost(())
+    assert troubles.lines() == []
+
+
 @pytest.mark.parametrize("answer", [naming(1), of_a_vote(1)], ids=["fetch", "vote"])
 def test_a_node_whose_id_already_leads_exits(answer: FetchResponse | VoteResponse) -> None:
     troubles = alone()

@@ -81,6 +81,8 @@ def test_two_voters_that_lost_their_volumes_elect_no_leader(static: bool, order:
         world.start(node_id)
         assert not world.run(4_000, until=lambda: world.leader() is not None)
     assert new_ids(world) == [1, 2]
+    assert world.core(3).voters_without_log == {1, 2}, "the third can say so"
+    assert 3 not in world.core(1).voters_without_log
     assert world.nodes[3].disk.end == end > 0
     assert [world.nodes[node_id].disk.end for node_id in (1, 2)] == [0, 0]
 
@@ -98,6 +100,7 @@ def test_a_voter_that_lost_its_volume_votes_once_it_has_caught_up(static: bool) 
     leader = world.leader()
     assert leader is not None and leader.id in (2, 3)
     assert world.nodes[1].disk.end == leader.disk.end
+    assert not any(world.core(node_id).voters_without_log for node_id in VOTERS)
     world.crash(leader.id)
     assert world.run(10_000, until=lambda: world.leader() is not None), "now it votes"
 

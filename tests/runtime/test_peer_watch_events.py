@@ -12,7 +12,7 @@ from kraftd.runtime.peer_watch import PeerWatch
 def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
     told: list[Any] = []
     core: Any = SimpleNamespace(leader_id=None, leader_answers=False, epoch=4, voters=SimpleNamespace(ids=[]))
-    core.new_voter = None
+    core.new_voter, core.voters_without_log = None, frozenset()
     core.leader_sources = list
     clock: Any = SimpleNamespace(now_ms=lambda: 0)
     loop: Any = SimpleNamespace(call_later=lambda *_: None)
