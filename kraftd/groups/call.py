@@ -1,0 +1,52 @@
+"""One request, by its caller, while it waits for its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kraftd.acl import AclOperation, AclResourceType
+
+Allows = Callable[[AclOperation, AclResourceType, str], bool]
+
+
+class Topics(Protocol):
+    """What the metadata image says of topics."""
+
+    def topic_id(self, name: str) -> bytes | None: ...
+
+    def topic_name(self, topic_id: bytes) -> str | None: ...
+
+    def has_partition(self, name: str, index: int) -> bool: ...
+
+
+def allows_all(operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:
+    """Return whether access is allowed: without an authorizer it always is."""
+    return True
+
+
+class Call:
+    """The caller's token, the version of its request, and who it says it is.
+
+    client_host: as Kafka shows it, such as ``/127.0.0.1``. allows: the verdict on this principal.
+    """
+
+    __slots__ = ("allows", "client_host", "client_id", "is_answered", "token", "version")
+
+    def __init__(
+        self,
+        token: Any,
+        version: int,
+        client_id: str = "",
+        client_host: str = "",
+        allows: Allows = allows_all,
+    ) -> None:
+        self.token = token
+        self.version = version
+        self.client_id = client_id
+        self.client_host = client_host
+        self.allows = allows
+        self.is_answered = False
+
+    def __repr__(self) -> str:
+        return f"<Call {self.token!r} v{self.version}{' answered' if self.is_answered else ''}>"

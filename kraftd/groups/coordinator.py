@@ -1,0 +1,324 @@
+"""The group coordinator of a broker: its partitions of ``__consumer_offsets``, and the requests for them.
+
+`handle` takes a request, `step` an event, and `flush` appends what both have written. All return effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.effect import Effect
+from kraftd.ground.refusal import Refusal
+from kraftd.groups import topics as known
+from kraftd.groups.answers import (
+    fetch_response,
+    refused_commit,
+    refused_deletion,
+    refused_description,
+    refused_fetch,
+    refused_heartbeat,
+    refused_leave,
+    refused_transactional_commit,
+)
+from kraftd.groups.call import Call
+from kraftd.groups.classic.join import Joining
+from kraftd.groups.classic.membership import described, heartbeat, leave, sync
+from kraftd.groups.errors import answer_to_failed_append
+from kraftd.groups.gathered import Gathered
+from kraftd.groups.listing import listed_groups
+from kraftd.groups.offsets.commit import commit, commit_in_transaction, delete_offsets
+from kraftd.groups.offsets.fetch import fetch_offsets
+from kraftd.groups.offsets.removal import delete_groups
+from kraftd.groups.shard import ShardStatus
+from kraftd.groups.shards import Shards
+from kraftd.groups.state import Outcome, ShardState
+from kraftd.messages.delete_groups_request import DeleteGroupsRequest
+from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.describe_groups_response import DescribeGroupsResponse
+from kraftd.messages.heartbeat_request import HeartbeatRequest
+from kraftd.messages.join_group_request import JoinGroupRequest
+from kraftd.messages.join_group_response import JoinGroupResponse
+from kraftd.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kraftd.messages.list_groups_request import ListGroupsRequest
+from kraftd.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from kraftd.messages.offset_commit_request import OffsetCommitRequest
+from kraftd.messages.offset_commit_response import OffsetCommitResponse
+from kraftd.messages.offset_delete_request import OffsetDeleteRequest
+from kraftd.messages.offset_delete_response import OffsetDeleteResponse
+from kraftd.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kraftd.messages.offset_fetch_response import OffsetFetchResponseGroup
+from kraftd.messages.sync_group_request import SyncGroupRequest
+from kraftd.messages.sync_group_response import SyncGroupResponse
+from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraftd.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+SYNC_PROTOCOL_VERSION = 5  # of SyncGroup: it names the protocol (KIP-559)
+
+
+class GroupCoordinator(Shards):
+    """What a broker does for groups, API by API."""
+
+    def handle(self, call: Call, request: Message, now_ms: int) -> list[Effect]:
+        """Take a request; its answer comes at once or later, as Respond with the call's token."""
+        HANDLERS[type(request)](self, call, request, now_ms)
+        return self.take_effects()
+
+    # Members
+
+    def join_group(self, call: Call, request: JoinGroupRequest, now_ms: int) -> None:
+        def refuse(error: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+            return JoinGroupResponse(error_code=error, member_id=member_id)
+
+        if not self.permit(call, AclOperation.READ, request.group_id, refuse):
+            return
+        if call.version == 0:
+            request.rebalance_timeout_ms = request.session_timeout_ms
+        config = self.config
+        if self.partition_count is None:
+            self.respond(call, refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
+        elif not request.group_id:
+            self.respond(call, refuse(ErrorCode.INVALID_GROUP_ID, request.member_id))
+        elif not (
+            config.group_min_session_timeout_ms
+            <= request.session_timeout_ms
+            <= config.group_max_session_timeout_ms
+        ):
+            self.respond(call, refuse(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        else:
+            self.write(
+                call, request.group_id, now_ms, lambda state: Joining(state, call, request).run(), refuse
+            )
+
+    def sync_group(self, call: Call, request: SyncGroupRequest, now_ms: int) -> None:
+        def refuse(error: ErrorCode) -> SyncGroupResponse:
+            return SyncGroupResponse(error_code=error)
+
+        names_protocol = request.protocol_type is not None and request.protocol_name is not None
+        if call.version >= SYNC_PROTOCOL_VERSION and not names_protocol:
+            self.respond(call, refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        elif self.permit(call, AclOperation.READ, request.group_id, refuse):
+            self.write(call, request.group_id, now_ms, lambda state: sync(state, call, request), refuse)
+
+    def heartbeat(self, call: Call, request: HeartbeatRequest, now_ms: int) -> None:
+        if self.permit(call, AclOperation.READ, request.group_id, refused_heartbeat):
+            self.write(
+                call,
+                request.group_id,
+                now_ms,
+                lambda state: Outcome(response=heartbeat(state, request)),
+                refused_heartbeat,
+            )
+
+    def leave_group(self, call: Call, request: LeaveGroupRequest, now_ms: int) -> None:
+        if call.version < 3:
+            request.members = [MemberIdentity(request.member_id)]
+        refuse = partial(refused_leave, request)
+        if self.permit(call, AclOperation.READ, request.group_id, refuse):
+            self.write(call, request.group_id, now_ms, lambda state: leave(state, request), refuse)
+
+    # Offsets
+
+    def offset_commit(self, call: Call, request: OffsetCommitRequest, now_ms: int) -> None:
+        refuse_all = partial(refused_commit, request)
+        if not self.permit(call, AclOperation.READ, request.group_id, refuse_all):
+            return
+        part, answered = known.known_commit(self.topics, call, request)
+        if not part.topics:
+            self.respond(call, OffsetCommitResponse(topics=answered))
+            return
+
+        def operation(state: ShardState) -> Outcome:
+            outcome = commit(state, part, call.version)
+            assert isinstance(outcome.response, OffsetCommitResponse)
+            outcome.response = known.merge_commit(answered, outcome.response, call.version)
+            return outcome
+
+        def refuse(error: ErrorCode) -> Message:
+            return known.merge_commit(answered, refused_commit(part, error), call.version)
+
+        self.write(call, request.group_id, now_ms, operation, refuse, allow_empty_id=True)
+
+    def txn_offset_commit(self, call: Call, request: TxnOffsetCommitRequest, now_ms: int) -> None:
+        """The caller has asked the transaction's coordinator whether the partition is in it (KIP-890)."""
+        refuse_all = partial(refused_transactional_commit, request)
+        if not self.permit(call, AclOperation.READ, request.group_id, refuse_all):
+            return
+        part, answered = known.known_transactional_commit(self.topics, call, request)
+        if not part.topics:
+            self.respond(call, TxnOffsetCommitResponse(topics=answered))
+            return
+
+        def operation(state: ShardState) -> Outcome:
+            outcome = commit_in_transaction(state, part, call.version)
+            assert isinstance(outcome.response, TxnOffsetCommitResponse)
+            outcome.response = known.merge_transactional_commit(answered, outcome.response)
+            return outcome
+
+        def refuse(error: ErrorCode) -> Message:
+            return known.merge_transactional_commit(answered, refused_transactional_commit(part, error))
+
+        producer = (request.producer_id, request.producer_epoch)
+        self.write(call, request.group_id, now_ms, operation, refuse, producer=producer)
+
+    def offset_delete(self, call: Call, request: OffsetDeleteRequest, now_ms: int) -> None:
+        def refuse(error: ErrorCode) -> OffsetDeleteResponse:
+            return OffsetDeleteResponse(error_code=error)
+
+        if not self.permit(call, AclOperation.DELETE, request.group_id, refuse):
+            return
+        part, answered = known.known_delete(self.topics, call, request)
+
+        def operation(state: ShardState) -> Outcome:
+            outcome = delete_offsets(state, part)
+            assert isinstance(outcome.response, OffsetDeleteResponse)
+            outcome.response = known.merge_delete(answered, outcome.response)
+            return outcome
+
+        self.write(call, request.group_id, now_ms, operation, refuse)
+
+    def offset_fetch(self, call: Call, request: OffsetFetchRequest, now_ms: int) -> None:
+        groups = request.groups if call.version >= 8 else [one_group(request)]
+        gathered: Gathered[OffsetFetchResponseGroup] = Gathered(
+            len(groups), lambda rows: self.respond(call, fetch_response(rows, call.version))
+        )
+        if not groups:
+            self.respond(call, fetch_response([], call.version))
+        for number, group in enumerate(groups):
+            self.fetch_group(call, group, request.require_stable, now_ms, partial(gathered.put, number))
+
+    def fetch_group(
+        self,
+        call: Call,
+        request: OffsetFetchRequestGroup,
+        require_stable: bool,
+        now_ms: int,
+        put: Callable[[OffsetFetchResponseGroup], None],
+    ) -> None:
+        """Fetch the offsets of one group of a request."""
+        if not self.may(call, AclOperation.DESCRIBE, request.group_id):
+            put(refused_fetch(request, ErrorCode.GROUP_AUTHORIZATION_FAILED, call.version))
+            return
+        part, answered = known.known_fetch(self.topics, call, request)
+
+        def finish(response: OffsetFetchResponseGroup) -> None:
+            put(known.merge_fetch(self.topics, call, request.topics is None, answered, response))
+
+        def operation(state: ShardState) -> OffsetFetchResponseGroup:
+            return fetch_offsets(state, part, require_stable)
+
+        def refuse(error: ErrorCode) -> OffsetFetchResponseGroup:
+            if error in FETCH_NOT_COORDINATOR:
+                error = ErrorCode.NOT_COORDINATOR
+            return refused_fetch(part, answer_to_failed_append(error), call.version)
+
+        try:
+            shard = self.shard_of(request.group_id, now_ms)
+            if not require_stable:
+                finish(operation(shard.state))
+                return
+        except Refusal as error:
+            finish(refuse(error.code))
+            return
+        # A reader of stable offsets waits until all that is written now is committed.
+        shard.write(lambda: Outcome(response=operation(shard.state)), finish, refuse)
+
+    # Groups
+
+    def describe_groups(self, call: Call, request: DescribeGroupsRequest, now_ms: int) -> None:
+        rows = []
+        for group_id in request.groups:
+            if not self.may(call, AclOperation.DESCRIBE, group_id):
+                rows.append(refused_description(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+                continue
+            try:
+                rows.append(described(self.shard_of(group_id, now_ms).state, group_id, call.version))
+            except Refusal as error:
+                rows.append(refused_description(group_id, error.code))
+        self.respond(call, DescribeGroupsResponse(groups=rows))
+
+    def list_groups(self, call: Call, request: ListGroupsRequest, now_ms: int) -> None:
+        if self.partition_count is None:
+            self.respond(call, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return
+        if any(shard.status is ShardStatus.LOADING for shard in self.shards.values()):
+            self.respond(call, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            return
+        sees_all = call.allows(AclOperation.DESCRIBE, AclResourceType.CLUSTER, "kafka-cluster")
+        rows: list[ListedGroup] = []
+        for shard in self.active(now_ms):
+            rows += listed_groups(shard.state, request)
+        if not sees_all:
+            rows = [row for row in rows if self.may(call, AclOperation.DESCRIBE, row.group_id)]
+        self.respond(call, ListGroupsResponse(groups=rows))
+
+    def delete_groups(self, call: Call, request: DeleteGroupsRequest, now_ms: int) -> None:
+        refused: list[DeletableGroupResult] = []
+        by_partition: dict[int | None, list[str]] = {}
+        for group_id in dict.fromkeys(request.groups_names):
+            if self.may(call, AclOperation.DELETE, group_id):
+                by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
+            else:
+                error = ErrorCode.GROUP_AUTHORIZATION_FAILED
+                refused.append(DeletableGroupResult(group_id, error))
+
+        def finish(parts: list[DeleteGroupsResponse]) -> None:
+            results = [row for part in parts for row in part.results]
+            self.respond(call, DeleteGroupsResponse(results=results + refused))
+
+        gathered: Gathered[DeleteGroupsResponse] = Gathered(len(by_partition), finish)
+        if not by_partition:
+            finish([])
+        for number, group_ids in enumerate(by_partition.values()):
+            put = partial(gathered.put, number)
+
+            def refuse(error: ErrorCode, group_ids: list[str] = group_ids) -> DeleteGroupsResponse:
+                return refused_deletion(group_ids, answer_to_failed_append(error))
+
+            try:
+                shard = self.shard_of(group_ids[0], now_ms)
+            except Refusal as error:
+                put(refuse(error.code))
+                continue
+            shard.write(partial(delete_groups, shard.state, group_ids), put, refuse)
+
+
+# OffsetFetch answers these errors of an append so, because old consumers do not know the usual ones.
+FETCH_NOT_COORDINATOR = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT}
+)
+
+
+def one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """The one group of an OffsetFetch before version 8."""
+    topics = request.topics
+    rows = (
+        None
+        if topics is None
+        else [OffsetFetchRequestTopics(t.name, partition_indexes=t.partition_indexes) for t in topics]
+    )
+    return OffsetFetchRequestGroup(request.group_id, topics=rows)
+
+
+HANDLERS: dict[type[Message], Callable[[GroupCoordinator, Call, Any, int], None]] = {
+    JoinGroupRequest: GroupCoordinator.join_group,
+    SyncGroupRequest: GroupCoordinator.sync_group,
+    HeartbeatRequest: GroupCoordinator.heartbeat,
+    LeaveGroupRequest: GroupCoordinator.leave_group,
+    OffsetCommitRequest: GroupCoordinator.offset_commit,
+    TxnOffsetCommitRequest: GroupCoordinator.txn_offset_commit,
+    OffsetFetchRequest: GroupCoordinator.offset_fetch,
+    OffsetDeleteRequest: GroupCoordinator.offset_delete,
+    DescribeGroupsRequest: GroupCoordinator.describe_groups,
+    ListGroupsRequest: GroupCoordinator.list_groups,
+    DeleteGroupsRequest: GroupCoordinator.delete_groups,
+}

@@ -1,0 +1,84 @@
+"""What the broker does for the group coordinator, in the given order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraftd.ground.effect import Effect
+from kraftd.groups.records import KeyAndValue
+from kraftd.wire.message import Message
+
+
+class Respond(Effect, frozen=True):
+    """Answer the request of a token. Each token is answered at most once."""
+
+    token: Any
+    response: Message
+
+
+class AppendRecords(Effect, frozen=True):
+    """Append one uncompressed batch to a partition of ``__consumer_offsets``, at this offset, as its leader.
+
+    Answered by RecordsAppended or AppendFailed. If the partition's log end is another one, by AppendFailed
+    with NOT_LEADER_OR_FOLLOWER. producer_id: of the transaction whose offsets these are, else -1.
+    """
+
+    partition: int
+    leader_epoch: int
+    batch_id: int
+    base_offset: int
+    timestamp_ms: int
+    records: list[KeyAndValue]
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+    def __repr__(self) -> str:
+        span = f"[{self.base_offset}, {self.base_offset + len(self.records)})"
+        return f"<AppendRecords {span} to partition {self.partition}, batch {self.batch_id}>"
+
+
+class AppendMarker(Effect, frozen=True):
+    """Append the marker of a transaction's end, a batch of one record. Answered as AppendRecords is."""
+
+    partition: int
+    leader_epoch: int
+    batch_id: int
+    base_offset: int
+    timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+
+
+class ReadRecords(Effect, frozen=True):
+    """Read whole batches of a partition from an offset to its log end; answered by RecordsRead."""
+
+    partition: int
+    leader_epoch: int
+    offset: int
+    max_bytes: int
+
+
+class ScheduleLoading(Effect, frozen=True):
+    """Answer LoadingDue once the event loop has handled what is ready: a slice of loading is done."""
+
+    partition: int
+    leader_epoch: int
+
+
+class PartitionLoaded(Effect, frozen=True):
+    """The coordinator of a partition serves requests now."""
+
+    partition: int
+    leader_epoch: int
+    record_count: int
+    group_count: int
+
+
+class PartitionFailed(Effect, frozen=True):
+    """A partition cannot be loaded, for this reason, or has to be loaded again; log it."""
+
+    partition: int
+    leader_epoch: int
+    reason: str

@@ -1,0 +1,81 @@
+"""Loading a partition: its records are replayed in slices that do not hold the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.groups.records import UnknownRecordType, UnreadableRecord, decode_record
+from kraftd.groups.replay import replay
+from kraftd.groups.state import ShardState
+from kraftd.wire.batch import Batch, control_records, iter_batches
+from kraftd.wire.records import decode_records
+
+RECORDS_A_SLICE = 500  # about 3 ms
+ABORT, COMMIT = 0, 1  # types of control records
+
+
+class Loading:
+    """A partition that is being read from `next_offset` to `end_offset`."""
+
+    __slots__ = ("_steps", "end_offset", "group_count", "next_offset", "record_count", "state")
+
+    def __init__(self, state: ShardState, start_offset: int, end_offset: int) -> None:
+        self.state = state
+        self.next_offset = start_offset
+        self.end_offset = end_offset
+        self.record_count = 0
+        self.group_count = 0  # whose members are watched
+        self._steps: Iterator[None] = iter(())
+
+    def __repr__(self) -> str:
+        return f"<Loading [{self.next_offset}, {self.end_offset}), {self.record_count} records so far>"
+
+    @property
+    def is_done(self) -> bool:
+        return self.next_offset >= self.end_offset
+
+    def take(self, data: bytes | memoryview, high_watermark: int) -> None:
+        """Accept what was read; `run` replays it."""
+        self.state.timeline.commit(high_watermark)
+        self._steps = self._replay(data)
+
+    def run(self) -> bool:
+        """Replay a slice; raises UnreadableRecord or CorruptBatch.
+
+        Return whether all that was read is replayed.
+        """
+        return any(next(self._steps, False) is False for _ in range(RECORDS_A_SLICE))
+
+    def _replay(self, data: bytes | memoryview) -> Iterator[None]:
+        """Replay batches, and stop after each record."""
+        for batch in iter_batches(data):
+            if batch.header.last_offset < self.next_offset:
+                continue
+            if batch.header.is_control:
+                self._end_transaction(batch)
+                self.record_count += 1
+                yield
+            else:
+                yield from self._replay_batch(batch)
+            self.next_offset = batch.header.last_offset + 1
+
+    def _replay_batch(self, batch: Batch) -> Iterator[None]:
+        state, producer_id = self.state, batch.header.producer_id
+        for view in decode_records(batch):
+            if view.offset < self.next_offset:
+                continue  # the partition begins within this batch
+            self.record_count += 1
+            try:
+                _, record = decode_record(view.key, view.value)
+            except UnknownRecordType:
+                continue  # of a newer release that was in use here once
+            except UnreadableRecord as problem:
+                raise UnreadableRecord(f"offset {view.offset}: {problem}") from problem
+            replay(state, record, view.offset, producer_id)
+            yield
+
+    def _end_transaction(self, batch: Batch) -> None:
+        for record in control_records(batch):
+            if record.type in (ABORT, COMMIT):
+                self.state.timeline.offset = record.offset
+                self.state.offsets.end_transaction(batch.header.producer_id, record.type == COMMIT)

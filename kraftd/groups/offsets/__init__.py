@@ -1,0 +1,1 @@
+"""Committed offsets: what is kept, and the requests that read, write and delete it."""

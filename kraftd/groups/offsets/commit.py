@@ -1,0 +1,144 @@
+"""OffsetCommit, TxnOffsetCommit and OffsetDelete in the shard of their group.
+
+Topics of a request are known here: `kraftd.groups.topics` has answered for the others.
+"""
+
+from __future__ import annotations
+
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.classic.group import ClassicGroup
+from kraftd.groups.classic.rebalance import heard
+from kraftd.groups.classic.states import PREPARING_REBALANCE, STABLE
+from kraftd.groups.group import Group
+from kraftd.groups.records import GroupRecord, offset_record
+from kraftd.groups.state import Outcome, ShardState
+from kraftd.messages.offset_commit_request import OffsetCommitRequest
+from kraftd.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.messages.offset_delete_request import OffsetDeleteRequest
+from kraftd.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from kraftd.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kraftd.wire.error_code import ErrorCode
+
+NOT_FOUND_VERSION = 9  # of OffsetCommit: a missing group is named as such
+NO_TIME = -1
+
+
+def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Outcome:
+    """Commit offsets of a member, or of a consumer without group membership. Raises Refusal.
+
+    A commit of a classic group's member is as good as a heartbeat.
+    """
+    group = state.groups.get(request.group_id)
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation >= 0:
+            if version < NOT_FOUND_VERSION:
+                raise Refusal(ErrorCode.ILLEGAL_GENERATION)
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+        group = state.new_classic_group(request.group_id)
+    group.check_commit(request.member_id, request.group_instance_id, generation, False, version)
+    if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
+        heard(state, group, group.members[request.member_id])
+    now_ms, metadata_max = state.now_ms, state.config.offset_metadata_max_bytes
+    expires_ms = NO_TIME if request.retention_time_ms == NO_TIME else now_ms + request.retention_time_ms
+    records: list[GroupRecord] = []
+    topics: list[OffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        rows: list[OffsetCommitResponsePartition] = []
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, rows))
+        for row in topic.partitions:
+            metadata = row.committed_metadata or ""
+            if is_too_long(metadata, metadata_max):
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                rows.append(OffsetCommitResponsePartition(row.partition_index, error))
+                continue
+            rows.append(OffsetCommitResponsePartition(row.partition_index))
+            value = OffsetCommitValue(
+                row.committed_offset,
+                row.committed_leader_epoch,
+                metadata,
+                now_ms,
+                expires_ms,
+                topic.topic_id,
+            )
+            records.append(offset_record(request.group_id, topic.name, row.partition_index, value))
+    state.counts.offset_commits += len(records)
+    return Outcome(records, OffsetCommitResponse(topics=topics))
+
+
+def commit_in_transaction(state: ShardState, request: TxnOffsetCommitRequest, version: int) -> Outcome:
+    """Note offsets that a transaction will commit, or not (KIP-447). Raises Refusal.
+
+    The records name the producer; the marker of the transaction's end decides about them.
+    """
+    group: Group | None = state.groups.get(request.group_id)
+    if group is None:
+        if request.generation_id >= 0:
+            raise Refusal(ErrorCode.ILLEGAL_GENERATION)
+        group = state.new_classic_group(request.group_id)
+    group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, version)
+    metadata_max = state.config.offset_metadata_max_bytes
+    records: list[GroupRecord] = []
+    topics: list[TxnOffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        rows: list[TxnOffsetCommitResponsePartition] = []
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, rows))
+        for row in topic.partitions:
+            metadata = row.committed_metadata or ""
+            if is_too_long(metadata, metadata_max):
+                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                rows.append(TxnOffsetCommitResponsePartition(row.partition_index, error))
+                continue
+            rows.append(TxnOffsetCommitResponsePartition(row.partition_index))
+            value = OffsetCommitValue(
+                row.committed_offset, row.committed_leader_epoch, metadata, state.now_ms
+            )
+            records.append(offset_record(request.group_id, topic.name, row.partition_index, value))
+    state.counts.offset_commits += len(records)
+    return Outcome(records, TxnOffsetCommitResponse(topics=topics))
+
+
+def is_too_long(metadata: str, most: int) -> bool:
+    """Return whether metadata exceeds ``offset.metadata.max.bytes``, which Kafka counts in UTF-16 units."""
+    length = len(metadata)
+    if length > most:
+        return True
+    if 2 * length <= most or metadata.isascii():
+        return False
+    return len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > most
+
+
+def delete_offsets(state: ShardState, request: OffsetDeleteRequest) -> Outcome:
+    """Delete offsets of topics that no member is subscribed to (KIP-496). Raises Refusal."""
+    group = state.group(request.group_id)
+    group.check_offset_delete()
+    offsets = state.offsets.of_group(request.group_id)
+    records: list[GroupRecord] = []
+    topics: list[OffsetDeleteResponseTopic] = []
+    for topic in request.topics:
+        is_subscribed = group.is_subscribed_to(topic.name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
+        rows = [OffsetDeleteResponsePartition(row.partition_index, error) for row in topic.partitions]
+        topics.append(OffsetDeleteResponseTopic(topic.name, rows))
+        if is_subscribed:
+            continue
+        for row in topic.partitions:
+            place = (topic.name, row.partition_index)
+            if place in offsets or state.offsets.is_open(request.group_id, place):
+                records.append(offset_record(request.group_id, *place, None))
+    state.counts.offset_deletions += len(records)
+    return Outcome(records, OffsetDeleteResponse(topics=topics))

@@ -1,0 +1,101 @@
+"""The state of one shard: its groups and offsets, its deadlines, and what a step needs to change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.call import Call
+from kraftd.groups.classic.group import ClassicGroup
+from kraftd.groups.classic.memory import MemberMemory
+from kraftd.groups.classic.states import EMPTY
+from kraftd.groups.config import GroupConfig
+from kraftd.groups.deadlines import Deadlines
+from kraftd.groups.group import Group
+from kraftd.groups.offsets.store import OffsetStore
+from kraftd.groups.records import GroupRecord
+from kraftd.groups.timeline import Timeline
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+Respond = Callable[[Call, Message], None]
+After = Callable[[ErrorCode | None], "Outcome | None"]
+
+
+class Outcome(Struct, gc=False):
+    """What a step wants written, and its answer once that is committed.
+
+    replayed: the records change the state at once, and an append that fails takes them back; records of
+    classic groups say what the state is already. after is called when the records are committed, or with the
+    error if they are not. atomic: the records go into one batch.
+    """
+
+    records: list[GroupRecord] = []
+    response: Any = None
+    replayed: bool = True
+    after: After | None = None
+    atomic: bool = True
+
+
+class Counts(Struct):
+    """Totals since the coordinator started, for Kafka's metrics."""
+
+    offset_commits: int = 0
+    offset_expirations: int = 0
+    offset_deletions: int = 0
+    completed_rebalances: int = 0
+    refused_members: int = 0
+
+
+class ShardState:
+    """State and tools of a shard; `now_ms` is the time of the current step."""
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        respond: Respond,
+        new_uuid: Callable[[], str],
+        counts: Counts,
+        memory: MemberMemory,
+    ) -> None:
+        self.config = config
+        self.respond = respond
+        self.new_uuid = new_uuid
+        self.counts = counts
+        self.memory = memory
+        self.now_ms = 0
+        self.timeline = Timeline()
+        self.groups: dict[str, Group] = {}
+        self.offsets = OffsetStore(self.timeline)
+        self.deadlines = Deadlines()
+
+    def __repr__(self) -> str:
+        return f"<ShardState of {len(self.groups)} groups, {self.offsets!r}>"
+
+    def group(self, group_id: str) -> Group:
+        """A group of any kind; Refusal if there is none."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def committed_group(self, group_id: str) -> Group:
+        """A group as of the high watermark; Refusal if there was none."""
+        group = self.timeline.committed_value(self.groups, group_id)
+        if group is None:
+            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def classic_group(self, group_id: str) -> ClassicGroup | None:
+        """A classic group; None if there is none, or one of another kind."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def new_classic_group(self, group_id: str) -> ClassicGroup:
+        """Create an empty classic group. Its record, or that of its first offset, will be the next one."""
+        group = ClassicGroup(group_id, EMPTY, self.now_ms, self.memory)
+        self.timeline.put(self.groups, group_id, group)
+        return group

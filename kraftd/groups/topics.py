@@ -1,0 +1,238 @@
+"""Which topics of a request exist and may be read: what is answered before the coordinator sees the others.
+
+As on Apache Kafka's brokers, the broker that has the request answers for topics that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.groups.call import Call, Topics
+from kraftd.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from kraftd.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kraftd.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from kraftd.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kraftd.messages.offset_fetch_request import OffsetFetchRequestGroup
+from kraftd.messages.offset_fetch_response import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from kraftd.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kraftd.wire.error_code import ErrorCode
+
+TOPIC_ID_VERSION = 10  # of OffsetCommit and OffsetFetch (KIP-848)
+ZERO_UUID = bytes(16)
+
+T = TypeVar("T", OffsetCommitResponseTopic, OffsetDeleteResponseTopic, TxnOffsetCommitResponseTopic)
+Names = dict[str, None]
+
+
+def may(call: Call, operation: AclOperation, topic: str) -> bool:
+    """Return whether the caller may do this to a topic."""
+    return call.allows(operation, AclResourceType.TOPIC, topic)
+
+
+def known_commit(
+    topics: Topics, call: Call, request: OffsetCommitRequest
+) -> tuple[OffsetCommitRequest, list[OffsetCommitResponseTopic]]:
+    """The part of an OffsetCommit for the coordinator, and the answers for the other topics."""
+    by_id = call.version >= TOPIC_ID_VERSION
+    kept: list[OffsetCommitRequestTopic] = []
+    answered: dict[object, OffsetCommitResponseTopic] = {}
+
+    def answer(name: str, topic_id: bytes, indexes: list[int], error: ErrorCode) -> None:
+        rows = [OffsetCommitResponsePartition(index, error) for index in indexes]
+        found = answered.setdefault(
+            topic_id if by_id else name, OffsetCommitResponseTopic(name, topic_id, [])
+        )
+        found.partitions += rows
+
+    for topic in request.topics:
+        name = (topics.topic_name(topic.topic_id) or "") if by_id else topic.name
+        indexes = [row.partition_index for row in topic.partitions]
+        topic_id = topic.topic_id if by_id else topics.topic_id(name) or ZERO_UUID
+        if by_id and not name:
+            answer(name, topic_id, indexes, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not may(call, AclOperation.READ, name):
+            answer(name, topic.topic_id, indexes, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif topic_id == ZERO_UUID:
+            answer(name, topic_id, indexes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            rows = [row for row in topic.partitions if topics.has_partition(name, row.partition_index)]
+            missing = [index for index in indexes if not topics.has_partition(name, index)]
+            if missing:
+                answer(name, topic_id, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if rows:
+                kept.append(OffsetCommitRequestTopic(name, topic_id, rows))
+    known = OffsetCommitRequest(
+        request.group_id,
+        request.generation_id_or_member_epoch,
+        request.member_id,
+        request.group_instance_id,
+        request.retention_time_ms,
+        kept,
+    )
+    return known, list(answered.values())
+
+
+def merged(first: list[T], second: list[T], key: Callable[[T], object]) -> list[T]:
+    """Topics of two answers, a topic of both once."""
+    by_key = {key(topic): topic for topic in first}
+    for topic in second:
+        found = by_key.get(key(topic))
+        if found is None:
+            first.append(topic)
+        else:
+            found.partitions += topic.partitions
+    return first
+
+
+def merge_commit(
+    answered: list[OffsetCommitResponseTopic], response: OffsetCommitResponse, version: int
+) -> OffsetCommitResponse:
+    """The coordinator's answer with those for topics that it has not seen."""
+    by_id = version >= TOPIC_ID_VERSION
+    response.topics = merged(answered, response.topics, lambda topic: topic.topic_id if by_id else topic.name)
+    return response
+
+
+def known_transactional_commit(
+    topics: Topics, call: Call, request: TxnOffsetCommitRequest
+) -> tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitResponseTopic]]:
+    """As `known_commit`, for TxnOffsetCommit."""
+    kept: list[TxnOffsetCommitRequestTopic] = []
+    answered: dict[str, TxnOffsetCommitResponseTopic] = {}
+    for topic in request.topics:
+        name = topic.name
+        if not may(call, AclOperation.READ, name):
+            rows, error = [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else:
+            rows = [row for row in topic.partitions if topics.has_partition(name, row.partition_index)]
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        taken = {row.partition_index for row in rows}
+        refused = [
+            TxnOffsetCommitResponsePartition(row.partition_index, error)
+            for row in topic.partitions
+            if row.partition_index not in taken
+        ]
+        if refused:
+            answered.setdefault(name, TxnOffsetCommitResponseTopic(name, [])).partitions += refused
+        if rows:
+            kept.append(TxnOffsetCommitRequestTopic(name, rows))
+    known = TxnOffsetCommitRequest(
+        request.transactional_id,
+        request.group_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        kept,
+    )
+    return known, list(answered.values())
+
+
+def merge_transactional_commit(
+    answered: list[TxnOffsetCommitResponseTopic], response: TxnOffsetCommitResponse
+) -> TxnOffsetCommitResponse:
+    response.topics = merged(answered, response.topics, lambda topic: topic.name)
+    return response
+
+
+def known_delete(
+    topics: Topics, call: Call, request: OffsetDeleteRequest
+) -> tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
+    """As `known_commit`, for OffsetDelete."""
+    kept: list[OffsetDeleteRequestTopic] = []
+    answered: dict[str, OffsetDeleteResponseTopic] = {}
+    for topic in request.topics:
+        name = topic.name
+        if not may(call, AclOperation.READ, name):
+            rows, error = [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else:
+            rows = [row for row in topic.partitions if topics.has_partition(name, row.partition_index)]
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        taken = {row.partition_index for row in rows}
+        refused = [
+            OffsetDeleteResponsePartition(row.partition_index, error)
+            for row in topic.partitions
+            if row.partition_index not in taken
+        ]
+        if refused:
+            answered.setdefault(name, OffsetDeleteResponseTopic(name, [])).partitions += refused
+        if rows:
+            kept.append(OffsetDeleteRequestTopic(name, rows))
+    return OffsetDeleteRequest(request.group_id, kept), list(answered.values())
+
+
+def merge_delete(
+    answered: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse
+) -> OffsetDeleteResponse:
+    """An error of the whole request stands alone."""
+    if not response.error_code:
+        response.topics = merged(answered, response.topics, lambda topic: topic.name)
+    return response
+
+
+def known_fetch(
+    topics: Topics, call: Call, request: OffsetFetchRequestGroup
+) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
+    """The part of a group's OffsetFetch that names topics the caller may see, and answers for the others."""
+    if request.topics is None:
+        return request, []
+    by_id = call.version >= TOPIC_ID_VERSION
+    kept, answered = [], []
+    for topic in request.topics:
+        if by_id:
+            topic.name = topics.topic_name(topic.topic_id) or ""
+        if by_id and not topic.name:
+            error = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not may(call, AclOperation.DESCRIBE, topic.name):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else:
+            kept.append(topic)
+            continue
+        rows = [
+            OffsetFetchResponsePartitions(index, -1, error_code=error) for index in topic.partition_indexes
+        ]
+        answered.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, rows))
+    known = OffsetFetchRequestGroup(request.group_id, request.member_id, request.member_epoch, kept)
+    return known, answered
+
+
+def merge_fetch(
+    topics: Topics,
+    call: Call,
+    is_all: bool,
+    answered: list[OffsetFetchResponseTopics],
+    response: OffsetFetchResponseGroup,
+) -> OffsetFetchResponseGroup:
+    """The coordinator's answer with those for other topics; of all topics, those that the caller may see."""
+    if response.error_code:
+        return response
+    if not is_all:
+        response.topics += answered
+        return response
+    seen = [topic for topic in response.topics if may(call, AclOperation.DESCRIBE, topic.name)]
+    if call.version >= TOPIC_ID_VERSION:
+        for topic in seen:
+            topic.topic_id = topics.topic_id(topic.name) or ZERO_UUID
+        seen = [topic for topic in seen if topic.topic_id != ZERO_UUID]
+    response.topics = seen
+    return response

@@ -1,0 +1,179 @@
+"""A coordinator with a log in memory, a clock, and one caller after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
+from kraftd.groups.call import Call
+from kraftd.groups.config import GroupConfig
+from kraftd.groups.coordinator import GroupCoordinator
+from kraftd.groups.effects import (
+    AppendMarker,
+    AppendRecords,
+    PartitionFailed,
+    PartitionLoaded,
+    ReadRecords,
+    Respond,
+    ScheduleLoading,
+)
+from kraftd.groups.events import (
+    AppendFailed,
+    HighWatermarkAdvanced,
+    LoadingDue,
+    PartitionElected,
+    RecordsAppended,
+    RecordsRead,
+)
+from kraftd.groups.records import KeyAndValue, decode_record
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+from testkit.keyed_batches import keyed_batch, marker_batch
+
+# A record in a log: its key and value, or the end of a transaction; and its producer id.
+Logged = tuple[KeyAndValue | bool, int]
+
+
+class KnownTopics:
+    """Topics by name, with an id made of the name and a number of partitions."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.partitions = partitions
+
+    def topic_id(self, name: str) -> bytes | None:
+        return name.encode().rjust(16, b"\1") if name in self.partitions else None
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return next((name for name in self.partitions if self.topic_id(name) == topic_id), None)
+
+    def has_partition(self, name: str, index: int) -> bool:
+        return 0 <= index < self.partitions.get(name, 0)
+
+
+class Desk:
+    """Performs effects at once, unless `is_held` keeps high watermarks back, or `failure` refuses appends."""
+
+    def __init__(self, config: GroupConfig | None = None, partition_count: int = 1, **topics: int) -> None:
+        self.config = config or GroupConfig()
+        self.topics = KnownTopics(**(topics or {"orders": 4, "audit": 2}))
+        self.now_ms = 1_000_000
+        self.logs: dict[int, list[Logged]] = {number: [] for number in range(partition_count)}
+        self.committed: dict[int, int] = dict.fromkeys(self.logs, 0)
+        self.answers: dict[int, Message] = {}
+        self.notes: list[Effect] = []
+        self.is_held = False
+        self.failure: ErrorCode | None = None
+        self.calls = 0
+        self.uuids: Callable[[], str] = self._next_uuid
+        self.uuid_count = 0
+        self.coordinator = self.new_coordinator()
+        self.load()
+
+    def _next_uuid(self) -> str:
+        self.uuid_count += 1
+        return f"{self.uuid_count:04d}"
+
+    def new_coordinator(self) -> GroupCoordinator:
+        coordinator = GroupCoordinator(self.config, self.topics, lambda: self.uuids())
+        coordinator.partition_count = len(self.logs)
+        return coordinator
+
+    def load(self, epoch: int = 1) -> None:
+        for number, log in self.logs.items():
+            self.step(PartitionElected(number, epoch, 0, len(log)))
+
+    def reload(self) -> None:
+        """Begin again with what is in the logs, as another broker would."""
+        self.coordinator = self.new_coordinator()
+        self.load()
+
+    # What a broker does
+
+    def step(self, event: Event) -> None:
+        self.perform(self.coordinator.step(event, self.now_ms))
+
+    def flush(self) -> None:
+        self.perform(self.coordinator.flush(self.now_ms))
+
+    def perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Respond):
+                assert effect.token not in self.answers, f"{effect!r} is the second answer"
+                self.answers[effect.token] = effect.response
+            elif isinstance(effect, AppendRecords | AppendMarker):
+                self.append(effect)
+            elif isinstance(effect, ReadRecords):
+                data = self.batches(effect.partition, effect.offset)
+                number, epoch = effect.partition, effect.leader_epoch
+                self.step(RecordsRead(number, epoch, data, self.committed[number]))
+            elif isinstance(effect, ScheduleLoading):
+                self.step(LoadingDue(effect.partition, effect.leader_epoch))
+            else:
+                assert isinstance(effect, PartitionFailed | PartitionLoaded)
+                self.notes.append(effect)
+
+    def append(self, effect: AppendRecords | AppendMarker) -> None:
+        number, log = effect.partition, self.logs[effect.partition]
+        if self.failure is not None or effect.base_offset != len(log):
+            error = self.failure or ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self.step(AppendFailed(number, effect.batch_id, error))
+            return
+        if isinstance(effect, AppendMarker):
+            log.append((effect.is_commit, effect.producer_id))
+        else:
+            log += [(record, effect.producer_id) for record in effect.records]
+        self.step(RecordsAppended(number, effect.batch_id))
+        if not self.is_held:
+            self.commit(number)
+
+    def commit(self, number: int = 0) -> None:
+        """The high watermark reaches the log's end."""
+        self.committed[number] = len(self.logs[number])
+        self.step(HighWatermarkAdvanced(number, self.committed[number]))
+
+    def release(self) -> None:
+        self.is_held = False
+        for number in self.logs:
+            self.commit(number)
+
+    def batches(self, number: int, offset: int, most: int = 1000) -> bytes:
+        """A batch or two of the log from an offset on."""
+        parts = []
+        for start in range(offset, min(offset + most, len(self.logs[number]))):
+            what, producer_id = self.logs[number][start]
+            if isinstance(what, bool):
+                parts.append(marker_batch(start, producer_id, 0, what))
+            else:
+                parts.append(keyed_batch([what], start, 1, self.now_ms, producer_id))
+        return b"".join(parts)
+
+    # What tests ask
+
+    def send(self, request: Message, version: int, client_id: str = "client") -> int:
+        """Send a request; return its number, by which its answer will be found."""
+        self.calls += 1
+        call = Call(self.calls, version, client_id, "/127.0.0.1")
+        self.perform(self.coordinator.handle(call, request, self.now_ms))
+        self.flush()
+        return call.token  # type: ignore[no-any-return]
+
+    def ask(self, request: Message, version: int, client_id: str = "client") -> Any:
+        """Send a request and return its answer, which must have come."""
+        number = self.send(request, version, client_id)
+        assert number in self.answers, f"{request!r} has no answer yet"
+        return self.answers[number]
+
+    def wait(self, time_ms: int) -> None:
+        """Let time pass, with everything that becomes due."""
+        end_ms = self.now_ms + time_ms
+        while (due_ms := self.coordinator.deadline_ms()) is not None and due_ms <= end_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self.perform(self.coordinator.tick(self.now_ms))
+            self.flush()
+        self.now_ms = end_ms
+
+    def records(self, number: int = 0) -> list[Any]:
+        """The records of a log, decoded."""
+        return [what if isinstance(what, bool) else decode_record(*what)[1] for what, _ in self.logs[number]]
