@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from kraftd.answers.log_source import LogSource
 from kraftd.fetch.session_cache import FINAL_EPOCH, INITIAL_EPOCH
 from kraftd.fetch.sessions import names_more_than
 from kraftd.fetch.slots import Slot
@@ -18,7 +19,6 @@ from kraftd.fetch.source import Reader
 from kraftd.fetch.subscription import unknown_id
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraftd.metadata_topic_node.log_source import LogSource
 from kraftd.types import Uuid
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import pytest
 
 from kraftd.answers import to_controller
 from kraftd.answers.forwarding import RETRY_MS
+from kraftd.answers.log_source import LogSource
 from kraftd.fetch.subscription import Subscription
 from kraftd.ground.destination import Destination
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraftd.metadata_topic_node.log_source import LogSource
 from kraftd.metadata_topic_node.node import MetadataTopicNode
 from kraftd.requests.call import Call
 from kraftd.types import METADATA_TOPIC
@@ -83,7 +83,7 @@ def test_fault_in_the_completion_of_a_parked_fetch(
         fault.setattr(owner, name, planted)
         controller.create("news")
     assert controller.answer(place).error_code == UNKNOWN
-    assert not controller.clients._fetch_calls and not len(controller.clients.fetches)
+    assert not controller.clients.client_fetches.calls and not len(controller.clients.fetches)
     controller.create("more news")
     check_alive(controller)
 

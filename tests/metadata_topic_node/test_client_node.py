@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.answers.effects import Answered
 from kraftd.answers.forwarding import RETRY_MS
+from kraftd.answers.log_source import MAX_READ_BYTES
 from kraftd.answers.settings import ClientSettings
 from kraftd.host.cluster_view import NodeView
 from kraftd.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
@@ -42,7 +43,6 @@ from kraftd.messages.offset_for_leader_epoch_request import (
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.metadata_topic_node.log_source import MAX_READ_BYTES
 from kraftd.metadata_topic_node.node import MetadataTopicNode
 from kraftd.metadata_topic_node.routes import client_registry
 from kraftd.metadata_topic_node.to_broker import PATIENCE_MS

@@ -95,7 +95,9 @@ def test_hostile_fetches_leave_no_more_behind_than_the_bounds_allow(
             len(fetches.sessions.watchers.under(key)) for key in list(fetches.sessions.watchers._first)
         )
         assert watched <= LIMITS.partitions + PARKED_SLOTS
-        assert len(fetches) == sum(map(len, node._fetch_calls.values())) <= LIMITS.slots + PARKED_SLOTS
+        assert (
+            len(fetches) == sum(map(len, node.client_fetches.calls.values())) <= LIMITS.slots + PARKED_SLOTS
+        )
         assert not node.source._noted
         most_sessions, most_parked = max(most_sessions, len(cache)), max(most_parked, len(fetches))
         harness.answers.clear()

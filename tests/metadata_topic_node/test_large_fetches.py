@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from kraftd.answers.effects import MetadataMoved
+from kraftd.answers.log_source import LogSource
 from kraftd.ground.event import DeadlineReached
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.metadata_topic_node.large_fetches import MAX_PARTITIONS
-from kraftd.metadata_topic_node.log_source import LogSource
 from kraftd.types import METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kraftd.answers.log_source import LogSource
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Reader
 from kraftd.messages.fetch_response import PartitionData
-from kraftd.metadata_topic_node.log_source import LogSource
 from kraftd.requests.effects import AnswerRecords
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -46,7 +46,7 @@ def test_parked_fetch_whose_answer_cannot_be_written_fails_alone(
     )
     fetch.max_wait_ms = 0
     assert controller.client_ask(ApiKey.FETCH, 17, fetch).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not controller.closed and not controller.clients._fetch_calls
+    assert not controller.closed and not controller.clients.client_fetches.calls
 
 
 def test_fetch_whose_records_cannot_be_written_is_refused(
@@ -71,4 +71,4 @@ def test_fetch_that_fails_at_its_start_is_refused_and_forgotten(
     controller.may_fail = True
     monkeypatch.setattr(LogSource, "availability", fail)
     assert controller.client_ask(ApiKey.FETCH, 17, consuming(0)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not controller.clients._fetch_calls
+    assert not controller.clients.client_fetches.calls

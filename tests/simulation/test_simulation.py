@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kraftd.answers.log_source import LogSource
 from kraftd.controller_node.deciding.decisions import Decisions
-from kraftd.metadata_topic_node.log_source import LogSource
 from kraftd.simulation.cluster import Host
 from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.options import draw_options

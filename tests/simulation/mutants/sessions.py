@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.answers.log_source import LogSource
 from kraftd.fetch import sessions
 from kraftd.fetch.session_cache import SessionCache
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.subscription import Subscription
 from kraftd.host.cluster_view import NodeView
 from kraftd.messages.fetch_response import EpochEndOffset
-from kraftd.metadata_topic_node.log_source import LogSource
 from kraftd.simulation.schedule import MS
 from tests.simulation.mutants.planted import Planted
 

@@ -112,16 +112,16 @@ class LogSource:
             return data, max(1, min(read_bytes, view.bytes_between(slot.fetch_offset, view.high_watermark)))
         return data, 0
 
-    def take(self, response: FetchResponse) -> RecordsOf | None:
+    def take(self, response: FetchResponse) -> tuple[RecordsOf, ...]:
         """Remove and return the records of this answer, if any; called once for each answer."""
         if not self._noted:
-            return None
+            return ()
         for topic in response.responses:
             for partition in topic.partitions:
                 noted = self._noted.pop(id(partition), None)
                 if noted is not None:
-                    return noted
-        return None
+                    return (noted,)
+        return ()
 
     def _may_read(self, slot: Slot, reader: Reader, *, quietly: bool) -> bool:
         boundary, identity = self._boundary, reader.identity
