@@ -128,7 +128,7 @@ class DataLog:
         self._epochs = epochs
         self._epochs_unwritten = epochs is not None
         self._tail: Tail | None = None
-        self._names_unsynced = False  # since a truncation took files away
+        self._names_unsynced = epochs is not None or not segments  # by a truncation, a recovery, as a new log
         self._flush_limit = -1  # the end of what the running flush covers; -1: none runs
         self._failure: StorageError | None = None
 
@@ -287,7 +287,9 @@ class DataLog:
         self._check_alive()
         self._resources.unflushed.discard(self)
         end = self.log_end
-        if self._flush_limit >= 0 or not (whole or end > self.recovery_point or self._epochs_unwritten):
+        if self._flush_limit >= 0 or not (
+            whole or end > self.recovery_point or self._epochs_unwritten or self._names_unsynced
+        ):
             return None
         directory, since = self.directory, self.recovery_point
         first = max(0, self._at(since))
@@ -302,7 +304,7 @@ class DataLog:
             suffixes = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
             files += [segment.path(directory, suffix) for suffix in suffixes]
             files.append(segment.path(directory, PRODUCER_SNAPSHOT_SUFFIX))
-        begun = any(segment.base_offset >= since for segment in touched)
+        begun = self._names_unsynced or any(segment.base_offset >= since for segment in touched)
         if begun:
             files.append(f"{directory}/{METADATA_FILE_NAME}")
         self._flush_limit = end
@@ -436,15 +438,15 @@ class DataLog:
         segment, directory = self._segments[kept - 1], self.directory
         due_ms = now_ms + self.settings.file_delete_delay_ms
 
+        first_dropped, position = self._guarded(lambda: self.files.place_of(segment, offset))
+
         def cut() -> None:
             self.files.retire(removed, due_ms)
-            position = self.files.position_of(segment, offset)
-            segment.truncate(
-                offset, position, now_ms, self.settings.index_interval_bytes, directory, self.opened
-            )
+            interval_bytes = self.settings.index_interval_bytes
+            segment.truncate(offset, position, now_ms, interval_bytes, directory, self.opened)
             self.files.cut_aborted(segment, offset)
 
-        self._end_at(offset)
+        self._end_at(offset, min(offset, first_dropped))
         del self._segments[kept:]
         self._guarded(cut)
         if self.epochs.truncate_from_end(offset):
@@ -460,7 +462,7 @@ class DataLog:
         self._check_alive()
         removed = self._segments[::-1]
         segment = self._new_segment(offset, now_ms)
-        self._end_at(offset)
+        self._end_at(offset, offset)
 
         def clear() -> None:
             self.files.retire(removed, now_ms + self.settings.file_delete_delay_ms)
@@ -625,15 +627,15 @@ class DataLog:
         epochs.truncate_from_start(self.log_start)
         return epochs
 
-    def _end_at(self, offset: int) -> None:
+    def _end_at(self, offset: int, written_end: int) -> None:
         self.cut_count += 1
         self._names_unsynced = True
         self._resources.cut.add(self)
         self._forget_tail()
         self.log_end = offset
-        self.recovery_point = min(self.recovery_point, offset)
+        self.recovery_point = min(self.recovery_point, written_end)
         if self._flush_limit >= 0:
-            self._flush_limit = min(self._flush_limit, offset)
+            self._flush_limit = min(self._flush_limit, written_end)
 
     def _new_segment(self, base_offset: int, now_ms: int) -> DataSegment:
         settings = self.settings

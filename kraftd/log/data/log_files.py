@@ -64,8 +64,9 @@ class LogFiles(NamedTuple):
         if deleted:
             self.resources.deletions.append(Deletion(due_ms, deleted))
 
-    def position_of(self, segment: DataSegment, offset: int) -> int:
-        """The position of the first batch in a segment that ends at or past offset; its end without one.
+    def place_of(self, segment: DataSegment, offset: int) -> tuple[int, int]:
+        """(base offset, position) of the first batch in a segment that ends at or past offset; (offset, end of
+        the segment) without one.
 
         Raises CorruptBatch.
         """
@@ -74,8 +75,8 @@ class LogFiles(NamedTuple):
         file, end = opened(segment.path(self.directory)), segment.end_position
         for header, _, position in scan(file, start, end, verify=False, chunk_bytes=_SCAN_BYTES):
             if header.last_offset >= offset:
-                return position
-        return end
+                return header.base_offset, position
+        return offset, end
 
     # --- aborted transactions ---
 

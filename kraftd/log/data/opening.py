@@ -244,6 +244,9 @@ class _Opening:
             segment = self.segments[at]
             if clean and segment.base_offset not in unsound:
                 continue
+            if segment.base_offset < recovery.end_offset:  # a truncation that a loss of power undid in part
+                self._drop_from(at, recovery.end_offset)
+                break
             yield from recovery.recover(segment)
             if recovery.cut:
                 self._drop_from(at + 1, recovery.end_offset)
@@ -295,12 +298,13 @@ class _Opening:
         if METADATA_FILE_NAME not in names:
             return None
         path = f"{self._directory}/{METADATA_FILE_NAME}"
-        data = self._disk.read_bytes(path)
-        if not data.strip(b"\0"):
-            return None  # a loss of power before its content was written
         try:
-            return decode_topic_id(data)
+            return decode_topic_id(self._disk.read_bytes(path))
         except ValueError as error:
+            if not self._found.clean:  # a loss of power before its content was written, so before any flush
+                self.report.notes.append(f"{path} was removed, to be made anew from the metadata: {error}")
+                self._disk.remove(path)
+                return None
             raise DirectoryProblem(
                 f"{path}: {error}. Write `version: 0` and `topic_id: ` with the topic's id into it"
             ) from None

@@ -1,7 +1,8 @@
 """Recovers a segment after an unclean stop: checks every batch, cuts a torn end, makes the indexes anew.
 
 What is below the recovery point was flushed: damage there is no torn write, and it stays as it is. What is
-past it may be torn; it is cut as Apache Kafka cuts it, and the report says what went.
+past it may be torn; it is cut as Apache Kafka cuts it, and the report says what went. A batch that the end of
+the file cuts off goes in any case.
 """
 
 from __future__ import annotations
@@ -97,9 +98,7 @@ class SegmentRecovery:
                         continue
                     header = batch.header
                     index.note(header.last_offset, header.max_timestamp_ms, batch.position)
-                    latest = self._epochs.latest
-                    if header.leader_epoch >= 0 and (latest is None or header.leader_epoch > latest):
-                        self._epochs.assign(header.leader_epoch, header.base_offset)
+                    self._assign(header.leader_epoch, header.base_offset)
                     if self._replay is not None and header.producer_id >= 0:
                         ended = self._replay(batch)
                         if ended is not None:
@@ -108,12 +107,20 @@ class SegmentRecovery:
                     self.end_offset, self.epoch = header.next_offset, header.leader_epoch
                 break
             except CorruptBatch as error:
-                if self.end_offset >= self._recovery_point:
+                if error.truncated or self._may_be_unflushed(file, error.position):
                     self._cut(segment, file, error, size_bytes)
                     break
                 position = self._behind(segment, file, error, size_bytes)
             file = self._opened(segment.path(self._directory))
         self._write_indexes(segment, index, aborted)
+
+    def _assign(self, epoch: int, offset: int) -> None:
+        """Let the epochs have a batch's. Those before the file's first are there after a loss of power that
+        undid a truncation.
+        """
+        latest = self._epochs.latest
+        if epoch >= 0 and (latest is None or epoch > latest or self._epochs.epoch_of(offset) is None):
+            self._epochs.assign(epoch, offset)
 
     def _sound_batches(
         self, segment: DataSegment, file: File, start: int, end: int
@@ -139,14 +146,21 @@ class SegmentRecovery:
                 count, sliced_at = 0, batch.position
                 yield None
 
+    def _may_be_unflushed(self, file: File, position: int) -> bool:
+        """Return whether damaged bytes are past the recovery point, by what is before or what they say."""
+        claimed = int.from_bytes(file.read(position, 8), "big", signed=True)
+        return max(self.end_offset, claimed) >= self._recovery_point
+
     def _cut(self, segment: DataSegment, file: File, error: CorruptBatch, size_bytes: int) -> None:
         file.truncate(error.position)
         segment.end_position = error.position
         self.cut = True
+        lost = self._recovery_point - self.end_offset
+        flushed = f". Up to {lost} records that were flushed are gone" if lost > 0 else ""
         self._note(
             f"{segment.path(self._directory)} was cut at byte {error.position} (offset {self.end_offset}): "
-            f"the {size_bytes - error.position} bytes behind it were not flushed, and are no whole batches "
-            f"({error.reason})"
+            f"the {size_bytes - error.position} bytes behind it are no whole batches "
+            f"({error.reason}){flushed}"
         )
 
     def _behind(self, segment: DataSegment, file: File, error: CorruptBatch, size_bytes: int) -> int:
