@@ -94,6 +94,9 @@ class Disk(Protocol):
     def modified_ms(self, path: str) -> int:
         """When the file was last written, in ms since 1970."""
 
+    def space_bytes(self, path: str) -> tuple[int, int]:
+        """The size of the disk that has a directory, and how much of it this user may still write."""
+
     def make_directory(self, path: str, *, durably: bool = True) -> None:
         """Make the directory and its parents; does nothing if it exists. Unless durably, the owner syncs the
         parent.
@@ -289,6 +292,13 @@ class RealDisk:
 
     def modified_ms(self, path: str) -> int:
         return self._stat(path).st_mtime_ns // 1_000_000
+
+    def space_bytes(self, path: str) -> tuple[int, int]:
+        try:
+            found = os.statvfs(path)
+        except OSError as error:
+            raise _storage_error(error, path, "look at") from error
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def _stat(self, path: str) -> os.stat_result:
         try:

@@ -259,6 +259,11 @@ class MemoryDisk:
         self.check_alive()
         return self.modified.get(path, 0)
 
+    def space_bytes(self, path: str) -> tuple[int, int]:
+        self.check_alive()
+        total = 1 << 40 if self.capacity_bytes is None else self.capacity_bytes
+        return total, max(0, total - sum(len(inode.data) for inode in self._names.values()))
+
     def make_directory(self, path: str, *, durably: bool = True) -> None:
         self.check_alive()
         while path not in ("", "/"):

@@ -132,6 +132,9 @@ class OverlayDisk:
     def modified_ms(self, path: str) -> int:
         return self._below.modified_ms(path)
 
+    def space_bytes(self, path: str) -> tuple[int, int]:
+        return self._below.space_bytes(path)
+
     def make_directory(self, path: str, *, durably: bool = True) -> None:
         pass
 

@@ -351,6 +351,12 @@ class DataLog:
             self.flush(now_ms, whole=self.log_end > self.recovery_point)
         self.close_files()
 
+    def forget_tail(self) -> None:
+        """Release the memory of its newest batches."""
+        if self._tail is not None:
+            self._resources.tails.released(self._tail.kept_bytes)
+            self._tail = None
+
     def close_files(self) -> None:
         """Close its files; a later call opens them again."""
         self._resources.files.forget_below(self.directory)
@@ -596,7 +602,7 @@ class DataLog:
         """Keep a copy of appended batches in memory, as far as the budget of all logs allows."""
         tails, size_bytes = self._resources.tails, sum(map(len, views))
         if not tails.keeps(size_bytes):
-            self._forget_tail()
+            self.forget_tail()
             return
         copied = memoryview(b"".join(views))
         if self._tail is None:
@@ -612,11 +618,6 @@ class DataLog:
         for each in freed:
             tails.added(self, each)
 
-    def _forget_tail(self) -> None:
-        if self._tail is not None:
-            self._resources.tails.released(self._tail.kept_bytes)
-            self._tail = None
-
     def _assign(self, epoch: int, start_offset: int) -> None:
         if self.epochs.assign(epoch, start_offset):
             self._epochs_unwritten = True
@@ -631,7 +632,7 @@ class DataLog:
         self.cut_count += 1
         self._names_unsynced = True
         self._resources.cut.add(self)
-        self._forget_tail()
+        self.forget_tail()
         self.log_end = offset
         self.recovery_point = min(self.recovery_point, written_end)
         if self._flush_limit >= 0:

@@ -65,8 +65,8 @@ class LogFiles(NamedTuple):
             self.resources.deletions.append(Deletion(due_ms, deleted))
 
     def place_of(self, segment: DataSegment, offset: int) -> tuple[int, int]:
-        """(base offset, position) of the first batch in a segment that ends at or past offset; (offset, end of
-        the segment) without one.
+        """(base offset, position) of the first batch in a segment that ends at or past offset; without one,
+        offset and the end of the segment.
 
         Raises CorruptBatch.
         """

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.log_files import LogFiles
+from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.producer_snapshot import (
     CorruptSnapshot,
     ProducerEntry,
@@ -41,6 +42,8 @@ from kraftd.types import Uuid
 from kraftd.wire.batch import CorruptBatch
 
 T = TypeVar("T")
+
+_OPEN_FILES = 8
 
 
 class Opened(NamedTuple):
@@ -143,6 +146,7 @@ class _Opening:
         self.epochs: EpochCache | None = None
         self._resources = resources
         self._disk = resources.disk
+        self._open_files = OpenFiles(resources.disk, _OPEN_FILES)  # a thread may open this log
         self._files = LogFiles(resources, directory)
         self._directory = directory
         self._settings = settings
@@ -152,13 +156,13 @@ class _Opening:
         self._snapshots: list[int] = []
 
     def _opened(self, path: str) -> File:
-        return self._resources.files.get(path)
+        return self._open_files.get(path)
 
     def run(self) -> Iterator[None]:
         try:
             yield from self._load()
         finally:
-            self._resources.files.forget_below(self._directory)
+            self._open_files.close()
 
     def _load(self) -> Iterator[None]:
         names = sweep_segments(self._disk, self._directory, self.report)

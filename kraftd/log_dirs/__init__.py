@@ -1,0 +1,13 @@
+"""The log directories of a broker (log.dirs): the logs in them, their checkpoints, and what becomes of a
+directory that fails.
+
+    directories = LogDirectories(LogResources(RealDisk()), [LogDirectory(path, directory_id)], settings_of)
+    loading = load_all(directories, now_ms)
+    log = directories.create(topic, partition, topic_id, now_ms)
+    for job in directories.checkpoints(): job.run()
+
+`directories.LogDirectories` is what a broker holds, `loading` fills it at a start. Below lie `names` (of
+directories), `offset_checkpoint` and `clean_shutdown` (files), and `jobs` (work for a thread).
+
+May import: log, types.
+"""

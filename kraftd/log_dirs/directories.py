@@ -1,0 +1,351 @@
+"""The log directories of a broker: which partition is where, and what all partitions of a directory share.
+
+A directory that fails goes offline with its partitions; the others go on. Everything here belongs to the
+event loop's thread. What blocks is a job or comes in slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kraftd.log.data.data_log import DataLog
+from kraftd.log.data.flushing import FlushJob
+from kraftd.log.data.opening import Found, create_data_log
+from kraftd.log.data.producer_snapshot import ProducerEntry
+from kraftd.log.data.resources import Deletion, LogResources
+from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.disk import write_atomically
+from kraftd.log.errors import StorageError, StorageFailure
+from kraftd.log_dirs import clean_shutdown
+from kraftd.log_dirs.jobs import DeletionJob, WriteJob
+from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
+from kraftd.log_dirs.offset_checkpoint import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    decode_offsets,
+    encode_offsets,
+)
+from kraftd.types import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Uuid
+
+Producers = Callable[[], Iterable[ProducerEntry]]
+
+
+class LogDirectory(NamedTuple):
+    """A path of log.dirs without a slash at its end, and the id in its meta.properties."""
+
+    path: str
+    directory_id: Uuid | None
+
+
+class Damaged(NamedTuple):
+    """A log that could not be opened, and what the checkpoints say of it, which is kept."""
+
+    parent: str
+    error: StorageError
+    found: Found
+
+
+class LogDirectories:
+    """logs and futures are the open logs by topic and partition; futures will replace logs of theirs.
+
+    offline has the paths that failed, and why. damaged: logs whose files are damaged, in directories that
+    work. all_loaded: the directories whose logs are open, or known as damaged. `loading` fills all of it.
+    """
+
+    def __init__(
+        self,
+        resources: LogResources,
+        directories: Sequence[LogDirectory],
+        settings_of: Callable[[str], DataLogSettings],
+    ) -> None:
+        self.resources = resources
+        self.directories = {directory.path: directory for directory in directories}
+        self.settings_of = settings_of
+        self.logs: dict[TopicPartition, DataLog] = {}
+        self.futures: dict[TopicPartition, DataLog] = {}
+        self.damaged: dict[TopicPartition, Damaged] = {}
+        self.strays: list[str] = []
+        self.offline: dict[str, StorageError] = {}
+        self.cordoned: frozenset[str] = frozenset()
+        self.all_loaded: set[str] = set()
+        self.high_watermarks: dict[TopicPartition, int] = {}
+
+    def __repr__(self) -> str:
+        count = len(self.directories)
+        return f"<LogDirectories {len(self.logs)} logs in {count - len(self.offline)} of {count} directories>"
+
+    # --- directories ---
+
+    @property
+    def online(self) -> list[str]:
+        """The paths that work, in the order of log.dirs."""
+        return [path for path in self.directories if path not in self.offline]
+
+    def path_of(self, directory_id: Uuid) -> str | None:
+        """The path of a directory that works, by its id."""
+        found = [each.path for each in self.directories.values() if each.directory_id == directory_id]
+        return found[0] if found and found[0] not in self.offline else None
+
+    def id_of(self, log: DataLog) -> Uuid | None:
+        """The id of the directory that has a log."""
+        return self.directories[log.parent].directory_id
+
+    def fail(self, path: str, error: StorageError) -> list[TopicPartition]:
+        """Take a directory offline; returns the partitions that it had. Their logs refuse every change.
+
+        The process ends if `online` is empty then.
+        """
+        if path not in self.directories or path in self.offline:
+            return []
+        self.offline[path] = error
+        lost = []
+        for logs in (self.logs, self.futures):
+            for key in [key for key, log in logs.items() if log.parent == path]:
+                log = logs.pop(key)
+                self._forget(log)
+                log.fail(error)
+                lost.append(key)
+        self.damaged = {key: each for key, each in self.damaged.items() if each.parent != path}
+        return lost
+
+    def by_fewest_logs(self) -> list[str]:
+        """The paths for a new log: those with the fewest first, without the cordoned ones."""
+        counts = dict.fromkeys(self.online, 0)
+        for logs in (self.logs, self.futures):
+            for log in logs.values():
+                counts[log.parent] += 1
+        found = sorted((path for path in counts if path not in self.cordoned), key=counts.__getitem__)
+        return found or self.online[:1]
+
+    # --- logs ---
+
+    def create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: Uuid | None,
+        now_ms: int,
+        *,
+        directory_id: Uuid | None = None,
+        is_new: bool = True,
+        unique: str | None = None,
+    ) -> DataLog:
+        """Make the log of a partition, in the directory of an id, else in that with the fewest logs. With
+        `unique` it is a future log, named so.
+
+        Raises StorageFailure if no directory takes it, and, unless it is new, while one is offline, which may
+        have it. Raises ValueError for a topic id that is not the log's.
+        """
+        key = (topic, partition)
+        logs = self.logs if unique is None else self.futures
+        if key in logs:
+            if topic_id is not None:
+                logs[key].assign_topic_id(topic_id)
+            return logs[key]
+        if key in self.damaged:
+            raise self.damaged[key].error
+        if not is_new and self.offline:
+            paths = ", ".join(self.offline)
+            raise StorageFailure(
+                f"the log of {topic}-{partition} may be in {paths}, offline. Repair the disk"
+            )
+        name = None if unique is None else suffixed_name(topic, partition, unique, FUTURE_SUFFIX)
+        for path in self._paths_for(directory_id):
+            settings = self.settings_of(topic)
+            try:
+                log = create_data_log(
+                    self.resources,
+                    path,
+                    topic,
+                    partition,
+                    settings,
+                    now_ms=now_ms,
+                    topic_id=topic_id,
+                    name=name,
+                )
+            except StorageFailure as error:
+                self.fail(path, error)
+                continue
+            logs[key] = log
+            return log
+        raise StorageFailure(f"no log directory takes {topic}-{partition}: {', '.join(self.directories)}")
+
+    def delete(
+        self, topic: str, partition: int, unique: str, now_ms: int, *, future: bool = False
+    ) -> DataLog | None:
+        """Rename the directory of a log, to be removed after file.delete.delay.ms; None if there is none.
+
+        Call `checkpoints_of` for its directory afterwards. Raises StorageError.
+        """
+        log = (self.futures if future else self.logs).pop((topic, partition), None)
+        if log is None:
+            return None
+        self._retire(log, unique, now_ms)
+        return log
+
+    def set_aside(self, topic: str, partition: int, unique: str) -> None:
+        """Rename the directory of a log that the cluster does not know: it stays, and is used no more.
+
+        Raises StorageError.
+        """
+        log = self.logs.pop((topic, partition))
+        self._forget(log)
+        self._rename(log, suffixed_name(topic, partition, unique, STRAY_SUFFIX))
+        self.strays.append(log.directory)
+
+    def replace_with_future(self, topic: str, partition: int, unique: str, now_ms: int) -> DataLog:
+        """Let the future log, which has caught up, be the partition's; the one before is deleted.
+
+        Raises StorageError.
+        """
+        key = (topic, partition)
+        log, before = self.futures.pop(key), self.logs.pop(key, None)
+        if before is not None:
+            self._retire(before, unique, now_ms)
+        self._rename(log, None)
+        self.logs[key] = log
+        return log
+
+    # --- work for threads ---
+
+    def checkpoints(self) -> list[WriteJob]:
+        """What log.flush.offset.checkpoint.interval.ms asks for: recovery points and log starts."""
+        return [job for path in self.online for job in self.checkpoints_of(path)]
+
+    def checkpoints_of(self, path: str) -> list[WriteJob]:
+        """The same of one directory: after a truncation, and after a deletion."""
+        points: list[tuple[TopicPartition, int]] = []
+        starts: list[tuple[TopicPartition, int]] = []
+        for logs in (self.logs, self.futures):
+            for key, log in logs.items():
+                if log.parent == path:
+                    points.append((key, log.recovery_point))
+                    if log.log_start > log.segments[0].base_offset:
+                        starts.append((key, log.log_start))
+        for key, damaged in self.damaged.items():
+            if damaged.parent == path:
+                points.append((key, damaged.found.recovery_point))
+                if damaged.found.log_start:
+                    starts.append((key, damaged.found.log_start))
+        return [self._job(path, RECOVERY_POINTS, points), self._job(path, LOG_STARTS, starts)]
+
+    def checkpoints_after_truncations(self) -> list[WriteJob]:
+        """Those of the directories in which a log was truncated since the last call."""
+        cut, self.resources.cut = self.resources.cut, set()
+        paths = {log.parent for log in cut if isinstance(log, DataLog)}
+        return [job for path in self.online if path in paths for job in self.checkpoints_of(path)]
+
+    def high_watermark_checkpoints(self, offsets: Mapping[TopicPartition, int]) -> list[WriteJob]:
+        """What replica.high.watermark.checkpoint.interval.ms asks for, given the high watermarks."""
+        by_path: dict[str, list[tuple[TopicPartition, int]]] = {path: [] for path in self.online}
+        for key, offset in offsets.items():
+            log = self.logs.get(key)
+            if log is not None:
+                by_path[log.parent].append((key, offset))
+        return [self._job(path, HIGH_WATERMARKS, entries) for path, entries in by_path.items()]
+
+    def flushes(self) -> list[tuple[DataLog, FlushJob]]:
+        """The flushes that are due by flush.messages, after a roll, and of new logs. Each is to be ended by
+        `end_flush`.
+        """
+        due = [log for log in self.resources.unflushed if isinstance(log, DataLog)]
+        self.resources.unflushed.clear()
+        return self._begin(due)
+
+    def flushes_by_time(self, now_ms: int) -> list[tuple[DataLog, FlushJob]]:
+        """Those due by flush.ms, for log.flush.scheduler.interval.ms."""
+        both = (*self.logs.values(), *self.futures.values())
+        return self._begin([log for log in both if log.is_flush_due(now_ms)])
+
+    def deletions(self, now_ms: int) -> list[DeletionJob]:
+        """The removals that are due."""
+        due = [each for each in self.resources.deletions if each.due_ms <= now_ms]
+        if due:
+            self.resources.deletions = [each for each in self.resources.deletions if each.due_ms > now_ms]
+        return [DeletionJob(self.resources.disk, each) for each in due]
+
+    # --- the stop ---
+
+    def close(
+        self, now_ms: int, broker_epoch: int, producers_of: Callable[[TopicPartition], Producers | None]
+    ) -> Generator[None, None, None]:
+        """Flush and close all logs, write the checkpoints, and mark each directory as cleanly shut down. Each
+        slice may block. A directory that fails is left without the mark.
+        """
+        for logs in (self.logs, self.futures):
+            for key, log in list(logs.items()):
+                try:
+                    log.close(now_ms, producers_of(key) if logs is self.logs else None)
+                except StorageError as error:
+                    self.fail(log.parent, error)
+                yield
+        for path in self.online:
+            try:
+                for job in self.checkpoints_of(path):
+                    job.run()
+                if path in self.all_loaded:
+                    content = clean_shutdown.encode_clean_shutdown(broker_epoch)
+                    write_atomically(self.resources.disk, f"{path}/{clean_shutdown.FILE_NAME}", content)
+            except StorageError as error:
+                self.fail(path, error)
+            yield
+        self.resources.files.close()
+
+    # --- inside ---
+
+    def _paths_for(self, directory_id: Uuid | None) -> list[str]:
+        if directory_id not in (None, DIRECTORY_UNASSIGNED, DIRECTORY_LOST):
+            assert directory_id is not None
+            path = self.path_of(directory_id)
+            return [] if path is None else [path]
+        return self.by_fewest_logs()
+
+    def _rename(self, log: DataLog, name: str | None) -> None:
+        target = f"{log.parent}/{name or f'{log.topic}-{log.partition}'}"
+        log.close_files()
+        self.resources.disk.rename(log.directory, target)
+        log.renamed(name)
+
+    def _retire(self, log: DataLog, unique: str, now_ms: int) -> None:
+        self._forget(log)
+        self._rename(log, suffixed_name(log.topic, log.partition, unique, DELETE_SUFFIX))
+        due_ms = now_ms + log.settings.file_delete_delay_ms
+        self.resources.deletions.append(Deletion(due_ms, (), log.directory))
+        log.fail(StorageFailure(f"{log.topic}-{log.partition} was deleted"))
+
+    def _forget(self, log: DataLog) -> None:
+        self.resources.unflushed.discard(log)
+        log.forget_tail()
+
+    def _begin(self, due: Sequence[DataLog]) -> list[tuple[DataLog, FlushJob]]:
+        begun = []
+        for log in due:
+            try:
+                job = log.begin_flush()
+            except StorageError:
+                continue  # its next append says so
+            if job is not None:
+                begun.append((log, job))
+        return begun
+
+    def _job(self, path: str, name: str, offsets: Iterable[tuple[TopicPartition, int]]) -> WriteJob:
+        return WriteJob(self.resources.disk, path, f"{path}/{name}", encode_offsets(offsets))
+
+
+def read_offsets(
+    directories: LogDirectories, path: str, name: str, notes: list[str]
+) -> dict[TopicPartition, int]:
+    """The offsets in a checkpoint of a directory; none, and a note, if it cannot be read.
+
+    Raises StorageError.
+    """
+    try:
+        return decode_offsets(directories.resources.disk.read_bytes(f"{path}/{name}"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        notes.append(f"{path}/{name}: {error}. It counts as empty, and is written anew")
+        return {}

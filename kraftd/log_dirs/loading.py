@@ -1,0 +1,218 @@
+"""Opens the logs of all directories at a start, each by itself: on the event loop in slices, or in threads.
+
+loading = Loading(directories, now_ms, producers_of)
+for opening in loading.openings():
+    opening.run()                # in any thread; or `yield from opening.slices()` on the loop
+    loading.add(opening)         # on the loop
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraftd.log.data.opening import Found, Opened, open_data_log
+from kraftd.log.data.recovery import ProducerReplay
+from kraftd.log.data.resources import Deletion
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
+from kraftd.log_dirs import clean_shutdown
+from kraftd.log_dirs.directories import Damaged, LogDirectories, read_offsets
+from kraftd.log_dirs.names import (
+    DELETE_SUFFIX,
+    FUTURE_SUFFIX,
+    STRAY_SUFFIX,
+    PartitionDirectory,
+    parse_name,
+)
+from kraftd.log_dirs.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, TopicPartition
+from kraftd.types import METADATA_TOPIC
+
+_REMOTE_INDEXES = "remote-log-index-cache"  # of Kafka's tiered storage; no partition
+
+
+class LogOpening:
+    """One log to be opened. After `run`, either opened or error is set."""
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        parent: str,
+        name: str,
+        parsed: PartitionDirectory,
+        found: Found,
+        now_ms: int,
+        producers: ProducerReplay | None,
+    ) -> None:
+        self.parent = parent
+        self.name = name
+        self.parsed = parsed
+        self.found = found
+        self.producers = producers
+        self.opened: Opened | None = None
+        self.error: StorageError | None = None
+        self._directories = directories
+        self._now_ms = now_ms
+
+    def __repr__(self) -> str:
+        return f"<LogOpening {self.parent}/{self.name}>"
+
+    def run(self) -> None:
+        """Open the log. Blocks."""
+        for _ in self.slices():
+            pass
+
+    def slices(self) -> Iterator[None]:
+        """Open the log; each slice takes a few milliseconds."""
+        topic, partition, suffix = self.parsed
+        opening = open_data_log(
+            self._directories.resources,
+            self.parent,
+            topic,
+            partition,
+            self._directories.settings_of(topic),
+            self.found,
+            now_ms=self._now_ms,
+            name=self.name if suffix else None,
+            producers=self.producers,
+        )
+        try:
+            self.opened = yield from opening
+        except StorageError as error:
+            self.error = error
+
+
+class Loading:
+    """notes are sentences for the process log. broker_epoch is that of the last clean stop, if every
+    directory has the same; else None (KIP-966). remaining counts the logs of each directory that are not open
+    yet.
+    """
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        now_ms: int,
+        producers_of: Callable[[str, int], ProducerReplay | None] = lambda topic, partition: None,
+    ) -> None:
+        self.notes: list[str] = []
+        self.remaining: dict[str, int] = {}
+        self._directories = directories
+        self._now_ms = now_ms
+        self._producers_of = producers_of
+        self._clean = self._read_marks()
+        self.broker_epoch = self._common_epoch()
+
+    def __repr__(self) -> str:
+        return f"<Loading {sum(self.remaining.values())} logs>"
+
+    def openings(self) -> Iterator[LogOpening]:
+        """The logs to open. A directory that cannot be read goes offline. Raises DirectoryProblem for a
+        directory in one that is no partition's.
+        """
+        for path in self._directories.online:
+            try:
+                found = self._openings_of(path)
+            except DirectoryProblem:
+                raise
+            except StorageError as error:
+                self._directories.fail(path, error)
+                continue
+            self.remaining[path] = len(found)
+            if not found:
+                self._directories.all_loaded.add(path)
+            yield from found
+
+    def add(self, opening: LogOpening) -> None:
+        """Account for a log that was opened, or could not be. Raises DirectoryProblem for a second log of a
+        partition.
+        """
+        directories, path = self._directories, opening.parent
+        topic, partition, suffix = opening.parsed
+        key = (topic, partition)
+        if path in directories.offline:
+            return
+        if opening.opened is not None:
+            log, notes = opening.opened
+            self.notes += notes
+            logs = directories.futures if suffix == FUTURE_SUFFIX else directories.logs
+            if key in logs:
+                raise DirectoryProblem(
+                    f"{topic}-{partition} is in {logs[key].directory} and in {log.directory}, probably since "
+                    "a directory failed while a replica was moved. Remove that in the directory that failed"
+                )
+            logs[key] = log
+        elif isinstance(opening.error, CorruptStorage | DirectoryProblem):
+            directories.damaged[key] = Damaged(path, opening.error, opening.found)
+            self.notes.append(f"{topic}-{partition} stays offline: {opening.error}")
+        elif opening.error is not None:
+            directories.fail(path, opening.error)
+            return
+        self.remaining[path] -= 1
+        if not self.remaining[path]:
+            directories.all_loaded.add(path)
+
+    def load(self) -> None:
+        """Open all logs at once, for a caller that may block."""
+        for opening in self.openings():
+            opening.run()
+            self.add(opening)
+
+    # --- inside ---
+
+    def _read_marks(self) -> dict[str, bytes]:
+        """The content of the mark of each directory that was cleanly shut down."""
+        disk = self._directories.resources.disk
+        marks = {}
+        for path in self._directories.online:
+            try:
+                marks[path] = disk.read_bytes(f"{path}/{clean_shutdown.FILE_NAME}")
+            except FileNotFoundError:
+                continue
+            except StorageError as error:
+                self._directories.fail(path, error)
+        return marks
+
+    def _common_epoch(self) -> int | None:
+        if set(self._clean) != set(self._directories.directories):
+            return None
+        epochs = {clean_shutdown.decode_clean_shutdown(data) for data in self._clean.values()}
+        return epochs.pop() if len(epochs) == 1 else None
+
+    def _openings_of(self, path: str) -> list[LogOpening]:
+        directories, disk = self._directories, self._directories.resources.disk
+        is_clean = path in self._clean
+        if is_clean:
+            # A crash while the logs are opened is an unclean stop.
+            disk.remove(f"{path}/{clean_shutdown.FILE_NAME}")
+            disk.sync_directory(path)
+        starts = read_offsets(directories, path, LOG_STARTS, self.notes)
+        points = read_offsets(directories, path, RECOVERY_POINTS, self.notes)
+        directories.high_watermarks.update(read_offsets(directories, path, HIGH_WATERMARKS, self.notes))
+        openings = []
+        for name, kind in disk.list_others(path).items():
+            if kind != "a directory" or name == _REMOTE_INDEXES:
+                continue
+            parsed = parse_name(name, path)
+            key: TopicPartition = (parsed.topic, parsed.partition)
+            if parsed.topic == METADATA_TOPIC:
+                continue
+            if parsed.suffix == DELETE_SUFFIX:
+                due_ms = self._now_ms + directories.settings_of(parsed.topic).file_delete_delay_ms
+                directories.resources.deletions.append(Deletion(due_ms, (), f"{path}/{name}"))
+            elif parsed.suffix == STRAY_SUFFIX:
+                directories.strays.append(f"{path}/{name}")
+                self.notes.append(f"{path}/{name} was set aside: the cluster did not know that partition")
+            else:
+                found = Found(starts.get(key, 0), points.get(key, 0), is_clean)
+                producers = self._producers_of(*key)
+                openings.append(LogOpening(directories, path, name, parsed, found, self._now_ms, producers))
+        return openings
+
+
+def load_all(
+    directories: LogDirectories,
+    now_ms: int,
+    producers_of: Callable[[str, int], ProducerReplay | None] = lambda topic, partition: None,
+) -> Loading:
+    """Open all logs at once, for a caller that may block."""
+    loading = Loading(directories, now_ms, producers_of)
+    loading.load()
+    return loading

@@ -1,0 +1,338 @@
+"""Several log directories: placing, checkpoints, clean and unclean stops, failures, deletion, moves."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftd.log.data.resources import LogResources
+from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageFailure
+from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
+from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
+from kraftd.log_dirs.directories import LogDirectories, LogDirectory
+from kraftd.log_dirs.loading import Loading, load_all
+from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
+from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
+from kraftd.types import DIRECTORY_UNASSIGNED
+from tests.log.data.logs import NOW_MS, append, batch, content
+
+A, B = "/a", "/b"
+ID_A, ID_B = b"a" * 16, b"b" * 16
+TOPIC_ID = bytes(range(16))
+UNIQUE = "0123456789abcdef" * 2
+SETTINGS = DataLogSettings(segment_bytes=500, file_delete_delay_ms=10)
+
+
+def made(disk: MemoryDisk) -> LogDirectories:
+    disk.make_directory(A)
+    disk.make_directory(B)
+    directories = [LogDirectory(A, ID_A), LogDirectory(B, ID_B)]
+    return LogDirectories(LogResources(disk), directories, lambda topic: SETTINGS)
+
+
+def started(disk: MemoryDisk | None = None) -> tuple[MemoryDisk, LogDirectories, Loading]:
+    disk = disk or MemoryDisk()
+    directories = made(disk)
+    return disk, directories, load_all(directories, NOW_MS)
+
+
+def stopped(disk: MemoryDisk, directories: LogDirectories, broker_epoch: int = 7) -> MemoryDisk:
+    for _ in directories.close(NOW_MS, broker_epoch, lambda key: lambda: ()):
+        pass
+    return disk.after_crash(everything_survives)
+
+
+def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
+    _, directories, _ = started()
+    parents = [directories.create("t", each, TOPIC_ID, NOW_MS).parent for each in range(5)]
+    assert parents == [A, B, A, B, A]
+    directories.cordoned = frozenset({B})
+    assert directories.create("u", 0, TOPIC_ID, NOW_MS).parent == A
+    assert directories.create("u", 1, TOPIC_ID, NOW_MS, directory_id=ID_B).parent == B
+    directories.cordoned = frozenset({A, B})
+    assert directories.create("u", 2, TOPIC_ID, NOW_MS, directory_id=DIRECTORY_UNASSIGNED).parent == A
+    with pytest.raises(StorageFailure, match="no log directory takes u-3"):
+        directories.create("u", 3, TOPIC_ID, NOW_MS, directory_id=b"c" * 16)
+
+
+def test_a_clean_stop_is_marked_and_the_next_start_reads_no_batch_of_it() -> None:
+    disk, directories, _ = started()
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    for offset in range(30):
+        append(log, batch(offset))
+    log.increment_log_start(3)
+    disk = stopped(disk, directories)
+    assert disk.read_bytes(f"{A}/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":7}'
+    assert disk.read_bytes(f"{A}/recovery-point-offset-checkpoint") == b"0\n1\nt 0 30\n"
+    assert disk.read_bytes(f"{A}/log-start-offset-checkpoint") == b"0\n1\nt 0 3\n"
+    assert disk.read_bytes(f"{B}/recovery-point-offset-checkpoint") == b"0\n0\n"
+    assert disk.durable_bytes(log.segments[-1].path(log.directory))
+    disk, directories, loading = started(disk)
+    assert loading.broker_epoch == 7 and loading.notes == []
+    assert not disk.exists(f"{A}/.kafka_cleanshutdown"), "until the next clean stop"
+    again = directories.logs["t", 0]
+    assert (again.log_start, again.log_end, again.recovery_point, again.topic_id) == (3, 30, 30, TOPIC_ID)
+    assert len(content(again)) == 27
+
+
+def test_marks_of_different_epochs_or_a_missing_one_name_no_broker_epoch() -> None:
+    disk, directories, _ = started()
+    disk = stopped(disk, directories)
+    file = disk.open(f"{B}/.kafka_cleanshutdown")
+    file.write(0, encode_clean_shutdown(8))
+    assert Loading(made(disk), NOW_MS).broker_epoch is None
+    disk.remove(f"{B}/.kafka_cleanshutdown")
+    assert Loading(made(disk), NOW_MS).broker_epoch is None
+
+
+def test_after_a_kill_all_that_was_appended_is_there() -> None:
+    disk, directories, _ = started()
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    for offset in range(30):
+        append(log, batch(offset))
+        if offset == 20:
+            log.flush(NOW_MS)
+            for job in directories.checkpoints():
+                job.run()
+    _, directories, loading = started(disk.after_crash(everything_survives))
+    again = directories.logs["t", 0]
+    assert loading.broker_epoch is None
+    assert (again.log_end, again.recovery_point) == (30, 21)
+    assert content(again) == content(log)
+
+
+def test_a_directory_that_fails_goes_offline_with_its_partitions() -> None:
+    disk, directories, _ = started()
+    logs = [directories.create("t", each, TOPIC_ID, NOW_MS) for each in range(4)]
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith(f"{A}/"):
+            raise StorageFailure(f"cannot write to {path}: Input/output error")
+
+    disk.fault = fault
+    with pytest.raises(StorageFailure) as failure:
+        append(logs[0], batch(0))
+    lost = directories.fail(A, failure.value)
+    assert lost == [("t", 0), ("t", 2)]
+    assert directories.fail(A, failure.value) == []
+    assert (directories.online, sorted(directories.logs)) == ([B], [("t", 1), ("t", 3)])
+    append(logs[1], batch(0))
+    with pytest.raises(StorageFailure, match="failed before"):
+        append(logs[2], batch(0))
+    assert directories.path_of(ID_A) is None and directories.path_of(ID_B) == B
+    assert directories.create("u", 0, TOPIC_ID, NOW_MS).parent == B
+    with pytest.raises(StorageFailure, match="may be in /a, offline"):
+        directories.create("t", 0, TOPIC_ID, NOW_MS, is_new=False)
+    disk = stopped(disk, directories)
+    assert disk.exists(f"{B}/.kafka_cleanshutdown") and not disk.exists(f"{A}/.kafka_cleanshutdown")
+
+
+def test_a_log_is_made_elsewhere_when_its_directory_fails() -> None:
+    disk, directories, _ = started()
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith(f"{A}/"):
+            raise StorageFailure(f"cannot write to {path}: Input/output error")
+
+    disk.fault = fault
+    assert directories.create("t", 0, TOPIC_ID, NOW_MS).parent == B
+    assert list(directories.offline) == [A]
+
+
+def test_a_damaged_log_stays_offline_and_its_checkpoint_is_kept() -> None:
+    disk, directories, _ = started()
+    damaged = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    other = directories.create("t", 2, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    for log in (damaged, other):
+        append(log, batch(0, 3))
+        log.flush(NOW_MS)
+    for job in directories.checkpoints():
+        job.run()
+    disk = disk.after_crash(everything_survives)
+    path = f"{A}/t-0/00000000000000000000.log"
+    disk.flip_bit(path, 80, 1)
+    for _ in range(2):
+        disk, directories, loading = started(disk)
+        assert sorted(directories.logs) == [("t", 2)]
+        error = directories.damaged["t", 0].error
+        assert isinstance(error, CorruptStorage) and (error.path, error.position, error.offset) == (
+            path,
+            0,
+            0,
+        )
+        assert any(path in note for note in loading.notes)
+        with pytest.raises(CorruptStorage):
+            directories.create("t", 0, TOPIC_ID, NOW_MS)
+        for job in directories.checkpoints():
+            job.run()
+        checkpoint = decode_offsets(disk.read_bytes(f"{A}/recovery-point-offset-checkpoint"))
+        assert checkpoint == {("t", 2): 3, ("t", 0): 3}
+
+
+def test_a_deleted_topic_leaves_after_its_delay() -> None:
+    disk, directories, _ = started()
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    append(log, batch(0))
+    directories.delete("t", 0, UNIQUE, NOW_MS)
+    renamed = f"{A}/t-0.{UNIQUE}-delete"
+    assert disk.list_names(renamed) and not disk.list_names(f"{A}/t-0")
+    assert directories.deletions(NOW_MS + 9) == []
+    with pytest.raises(StorageFailure, match="t-0 was deleted"):
+        append(log, batch(1))
+    again = directories.create("t", 0, b"n" * 16, NOW_MS)
+    assert again.log_end == 0
+    for job in directories.deletions(NOW_MS + 10):
+        job.run()
+    assert not disk.exists(renamed) and disk.list_names(f"{A}/t-0")
+    assert directories.delete("t", 9, UNIQUE, NOW_MS) is None
+
+
+def test_a_deletion_that_a_stop_interrupted_goes_on() -> None:
+    disk, directories, _ = started()
+    directories.create("t", 0, TOPIC_ID, NOW_MS)
+    directories.delete("t", 0, UNIQUE, NOW_MS)
+    disk, directories, _ = started(stopped(disk, directories))
+    assert directories.logs == {}
+    for job in directories.deletions(NOW_MS + 10):
+        job.run()
+    assert disk.list_others(A) == {}
+
+
+def test_a_future_log_replaces_the_one_in_another_directory() -> None:
+    disk, directories, _ = started()
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    future = directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B, unique=UNIQUE)
+    append(log, batch(0, 2))
+    append(future, batch(0, 2))
+    assert disk.list_others(B) == {f"t-0.{UNIQUE}-future": "a directory"}
+    disk, directories, _ = started(stopped(disk, directories))
+    assert directories.futures["t", 0].log_end == 2
+    directories.replace_with_future("t", 0, UNIQUE, NOW_MS)
+    log = directories.logs["t", 0]
+    assert (log.directory, directories.futures) == (f"{B}/t-0", {})
+    append(log, batch(2))
+    assert content(log) == [batch(0, 2), batch(2)]
+    assert list(disk.list_others(A)) == [f"t-0.{UNIQUE}-delete"]
+
+
+def test_a_log_that_the_cluster_does_not_know_is_set_aside() -> None:
+    disk, directories, _ = started()
+    append(directories.create("t", 0, TOPIC_ID, NOW_MS), batch(0))
+    directories.set_aside("t", 0, UNIQUE)
+    disk, directories, loading = started(stopped(disk, directories))
+    assert directories.logs == {} and directories.strays == [f"{A}/t-0.{UNIQUE}-stray"]
+    assert "did not know that partition" in loading.notes[0]
+
+
+def test_a_partition_in_two_directories_refuses_the_start() -> None:
+    disk, directories, _ = started()
+    directories.create("t", 0, TOPIC_ID, NOW_MS)
+    del directories.logs["t", 0]
+    directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B)
+    with pytest.raises(DirectoryProblem, match="t-0 is in /a/t-0 and in /b/t-0"):
+        started(disk.after_crash(everything_survives))
+
+
+def test_names_of_directories_are_kafkas() -> None:
+    long = "x" * 249
+    assert parse_name("a-b-12", A) == PartitionDirectory("a-b", 12)
+    assert parse_name(f"a.b-1.{UNIQUE}-delete", A) == PartitionDirectory("a.b", 1, "-delete")
+    assert len(suffixed_name(long, 10_000, UNIQUE, "-stray")) == 255
+    assert parse_name(suffixed_name(long, 7, UNIQUE, "-delete"), A).partition == 7
+    assert suffixed_name("t", 0, UNIQUE, FUTURE_SUFFIX) == f"t-0.{UNIQUE}-future"
+    for name in ("t", "t-", "-1", "t-x", "t-0-delete", "lost+found", f"t.{UNIQUE}-delete"):
+        with pytest.raises(DirectoryProblem, match="is no partition's directory"):
+            parse_name(name, A)
+
+
+def test_a_stranger_in_a_log_directory_refuses_the_start_and_metadata_is_left_alone() -> None:
+    disk = MemoryDisk()
+    disk.make_directory(f"{A}/__cluster_metadata-0")
+    disk.make_directory(f"{A}/remote-log-index-cache")
+    _, directories, _ = started(disk)
+    assert directories.logs == {}
+    disk.make_directory(f"{A}/lost+found")
+    with pytest.raises(DirectoryProblem, match=r"/a/lost\+found is no partition's directory"):
+        started(disk)
+
+
+def test_a_malformed_checkpoint_counts_as_empty() -> None:
+    disk, directories, _ = started()
+    append(directories.create("t", 0, TOPIC_ID, NOW_MS), batch(0, 3))
+    disk = stopped(disk, directories)
+    disk.open(f"{A}/recovery-point-offset-checkpoint").write(0, b"1")
+    _, directories, loading = started(disk)
+    assert "recovery-point-offset-checkpoint: version '1', not 0" in loading.notes[0]
+    assert directories.logs["t", 0].log_end == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("1\n0\n", "version"),
+        ("0\n2\nt 0 1\n", "2 entries are announced"),
+        ("0\n1\nt 0\n", "line 3"),
+        ("0\nx\n", "x entries"),
+        ("0\n1\nt zero 1\n", "line 3"),
+    ],
+)
+def test_malformed_checkpoints_are_named(text: str, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        decode_offsets(text.encode())
+
+
+def test_checkpoints_and_marks_are_read_as_they_are_written() -> None:
+    offsets = {("t", 0): 5, ("a.b", 12): 1 << 40}
+    assert decode_offsets(encode_offsets(offsets.items())) == offsets
+    assert decode_offsets(b"") == {}
+    assert decode_clean_shutdown(encode_clean_shutdown(12)) == 12
+    assert decode_clean_shutdown(b'{"version":1,"brokerEpoch":3,"more":1}') == 3
+    for other in (b"", b"[]", b"{}", b'{"brokerEpoch":true}'):
+        assert decode_clean_shutdown(other) is None
+
+
+def history(disk: MemoryDisk, acknowledged: list[bytes]) -> None:
+    """A start, appends with rolls and flushes, a truncation, a deletion, a clean stop and a start."""
+    _, directories, _ = started(disk)
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    directories.create("u", 0, TOPIC_ID, NOW_MS)
+    for offset in range(14):
+        append(log, batch(offset))
+        acknowledged.append(batch(offset))
+        if offset == 6:
+            log.flush(NOW_MS)
+            for job in directories.checkpoints():
+                job.run()
+    log.flush(NOW_MS)
+    for job in directories.checkpoints():
+        job.run()
+    directories.delete("u", 0, UNIQUE, NOW_MS)
+    for job in directories.deletions(NOW_MS + 10):
+        job.run()
+    for _ in directories.close(NOW_MS, 3, lambda key: lambda: ()):
+        pass
+    _, directories, _ = started(disk)
+    append(directories.logs["t", 0], batch(14))
+    acknowledged.append(batch(14))
+
+
+def test_a_kill_before_any_change_of_the_disk_loses_nothing() -> None:
+    disk = MemoryDisk()
+    history(disk, [])
+    operations = disk.operations
+    assert operations > 60
+    for crash_at in range(1, operations + 1):
+        disk = MemoryDisk()
+        disk.crash_at = crash_at
+        acknowledged: list[bytes] = []
+        try:
+            history(disk, acknowledged)
+        except SimulatedCrash:
+            pass
+        _, directories, loading = started(disk.after_crash(everything_survives))
+        assert directories.damaged == {}, crash_at
+        log = directories.logs.get(("t", 0))
+        found = [] if log is None else content(log)
+        # The append that was killed may be there, and is not acknowledged.
+        assert found[: len(acknowledged)] == acknowledged and len(found) <= len(acknowledged) + 1, crash_at
+        assert all("was cut" not in note for note in loading.notes)
