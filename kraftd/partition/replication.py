@@ -1,0 +1,218 @@
+"""Replication of one partition: a leader's followers and their ISR, and what a follower does with fetched
+records."""
+
+from __future__ import annotations
+
+from kraftd.ground.effect import Effect
+from kraftd.partition.effects import (
+    AppendBatches,
+    LowWatermarkMoved,
+    ProposeIsr,
+    StartLogAt,
+    TruncateLog,
+)
+from kraftd.partition.isr import AfterError
+from kraftd.partition.partition import FOLLOWER, LEADER, NO_EPOCH, Partition
+from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, Origin
+from kraftd.partition.producers import CompletedTransaction
+from kraftd.partition.reading import low_watermark
+from kraftd.partition.replicas import NO_BROKER_EPOCH, FollowerProgress
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.batch import Batch
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.python_records import Buffer
+from kraftd.wire.records import scan_batches
+
+# --- a leader ---
+
+
+def follower_fetched(
+    partition: Partition,
+    follower_id: int,
+    fetch_offset: int,
+    log_start_offset: int,
+    now_ms: int,
+    *,
+    broker_epoch: int = NO_BROKER_EPOCH,
+    local_broker_epoch: int = NO_BROKER_EPOCH,
+) -> list[Effect] | ErrorCode:
+    """Note the fetch of a follower that `judge_fetch` has admitted, and that does not diverge.
+
+    It may join the ISR, and let the high watermark move. NOT_LEADER_OR_FOLLOWER: its broker epoch is stale,
+    so no records are served (KIP-903).
+    """
+    follower = partition.followers.get(follower_id)
+    if partition.role is not LEADER or follower is None:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    alive_epoch = partition.brokers.alive_epoch(follower_id)
+    if broker_epoch != NO_BROKER_EPOCH and alive_epoch is not None and alive_epoch > broker_epoch:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    before, low_before = follower.log_end_offset, low_watermark(partition)
+    follower.fetched(fetch_offset, log_start_offset, partition.log_end_offset, broker_epoch, now_ms)
+    effects: list[Effect] = []
+    if _is_due_to_join(partition, follower):
+        isr = (*partition.isr.committed, follower_id)
+        effects.append(_propose(partition, isr, local_broker_epoch))
+    if before != follower.log_end_offset:
+        effects += partition.advance_high_watermark(now_ms)
+    if (low := low_watermark(partition)) > low_before:
+        effects.append(LowWatermarkMoved(low))
+    return effects
+
+
+def _is_due_to_join(partition: Partition, follower: FollowerProgress) -> bool:
+    """Return whether a follower is to be proposed: it has all that is committed, and the leader's epoch
+    start."""
+    isr = partition.isr
+    if isr.pending is not None or follower.broker_id in isr.committed:
+        return False
+    start = partition.leader_epoch_start
+    if start is None or follower.log_end_offset < max(start, partition.high_watermark):
+        return False
+    return partition.may_join_isr(follower)
+
+
+def shrink_isr(
+    partition: Partition, now_ms: int, *, local_broker_epoch: int = NO_BROKER_EPOCH
+) -> list[Effect]:
+    """Propose an ISR without members that lag; called every half of replica.lag.time.max.ms."""
+    if partition.role is not LEADER or partition.isr.pending is not None:
+        return []
+    isr = tuple(each for each in partition.isr.committed if not _lags(partition, each, now_ms))
+    if isr == partition.isr.committed:
+        return []
+    return [_propose(partition, isr, local_broker_epoch)]
+
+
+def _lags(partition: Partition, member: int, now_ms: int) -> bool:
+    if member == partition.local_id:
+        return False
+    follower = partition.followers.get(member)
+    lag_ms = partition.config.replica_lag_time_max_ms
+    return follower is None or not follower.is_caught_up(partition.log_end_offset, now_ms, lag_ms)
+
+
+def _propose(partition: Partition, isr: tuple[int, ...], local_broker_epoch: int) -> ProposeIsr:
+    def broker_epoch_of(member: int) -> int:
+        if member == partition.local_id:
+            return local_broker_epoch
+        follower = partition.followers.get(member)
+        return NO_BROKER_EPOCH if follower is None or follower.broker_epoch is None else follower.broker_epoch
+
+    return partition.isr.propose(isr, partition.leader_epoch, partition.partition_epoch, broker_epoch_of)
+
+
+def isr_answered(
+    partition: Partition,
+    number: int,
+    error: ErrorCode,
+    now_ms: int,
+    *,
+    leader_epoch: int = NO_EPOCH,
+    partition_epoch: int = NO_EPOCH,
+    isr: tuple[int, ...] = (),
+    leader_recovery_state: int = 0,
+) -> list[Effect]:
+    """The controller answered a proposal. One that metadata has overtaken is ignored; after an error that
+    is no verdict, the same proposal is sent again.
+    """
+    if partition.role is not LEADER or not partition.isr.is_current(number):
+        return []
+    pending = partition.isr.pending
+    assert pending is not None
+    if error is not ErrorCode.NONE:
+        return [pending] if partition.isr.failed(error) is AfterError.SENT_AGAIN else []
+    if leader_epoch != partition.leader_epoch or partition_epoch < partition.partition_epoch:
+        return []
+    partition.isr.commit(isr, leader_recovery_state)
+    partition.partition_epoch = partition_epoch
+    return partition.advance_high_watermark(now_ms)
+
+
+# --- a follower ---
+
+
+def fetched_from_leader(partition: Partition, data: Buffer, leader_epoch: int) -> list[Effect] | ErrorCode:
+    """Judge records that a leader of that epoch sent; when they are written, `replicated_up_to` follows.
+
+    Batches of a later epoch are left out: the leader lost its leadership meanwhile. A torn batch at the end
+    is left out too. Errors: NOT_LEADER_OR_FOLLOWER if it no longer follows in that epoch, CORRUPT_MESSAGE,
+    UNKNOWN_SERVER_ERROR for offsets that go back or lie before the log end.
+    """
+    if partition.role is not FOLLOWER or leader_epoch != partition.leader_epoch:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    batches, _, reason = scan_batches(data)
+    if reason not in (None, "truncated"):
+        return ErrorCode.CORRUPT_MESSAGE
+    kept: list[Batch] = []
+    end = partition.next_offset
+    for batch in batches:
+        if batch.header.leader_epoch > leader_epoch:
+            break
+        if batch.header.base_offset < end and not (kept == [] and _covers_empty_log(partition, batch)):
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        kept.append(batch)
+        end = batch.header.next_offset
+    effects: list[Effect] = []
+    if kept:
+        if kept[0].header.base_offset < partition.next_offset:
+            effects.append(StartLogAt(kept[0].header.base_offset, kept[0].header.base_offset))
+            partition.producers.load((), kept[0].header.base_offset, partition.config, 0)
+            partition.truncated(kept[0].header.base_offset, kept[0].header.base_offset)
+        effects.append(_append(partition, kept))
+    return effects
+
+
+def _covers_empty_log(partition: Partition, batch: Batch) -> bool:
+    """Return whether an empty log may begin within a batch: its leader's log start lies in it."""
+    start = partition.next_offset
+    return (
+        partition.log_start_offset == start and batch.header.base_offset < start <= batch.header.last_offset
+    )
+
+
+def _append(partition: Partition, batches: list[Batch]) -> AppendBatches:
+    base, end = batches[0].header.base_offset, batches[-1].header.next_offset
+    aborted: list[CompletedTransaction] = []
+    for batch in batches:
+        if batch.header.producer_id > -1:
+            completed = partition.producers.append(
+                batch.header, batch.view, Origin.REPLICATION, partition.config,
+                transaction_version=LEGACY_TRANSACTIONS,
+            )  # fmt: skip
+            if completed is not None and completed.is_aborted:
+                aborted.append(completed)
+    partition.next_offset = end
+    headers, views = tuple(each.header for each in batches), tuple(each.view for each in batches)
+    return AppendBatches(base, end, headers, views, tuple(aborted))
+
+
+def replicated_up_to(
+    partition: Partition, end_offset: int, high_watermark: int, log_start_offset: int, now_ms: int
+) -> list[Effect]:
+    """A follower has written everything below `end_offset`: take the leader's high watermark and log
+    start."""
+    effects = partition.appended(end_offset, now_ms)
+    if partition.role is not FOLLOWER:
+        return effects
+    effects += partition.move_high_watermark(high_watermark)
+    if log_start_offset <= partition.high_watermark:
+        effects += partition.move_log_start(log_start_offset)
+    return effects
+
+
+def diverged(partition: Partition, leader_end: OffsetAndEpoch) -> list[Effect]:
+    """The leader's log ended an epoch earlier than this one's: truncate to where both agree (KIP-320,
+    KIP-595).
+
+    `leader_end` is the largest epoch at or below this log's last, and where it ended there.
+    """
+    own = partition.epochs.end_offset_for(leader_end.epoch, partition.log_end_offset)
+    offset = leader_end.offset
+    if own is not None:
+        # Without the leader's epoch here, the next fetch finds whether the epoch before it ended alike.
+        offset = min(offset, own.offset) if own.epoch == leader_end.epoch else own.offset
+    if offset >= partition.log_end_offset:
+        return []
+    partition.next_offset = offset
+    return [TruncateLog(offset)]
