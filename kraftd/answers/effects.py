@@ -39,6 +39,14 @@ class HandToController(Effect, frozen=True):
     call: Call
 
 
+class NodeStarted(Event, frozen=True):
+    """The node's listeners are about to accept connections."""
+
+
+class StopRequested(Event, frozen=True):
+    """The process is about to end: the node finishes what others must know of (`has_ended`)."""
+
+
 class ImageReached(Event, frozen=True):
     """The image has reached an offset for which an answer is held (`HeldAnswers.waits_for`)."""
 

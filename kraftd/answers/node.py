@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from kraftd.answers.current_leaders import CurrentLeaders
-from kraftd.answers.effects import Answered, ImageReached, MetadataMoved
+from kraftd.answers.effects import Answered, ImageReached, MetadataMoved, NodeStarted, StopRequested
 from kraftd.answers.forwarding import PassingOn
 from kraftd.answers.held_answers import HeldAnswers
 from kraftd.answers.leader_log import LeaderLog
@@ -90,11 +90,13 @@ class AnsweringNode:
             ConnectionClosed: lambda event: self.on_connection_closed(event.connection_id),
             MetadataMoved: lambda _: self.on_metadata_moved(),
             ImageReached: lambda _: self._release_held(),
-            Answered: lambda event: self.passing_on.answered(event, self.now_ms),
+            Answered: self.on_answered,
             FrameRead: self.boundary.large.frame_read,
             AnswerNotWritten: self.on_answer_not_written,
             SliceDue: self._on_slice,
             DeadlineReached: lambda _: self.on_deadline(),
+            NodeStarted: lambda _: self.on_started(),
+            StopRequested: lambda _: self.on_stop_requested(),
         }
 
     # -- driving
@@ -112,6 +114,17 @@ class AnsweringNode:
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due; None for never."""
         return min((one for one in self.deadlines_ms() if one is not None), default=None)
+
+    def on_started(self) -> None:
+        """Begin what the node does by itself."""
+
+    def on_stop_requested(self) -> None:
+        """Begin to end it."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the process may end, as far as this node is concerned."""
+        return True
 
     # -- how calls are answered
 
@@ -180,6 +193,10 @@ class AnsweringNode:
         """Refuse a call whose answer could not be read or written."""
         event.call.settled = False
         self.boundary.guard(event.call, event.error)
+
+    def on_answered(self, event: Answered) -> None:
+        """Handle the answer of another node to a call that was passed on."""
+        self.passing_on.answered(event, self.now_ms)
 
     def on_metadata_moved(self) -> None:
         """Continue the calls that waited for this change."""

@@ -70,7 +70,7 @@ def reported_nodes(
     to the controller: otherwise the client would know no node.
     """
     known = brokers(view, broker_listener(settings, listener))
-    if not known:
+    if not known and settings.serves_metadata_topic:
         return log_nodes(view, settings, listener)
     controller_ids = list(known)
     if with_metadata_log:

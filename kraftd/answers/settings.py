@@ -19,4 +19,5 @@ class ClientSettings(NamedTuple):
     session_limits: CacheLimits = CacheLimits()
     fetch_max_bytes: int = 57_671_680  # Kafka's fetch.max.bytes
     unstable_versions: bool = False  # of APIs: unstable.api.versions.enable
+    serves_metadata_topic: bool = True  # else it is as unknown as at Apache Kafka's brokers
     request_timeout_ms: int = 30_000  # until a request that is passed on is given up

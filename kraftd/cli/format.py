@@ -202,8 +202,15 @@ def initial_voters(
             return tuple(parse_voters(initial_controllers))
         except ValueError as error:
             raise CommandFailure(f"--initial-controllers: {error}", USAGE) from None
+    if not config.is_controller:
+        if standalone:
+            raise CommandFailure(
+                "--standalone makes a first controller, and this file is of a broker alone: leave it out.",
+                USAGE,
+            )
+        return None
     if standalone:
-        endpoint = config.advertised_listeners[0]
+        endpoint = config.quorum_endpoint
         return (InitialVoter(config.node_id, endpoint.host or "localhost", endpoint.port, new_uuid()),)
     if not no_initial_controllers:
         raise CommandFailure(

@@ -140,7 +140,7 @@ def _recover(
         typed = click.prompt("Type the cluster id to go on", type=str)
     if typed.strip() != cluster_id:
         raise CommandFailure(f"{typed} is not the cluster id. Nothing was changed.", FAILED)
-    endpoint = config.advertised_listeners[0]
+    endpoint = config.quorum_endpoint
     voter = InitialVoter(
         config.node_id, endpoint.host or "localhost", endpoint.port, directory_id or ZERO_UUID
     )
@@ -244,7 +244,7 @@ def registered(config: DaemonConfig) -> Image:
 
 def own_voter(config: DaemonConfig) -> str:
     """This controller as controller.quorum.voters names it."""
-    endpoint = config.advertised_listeners[0]
+    endpoint = config.quorum_endpoint
     return f"{config.node_id}@{host_port(endpoint)}"
 
 

@@ -160,7 +160,7 @@ def plan_of(config: DaemonConfig, cluster_id: str, state: State, last_epoch: int
             "nothing to restore. Ask for a later offset.",
             FAILED,
         )
-    endpoint = config.advertised_listeners[0]
+    endpoint = config.quorum_endpoint
     return RestorePlan(
         node_id=config.node_id,
         cluster_id=cluster_id,

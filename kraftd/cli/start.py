@@ -105,9 +105,15 @@ def leave(_number: int, _frame: object) -> None:
 
 def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endpoint]) -> str:
     """What connecting a broker needs: address, cluster id, and the two lines of its file."""
-    quorum = config.advertised_listeners[0]
     ports = {endpoint.listener: endpoint.port for endpoint in endpoints}
-    address = host_port(quorum if quorum.port else quorum._replace(port=ports[quorum.listener]))
+
+    def reached(at: Endpoint) -> str:
+        return host_port(at if at.port else at._replace(port=ports[at.listener]))
+
+    for_clients = ", ".join(map(reached, config.broker_listeners))
+    if not config.is_controller:
+        return f"kraftd is listening on {for_clients} (broker {config.node_id}, cluster {cluster_id})."
+    address = reached(config.quorum_endpoint)
     if config.is_static_quorum:
         voters = ",".join(
             f"{node}@{address_text(where)}" for node, where in sorted(config.quorum_voters.items())
@@ -121,6 +127,7 @@ def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endp
     return "\n".join(
         (
             f"kraftd is listening on {address} (node {config.node_id}, cluster {cluster_id}).",
+            *([f"Clients connect to {for_clients}."] if for_clients else []),
             "A broker joins with these two lines in its file:",
             f"  {line}",
             f"  controller.listener.names={config.controller_listener_names[0]}",

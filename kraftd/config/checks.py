@@ -87,11 +87,10 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
 
 
 def check_roles(config: DaemonConfig, findings: Findings) -> None:
-    if config.process_roles != ("controller",):
-        why = (
-            "kraftd is a controller, and no broker yet; set process.roles=controller, and run Apache Kafka's "
-        )
-        findings.refuse("process.roles", why + "brokers as processes of their own")
+    roles = config.process_roles
+    if not roles or not {*roles} <= {"broker", "controller"} or len({*roles}) < len(roles):
+        why = "must be controller, broker, or both: process.roles=broker,controller"
+        findings.refuse("process.roles", why)
 
 
 def check_own_id(config: DaemonConfig, findings: Findings) -> None:
@@ -117,8 +116,15 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
     if listeners is None or advertised is None:
         return
     clients = config.client_listener_names
-    check_controller_names(names, clients, listeners, findings)
+    others = {name.upper() for name in (*names, *clients)}
+    brokers = [one.listener for one in listeners if config.is_broker and one.listener not in others]
+    if config.is_controller:
+        check_controller_names(names, (*clients, *brokers), listeners, findings)
+    else:
+        check_no_controller_listener(names, listeners, findings)
     check_client_names(config, listeners, findings)
+    if config.is_broker:
+        check_broker_listeners(config, brokers, findings)
     check_other_listeners(config, listeners, protocols, findings)
     announced = advertise(names, listeners, advertised, config.quorum_voters.get(config.node_id))
     for_clients = advertise(clients, listeners, advertised, None)
@@ -127,6 +133,7 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
         findings.refuse("advertised.listeners", why)
     config.advertised_listeners = announced
     config.client_listeners = for_clients
+    config.broker_listeners = advertise(brokers, listeners, advertised, None)
     # The quorum's listener comes first: its keys configure the node's own logins.
     order = [name.upper() for name in names]
     known = sorted(listeners, key=lambda one: one.listener not in order[:1])
@@ -136,8 +143,21 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
             findings.refuse("listeners", "METRICS is the name of kraftd.metrics.listener; choose another")
             return
         known.append(metrics)
-    brokers = broker_logins(config, settings, protocols, findings) if clients else {}
-    config.security = read_security(settings, known, findings, brokers)
+    logins = broker_logins(config, settings, protocols, findings) if clients else {}
+    config.security = read_security(
+        settings, known, findings, logins, quorum=quorum_endpoint(names, known, protocols)
+    )
+
+
+def quorum_endpoint(
+    names: tuple[str, ...], known: list[Endpoint], protocols: Mapping[str, str]
+) -> Endpoint | None:
+    """The quorum's listener, whose keys configure this node's logins; on a broker alone it is elsewhere."""
+    if not names:
+        return None
+    name = names[0].upper()
+    elsewhere = Endpoint(name, "", 0, PROTOCOLS[protocols[name]]) if name in protocols else None
+    return next((one for one in known if one.listener == name), elsewhere)
 
 
 def broker_logins(
@@ -208,6 +228,32 @@ def check_controller_names(
             findings.refuse("listeners", why)
 
 
+def check_no_controller_listener(
+    names: tuple[str, ...], listeners: tuple[Endpoint, ...], findings: Findings
+) -> None:
+    """Check that a broker alone has no controller listener of its own."""
+    bound = {endpoint.listener for endpoint in listeners}
+    for name in names:
+        if name.upper() in bound:
+            why = f"a broker alone has no listener of the controllers; remove {name} from listeners"
+            findings.refuse("controller.listener.names", why)
+
+
+def check_broker_listeners(config: DaemonConfig, brokers: list[str], findings: Findings) -> None:
+    """Check that the broker has a listener, and one for other brokers."""
+    if not brokers:
+        why = "the broker needs a listener of its own; add PLAINTEXT://:9092"
+        findings.refuse("listeners", why)
+        return
+    key = "inter.broker.listener.name"
+    if not config.inter_broker_listener_name:
+        key = "security.inter.broker.protocol"
+    name = config.inter_broker_listener
+    if name not in brokers and name not in map(str.upper, config.controller_listener_names):
+        why = f"the broker has no listener named {name}, and brokers need one for each other; there are "
+        findings.refuse(key, why + ", ".join(brokers))
+
+
 def check_other_listeners(
     config: DaemonConfig,
     listeners: tuple[Endpoint, ...],
@@ -237,8 +283,12 @@ def check_quorum(config: DaemonConfig, findings: Findings) -> None:
             "neither controller.quorum.bootstrap.servers nor controller.quorum.voters is set; add a line "
             "like controller.quorum.bootstrap.servers=127.0.0.1:9093"
         )
-    if config.quorum_voters and config.node_id not in config.quorum_voters:
+    is_voter = config.node_id in config.quorum_voters
+    if config.is_controller and config.quorum_voters and not is_voter:
         why = f"node.id={config.node_id} is not among the voters; add this node, or correct node.id"
+        findings.refuse("controller.quorum.voters", why)
+    if is_voter and not config.is_controller:
+        why = f"node.id={config.node_id} is a voter's, and a broker alone needs another; correct node.id"
         findings.refuse("controller.quorum.voters", why)
 
 

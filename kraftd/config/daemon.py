@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from kraftd.config.errors import ConfigError
 from kraftd.config.listeners import (
     parse_ip_overrides,
     parse_metrics_listener,
@@ -38,7 +39,7 @@ from kraftd.types import Endpoint
 class NodeKeys:
     """Identity of the node"""
 
-    process_roles = strings("process.roles", "must be controller")
+    process_roles = strings("process.roles", "controller; broker, in any cluster; or both in one process")
     node_id = integer("node.id", "this node's id in the cluster")
     broker_id = integer("broker.id", "another name of node.id")
 
@@ -60,14 +61,28 @@ class ListenerKeys:
         "the security protocol of each listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
     )
     inter_broker_listener_name = string(
-        "inter.broker.listener.name", "only checked: it is no controller listener"
+        "inter.broker.listener.name", "which listener brokers use among themselves"
     )
     inter_broker_protocol = string(
-        "security.inter.broker.protocol", "only checked against inter.broker.listener.name"
+        "security.inter.broker.protocol", "that listener's name when inter.broker.listener.name is not set"
     )
     early_start_listeners = strings(
         "early.start.listeners",
         "listeners that serve before the ACLs are known; all of them unless set",
+    )
+
+
+class BrokerKeys:
+    """The broker"""
+
+    rack = string("broker.rack", "where the broker stands, for the placement of replicas")
+    registration_timeout_ms = integer(
+        "initial.broker.registration.timeout.ms",
+        "how long a broker that starts tries to register before it ends",
+    )
+    controlled_shutdown_enable = flag(
+        "controlled.shutdown.enable",
+        "whether a broker that stops has the controller move its leaders away first",
     )
 
 
@@ -205,7 +220,7 @@ class TopicKeys:
         "broker.session.timeout.ms", "the time without a heartbeat after which a broker is fenced"
     )
     broker_heartbeat_interval_ms = integer(
-        "broker.heartbeat.interval.ms", "only compared with broker.session.timeout.ms"
+        "broker.heartbeat.interval.ms", "how often a broker sends a heartbeat to the active controller"
     )
     num_partitions = integer("num.partitions", "partitions of a new topic whose request names no number")
     default_replication_factor = integer(
@@ -385,6 +400,7 @@ class OwnKeys:
 SECTIONS: tuple[type, ...] = (
     NodeKeys,
     ListenerKeys,
+    BrokerKeys,
     ClientKeys,
     AccessKeys,
     SecurityKeys,
@@ -402,6 +418,7 @@ SECTIONS: tuple[type, ...] = (
 class DaemonConfig(
     NodeKeys,
     ListenerKeys,
+    BrokerKeys,
     ClientKeys,
     AccessKeys,
     SecurityKeys,
@@ -417,10 +434,10 @@ class DaemonConfig(
     """One daemon's configuration: its rows' settings, and values that follow from several of them.
 
     listeners: the endpoints to bind; host "" is every interface. advertised_listeners: the advertised
-    endpoints of the controller listeners, the quorum's first. client_listeners: those of listeners for
-    ordinary clients. Their host is "" if this host's own name has to be found. node_config: the file's text
-    as resource configs see it. connection_creation_rates: new connections a second by listener. security: the
-    result of all security keys. warnings: to be logged once at the start.
+    endpoints of the controller listeners, the quorum's first. client_listeners, broker_listeners: those of
+    listeners for ordinary clients, and of the broker. Their host is "" if this host's own name has to be
+    found. node_config: the file's text as resource configs see it. connection_creation_rates: new connections
+    a second by listener. security: the result of all security keys. warnings: to be logged once at the start.
     """
 
     def __init__(
@@ -431,6 +448,7 @@ class DaemonConfig(
         listeners: tuple[Endpoint, ...] = (),
         advertised_listeners: tuple[Endpoint, ...] = (),
         client_listeners: tuple[Endpoint, ...] = (),
+        broker_listeners: tuple[Endpoint, ...] = (),
         warnings: tuple[str, ...] = (),
     ) -> None:
         """``settings``: the result of each row's parser, by its target."""
@@ -439,6 +457,7 @@ class DaemonConfig(
         self.listeners = listeners
         self.advertised_listeners = advertised_listeners
         self.client_listeners = client_listeners
+        self.broker_listeners = broker_listeners
         self.security = SecurityConfig()
         self.connection_creation_rates: Mapping[str, int] = {}
         self.warnings = warnings
@@ -454,6 +473,29 @@ class DaemonConfig(
     @cached_property
     def metadata_log_segment_bytes(self) -> int:
         return self.metadata_log_segment_bytes_of_tests or self.metadata_log_segment_bytes_configured
+
+    @property
+    def quorum_endpoint(self) -> Endpoint:
+        """The advertised endpoint of the quorum's listener. Raises ConfigError on a broker alone."""
+        if not self.advertised_listeners:
+            why = "this is for controllers; a broker alone has no listener of the quorum"
+            raise ConfigError([f"process.roles={','.join(self.process_roles)}: {why}"])
+        return self.advertised_listeners[0]
+
+    @property
+    def is_controller(self) -> bool:
+        """Return whether the node is a controller: it may vote and decide."""
+        return "controller" in self.process_roles
+
+    @property
+    def inter_broker_listener(self) -> str:
+        """The listener that brokers use among themselves."""
+        return (self.inter_broker_listener_name or self.inter_broker_protocol).upper()
+
+    @property
+    def is_broker(self) -> bool:
+        """Return whether the node is a broker."""
+        return "broker" in self.process_roles
 
     @property
     def is_static_quorum(self) -> bool:

@@ -105,8 +105,13 @@ def read_security(
     endpoints: Sequence[Endpoint],
     findings: Findings,
     brokers: Mapping[str, ClientSecurity] | None = None,
+    *,
+    quorum: Endpoint | None = None,
 ) -> SecurityConfig:
-    """The security of a daemon with these listeners, the quorum's first; problems go to the findings."""
+    """The security of a daemon with these listeners; problems go to the findings.
+
+    `quorum` is the quorum's listener, whose keys configure the node's own logins: the first if not given.
+    """
     listeners = {
         endpoint.listener: _listener(endpoint, settings, findings)
         for endpoint in endpoints
@@ -116,8 +121,9 @@ def read_security(
         _check_principal_builder(Keys(settings, findings, endpoint.listener))
     plain = Keys(settings, findings)
     client = ClientSecurity()
-    if endpoints and endpoints[0].security_protocol:
-        client = _own_logins(endpoints[0], settings, findings)
+    quorum = quorum or next(iter(endpoints), None)
+    if quorum is not None and quorum.security_protocol:
+        client = _own_logins(quorum, settings, findings)
     super_users = plain_text(settings, "super.users")
     allows_all = plain_text(settings, "allow.everyone.if.no.acl.found").strip().lower()
     class_name = plain.text("authorizer.class.name") or ""

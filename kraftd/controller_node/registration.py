@@ -73,6 +73,8 @@ class Registration:
     def is_due(self) -> bool:
         """Return whether metadata.version allows a registration and the image has none of this run."""
         identity, image = self._identity, self._context.image
+        if not identity.is_controller:
+            return False
         known = image.controllers.get(identity.node_id)
         if known is not None and known.incarnation_id == identity.incarnation_id:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kraftd.log.disk import Disk, Lock
 from kraftd.log.errors import DirectoryProblem
@@ -26,7 +26,9 @@ PARTITION_DIRECTORY = f"{METADATA_TOPIC}-{METADATA_PARTITION}"
 class MetadataDirectory:
     """An opened metadata.log.dir. close releases its lock."""
 
-    def __init__(self, path: str, properties: MetaProperties, lock: Lock) -> None:
+    def __init__(
+        self, path: str, properties: MetaProperties, lock: Lock, directory_ids: Mapping[str, Uuid]
+    ) -> None:
         assert properties.cluster_id is not None and properties.node_id is not None
         assert properties.directory_id is not None
         self.path = path
@@ -34,6 +36,7 @@ class MetadataDirectory:
         self.cluster_id: str = properties.cluster_id
         self.node_id: int = properties.node_id
         self.directory_id: Uuid = properties.directory_id
+        self.directory_ids = directory_ids  # of all log directories, by path
         self._lock = lock
 
     def __repr__(self) -> str:
@@ -83,16 +86,20 @@ def open_directory(
     check_same_identity(disk, path, f"{path}/{PARTITION_DIRECTORY}", found[path])
     lock = disk.lock(f"{path}/{LOCK_FILE}")
     try:
-        properties = found[path]
-        if properties.version == 0 or properties.directory_id is None:
-            properties = properties._replace(
-                version=1, directory_id=properties.directory_id or fresh_directory_id(new_directory_id)
-            )
-            write_meta_properties(disk, path, properties, now_ms)
+        ids = {}
+        for one, properties in found.items():
+            if properties.version == 0 or properties.directory_id is None:
+                properties = properties._replace(
+                    version=1, directory_id=properties.directory_id or fresh_directory_id(new_directory_id)
+                )
+                write_meta_properties(disk, one, properties, now_ms)
+            assert properties.directory_id is not None
+            found[one] = properties
+            ids[one] = properties.directory_id
     except BaseException:
         lock.release()
         raise
-    return MetadataDirectory(path, properties, lock)
+    return MetadataDirectory(path, found[path], lock, ids)
 
 
 def fresh_directory_id(new_uuid: Callable[[], Uuid]) -> Uuid:

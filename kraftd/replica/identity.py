@@ -15,6 +15,7 @@ class Identity(Struct, frozen=True, gc=False):
     incarnation_id: bytes
     endpoints: tuple[Endpoint, ...] = ()
     quorum_listener: str = "CONTROLLER"  # the listener that controllers use among themselves
+    is_controller: bool = True  # else an observer that decides nothing
 
     def security_protocol(self, listener: str) -> int:
         """The number of a listener's security protocol; 0, PLAINTEXT, for one that is not advertised."""

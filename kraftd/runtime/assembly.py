@@ -52,8 +52,8 @@ def build_node(
 ) -> Node:
     """Connect the pure packages, by the configuration and the state on disk. Raises StartupError."""
     ports = {endpoint.listener: endpoint.port for endpoint in bound}
-    advertised = _announced(config.advertised_listeners, ports)
-    for_clients = _announced(config.client_listeners, ports)
+    advertised = announced(config.advertised_listeners, ports)
+    for_clients = announced(config.client_listeners, ports)
     listener_name = config.controller_listener_names[0]
     static = VoterSet.from_static(listener_name, config.quorum_voters) if config.quorum_voters else NO_VOTERS
     durable = storage.durable_state(static)
@@ -69,13 +69,18 @@ def build_node(
         policies=policies,
     )
     identity = Identity(
-        config.node_id, storage.directory.cluster_id, dice.uuid(), (*advertised, *for_clients), listener_name
+        config.node_id,
+        storage.directory.cluster_id,
+        dice.uuid(),
+        (*advertised, *for_clients),
+        listener_name,
+        config.is_controller,
     )
     bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
     return Node(identity, core, context, bootstrap, storage.snapshot(), authorizer)
 
 
-def _announced(endpoints: Iterable[Endpoint], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
+def announced(endpoints: Iterable[Endpoint], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
     """Endpoints for other nodes, with this host's name and the bound ports where none is configured."""
     return tuple(
         endpoint._replace(
@@ -104,7 +109,7 @@ def raft_config(
         fetch_max_bytes=config.quorum_fetch_max_bytes,
         fetch_snapshot_max_bytes=config.quorum_fetch_snapshot_max_bytes,
         fetch_response_max_bytes=config.replica_fetch_response_max_bytes,
-        auto_join=config.quorum_auto_join,
+        auto_join=config.quorum_auto_join and config.is_controller,
         first_election_without=config.first_election_without,
         rejoins=rejoins,
         max_batch_bytes=config.metadata_max_batch_bytes,
@@ -174,7 +179,7 @@ def build_keeper(runner: Runner, config: DaemonConfig) -> SnapshotKeeper:
 
 def check_voters(config: DaemonConfig) -> None:
     """Check that a controller of a static quorum is one of its voters, as in Kafka. Raises StartupError."""
-    if config.quorum_voters and config.node_id not in config.quorum_voters:
+    if config.is_controller and config.quorum_voters and config.node_id not in config.quorum_voters:
         voters = ", ".join(map(str, sorted(config.quorum_voters)))
         raise StartupError(
             f"controller.quorum.voters names {voters}, and not this node, {config.node_id}: "

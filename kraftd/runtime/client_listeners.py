@@ -48,4 +48,6 @@ def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: Syst
     def executor(wire: ServedNode) -> MetadataTopicExecutor:
         return MetadataTopicExecutor(node, view, log, runner.ports, wire, wire.around)
 
-    runner.serve(ServedNode(runner, names, runner.roads(), FORWARD_TIMEOUT_MS, executor))
+    runner.serve(
+        ServedNode(runner, names, runner.roads(), FORWARD_TIMEOUT_MS, executor, f"kraftd-{view.node_id}")
+    )

@@ -31,6 +31,7 @@ from kraftd.runtime import logs
 from kraftd.runtime.acceptor import Acceptor
 from kraftd.runtime.assembly import (
     StartupError,
+    announced,
     build_keeper,
     build_node,
     connection_rates,
@@ -156,6 +157,7 @@ class Daemon:
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin_late: Callable[[], None] | None = None
         self._stopping = False
+        self._controller_stops = False
         self._shutdown_requested = False
         self._end: asyncio.Future[None] = loop.create_future()
         self.security = make_security(config, self.clock)
@@ -232,6 +234,11 @@ class Daemon:
             from kraftd.runtime.client_listeners import serve_clients
 
             serve_clients(runner, self.config, self.clock, self.dice)
+        if self.config.is_broker:
+            from kraftd.runtime.broker_listeners import serve_broker
+
+            ports = {endpoint.listener: endpoint.port for endpoint in bound}
+            serve_broker(runner, self.config, self.dice, announced(self.config.broker_listeners, ports))
         return runner
 
     def _open_storage(self) -> Storage:
@@ -275,6 +282,7 @@ class Daemon:
                 signal.signal(number, self._signalled)
         signal.signal(signal.SIGHUP, self._hung_up)
         self.runner.step(Started())
+        self.runner.start_served()
         self.snapshots = build_keeper(self.runner, self.config)
         self.snapshots.start()
         interval_ms = self.config.replica_high_watermark_checkpoint_interval_ms
@@ -360,19 +368,28 @@ class Daemon:
             return
         self._stopping = True
         self.log.info("stopping", why=why)
+        self.runner.after_step = self._idle
+        self.loop.call_later(self.config.shutdown_timeout_ms / 1000, self._out_of_time)
+        self.runner.stop_served()
+        self._idle()
+
+    def _stop_controller(self) -> None:
+        """Have the controller take no more work, once the other nodes of the process have ended."""
+        self._controller_stops = True
         self.runner.node.stop()
         if self._alone:
             for server in self._servers:
                 server.close()
             for connection in self.runner.connections:
                 connection.stop_reading()
-        self.runner.after_step = self._idle
-        self.loop.call_later(self.config.shutdown_timeout_ms / 1000, self._out_of_time)
-        self._idle()
 
     def _idle(self) -> None:
         """After each step while stopping: end if all requests are answered and the core is shut down."""
         runner = self.runner
+        if not self._controller_stops:
+            if not runner.served_have_ended:
+                return
+            self._stop_controller()
         if runner.shutdown_completed:
             self._finish()
         elif (

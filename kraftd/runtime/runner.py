@@ -11,6 +11,7 @@ from collections.abc import Callable
 from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 
+from kraftd.answers.effects import NodeStarted, StopRequested
 from kraftd.config.security import SecurityConfig
 from kraftd.controller_node import effects
 from kraftd.controller_node.node import Node
@@ -159,9 +160,14 @@ class Runner(NodeExecutor):
         self.node.boundary.stats.answered(answered, began_ns, now_ns)
         answered.clear()
 
+    @property
+    def road_to_controllers(self) -> Road:
+        """How this process connects to the controllers."""
+        return Road(self.wiring, self.security.login)
+
     def roads(self) -> dict[str, Road]:
-        """The client side's connections to the controllers and, by their listeners, to the brokers."""
-        roads = {"": Road(self.wiring, self.security.login)}
+        """The ways to the controllers and, by their listeners, to the brokers."""
+        roads = {"": self.road_to_controllers}
         for listener, own in self.security.at_brokers.items():
             wiring = LoopWiring(self.loop, self.clock, own.tls, self._handshake_timeout_ms)
             self._wirings.append(wiring)
@@ -172,6 +178,21 @@ class Runner(NodeExecutor):
         """Also serve that node's listeners, beside the controller's."""
         self.served.append(node)
         self._by_listener |= dict.fromkeys(node.listeners, node)
+
+    def start_served(self) -> None:
+        """Begin what those nodes do by themselves."""
+        for one in self.served:
+            one.executor.step(NodeStarted())
+
+    def stop_served(self) -> None:
+        """Have those nodes finish what others must know of, before the controller stops."""
+        for one in self.served:
+            one.executor.step(StopRequested())
+
+    @property
+    def served_have_ended(self) -> bool:
+        """Return whether the controller may stop."""
+        return all(one.node.has_ended for one in self.served)
 
     def piece_read(self, effect: effects.AnswerSnapshot, data: bytes) -> None:
         super().piece_read(effect, data)

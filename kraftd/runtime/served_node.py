@@ -50,7 +50,7 @@ class ServedNode(ConnectionWire):
     """One node beside the process's controller, and the connections of its listeners.
 
     `make` makes the node's executor, whose wire this is. `roads` lead to the controllers ("") and to the
-    brokers, by their listener; a listener without a road is unreachable.
+    brokers, by their listener; a listener without a road is unreachable. `client_id` is that of its requests.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class ServedNode(ConnectionWire):
         roads: Mapping[str, Road],
         request_timeout_ms: int,
         make: Make,
+        client_id: str,
     ) -> None:
         super().__init__(process.wire)
         self.listeners = frozenset(listeners)
@@ -67,7 +68,7 @@ class ServedNode(ConnectionWire):
         self._stopped = False
         self._connections: set[int] = set()
         self.executor = make(self)
-        times, client_id = Times(request_timeout_ms), f"kraftd-{self.executor.view.node_id}"
+        times = Times(request_timeout_ms)
         self.outbounds = {
             listener: Outbound(client_id, SOFTWARE, self, road.wiring, times, road.login)
             for listener, road in roads.items()

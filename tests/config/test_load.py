@@ -245,9 +245,42 @@ def test_a_missing_required_key_is_reported_with_an_example(load_lines: Load, ke
     assert problem.startswith(f"{key} is not set; add a line like {key}=")
 
 
-def test_the_broker_role_is_refused_with_the_reason(load_lines: Load) -> None:
-    [problem] = problems(load_lines, "process.roles=broker,controller")
-    assert "kraftd is a controller, and no broker yet" in problem
+OWN_VOTER = f"controller.quorum.voters={BASE['node.id']}@a:1"
+BROKER_PROTOCOLS = "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,IN:PLAINTEXT"
+
+
+def test_a_file_of_both_roles_has_listeners_of_both(load_lines: Load) -> None:
+    both = "listeners=PLAINTEXT://a:9092,IN://:9094,CONTROLLER://:9093"
+    config = load_lines("process.roles=broker,controller", both, BROKER_PROTOCOLS, without="listeners")
+    assert [repr(one) for one in config.broker_listeners] == ["PLAINTEXT://a:9092", "IN://:9094"]
+    assert (config.is_controller, config.is_broker, config.inter_broker_listener) == (True, True, "PLAINTEXT")
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (("process.roles=broker,controller",), "the broker needs a listener of its own"),
+        (
+            ("process.roles=broker", "listeners=CONTROLLER://:9093"),
+            "a broker alone has no listener",
+        ),
+        (("process.roles=broker", "listeners=IN://:9094"), "the broker has no listener named PLAINTEXT"),
+        (
+            (
+                "process.roles=broker",
+                "listeners=PLAINTEXT://:9092",
+                f"controller.quorum.voters={BASE['node.id']}@a:1",
+            ),
+            "is a voter's, and a broker alone needs another",
+        ),
+    ],
+)
+def test_listeners_and_voters_that_do_not_fit_the_roles_are_refused(
+    load_lines: Load, lines: tuple[str, ...], problem: str
+) -> None:
+    without = "listeners" if any(line.startswith("listeners") for line in lines) else None
+    found = problems(load_lines, *lines, BROKER_PROTOCOLS, **({"without": without} if without else {}))
+    assert any(problem in one for one in found), found
 
 
 def test_a_listener_without_a_protocol_is_refused_with_a_suggestion(load_lines: Load) -> None:

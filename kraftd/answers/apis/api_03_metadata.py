@@ -66,7 +66,7 @@ def describe(node: AnsweringNode, call: Call) -> Generator[None, None, MetadataR
     topics = DescribedTopics(node, call)
     found, of_log = yield from (topics.all() if wants_all else topics.named())
     response = MetadataResponse(topics=found, cluster_id=node.view.cluster_id)
-    if metadata_topic.declares_itself(call):
+    if node.settings.serves_metadata_topic and metadata_topic.declares_itself(call):
         reported = log_nodes(node.view, node.settings, call.listener)
     elif of_log and of_log == len(found) and not wants_all:
         node.note_log_reader(call)
@@ -112,7 +112,7 @@ class DescribedTopics:
         """Every topic that the client may describe; the metadata topic comes first."""
         node, call = self._node, self._call
         found = []
-        if may_see(node, call, METADATA_TOPIC):
+        if node.settings.serves_metadata_topic and may_see(node, call, METADATA_TOPIC):
             found.append(self._metadata_topic(is_internal=True))
         of_log = len(found)
         for topic_id in list(node.view.image.topics):
@@ -153,7 +153,8 @@ class DescribedTopics:
     def _named(self, name: str | None, topic_id: bytes) -> Generator[None, None, MetadataResponseTopic]:
         """One topic by its id, or by its name where it has none; or the error for it."""
         image = self._node.view.image
-        if topic_id == METADATA_TOPIC_ID:
+        serves_log = self._node.settings.serves_metadata_topic
+        if topic_id == METADATA_TOPIC_ID and serves_log:
             name = METADATA_TOPIC
         elif topic_id != ZERO_UUID:
             topic = image.topic(topic_id)
@@ -165,7 +166,7 @@ class DescribedTopics:
         assert name is not None
         if not self._describing.allows(name):
             return MetadataResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-        if name == METADATA_TOPIC:
+        if name == METADATA_TOPIC and serves_log:
             return self._metadata_topic(is_internal=False)
         topic = image.topic(image.topic_names().get(name, ZERO_UUID))
         if topic is None:

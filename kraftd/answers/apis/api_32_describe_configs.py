@@ -52,13 +52,17 @@ def describe(node: AnsweringNode, call: Call) -> Slices[DescribeConfigsResponse]
     others: list[DescribeConfigsResource] = []
     places: list[int] = []  # of their results
     pace, permissions = Pace(), Permissions(node, call)
+    serves_log = node.settings.serves_metadata_topic
     for resource in request.resources:
         error = permissions.denial(resource)
         if error:
             results.append(
                 DescribeConfigsResult(error, DENIED, resource.resource_type, resource.resource_name)
             )
-        elif (resource.resource_type, resource.resource_name) == (TOPIC_RESOURCE, METADATA_TOPIC):
+        elif serves_log and (resource.resource_type, resource.resource_name) == (
+            TOPIC_RESOURCE,
+            METADATA_TOPIC,
+        ):
             results.append(metadata_topic_configs(resource))
         else:
             places.append(len(results))

@@ -41,7 +41,7 @@ def handle(node: AnsweringNode, call: Call) -> None:
         return
     listener = broker_listener(node.settings, call.listener)
     nodes = []
-    if declares_itself(call):
+    if node.settings.serves_metadata_topic and declares_itself(call):
         reported = log_nodes(node.view, node.settings, call.listener)
     else:
         for broker in node.view.image.brokers.values():

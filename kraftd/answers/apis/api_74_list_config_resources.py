@@ -62,7 +62,8 @@ def names(node: AnsweringNode, call: Call, resource_type: int) -> Iterator[str]:
         listener = broker_listener(node.settings, call.listener)
         yield from (str(one.id) for one in image.brokers.values() if one.listener(listener) is not None)
     elif resource_type == TOPIC_RESOURCE:
-        yield METADATA_TOPIC
+        if node.settings.serves_metadata_topic:
+            yield METADATA_TOPIC
         yield from image.topic_names()
     else:
         yield from (name for kind, name in image.configs if kind == resource_type)

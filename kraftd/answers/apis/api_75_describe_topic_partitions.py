@@ -125,7 +125,7 @@ def describe_topic(
     node: AnsweringNode, call: Call, reader: TopicReader, name: str, indexes: range
 ) -> DescribeTopicPartitionsResponseTopic:
     """Those partitions of a topic, or the error for it."""
-    if name == METADATA_TOPIC:
+    if name == METADATA_TOPIC and node.settings.serves_metadata_topic:
         return of_metadata_topic(node, call)
     image = node.view.image
     topic = image.topic(image.topic_names().get(name, ZERO_UUID))

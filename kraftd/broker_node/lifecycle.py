@@ -1,0 +1,264 @@
+"""A broker's life as the active controller sees it: registered, caught up, unfenced, shut down in order.
+
+The rules are those of Kafka's BrokerLifecycleManager (KIP-631, KIP-500). One request is under way at a time:
+BrokerRegistration until one is accepted, then BrokerHeartbeat. `due_request` gives what to send now,
+`answered` takes the answer or its absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraftd.messages.broker_registration_response import BrokerRegistrationResponse
+from kraftd.requests.outbox import Outbox
+from kraftd.types import Endpoint, Uuid
+from kraftd.wire.error_code import ErrorCode, error_name
+from kraftd.wire.message import Message
+
+FIRST_BACKOFF_MS = 100
+STARTING_HEARTBEAT_MS = 10  # while starting: with nothing to recover, a start then takes no longer
+FIRST_SHUTDOWN_HEARTBEAT_MS = 50  # after the first answer to a wish to shut down
+CONTROLLER_RETRY_MS = 50  # until another look for the active controller
+
+
+class BrokerState(IntEnum):
+    """Kafka's states of a broker, as its metric BrokerState counts them."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+class Cause(Enum):
+    """What changes a broker's state."""
+
+    STARTED = "started"
+    CAUGHT_UP = "caught up"  # the controller says so
+    UNFENCED = "unfenced"  # the controller says so
+    STOP_REQUESTED = "stop requested"
+    SHUTDOWN_GRANTED = "shutdown granted"  # the controller says so
+    NOT_REGISTERED_IN_TIME = "not registered in time"
+
+
+# Rules. 1. A state is never entered again. 2. Only a broker that is RUNNING asks the controller before it
+# shuts down: before that it leads no partition. 3. SHUTTING_DOWN is final.
+TRANSITIONS: dict[tuple[BrokerState, Cause], BrokerState] = {
+    (BrokerState.NOT_RUNNING, Cause.STARTED): BrokerState.STARTING,
+    (BrokerState.STARTING, Cause.CAUGHT_UP): BrokerState.RECOVERY,
+    (BrokerState.RECOVERY, Cause.UNFENCED): BrokerState.RUNNING,
+    (BrokerState.RUNNING, Cause.STOP_REQUESTED): BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+    (BrokerState.PENDING_CONTROLLED_SHUTDOWN, Cause.SHUTDOWN_GRANTED): BrokerState.SHUTTING_DOWN,
+    (BrokerState.NOT_RUNNING, Cause.STOP_REQUESTED): BrokerState.SHUTTING_DOWN,
+    (BrokerState.STARTING, Cause.STOP_REQUESTED): BrokerState.SHUTTING_DOWN,
+    (BrokerState.RECOVERY, Cause.STOP_REQUESTED): BrokerState.SHUTTING_DOWN,
+    (BrokerState.STARTING, Cause.NOT_REGISTERED_IN_TIME): BrokerState.SHUTTING_DOWN,
+}
+
+
+class Broker(NamedTuple):
+    """What a broker tells the controller of itself, and its settings.
+
+    `directory_ids` are those of its log directories. `previous_epoch` is its broker epoch before the last
+    clean shutdown, -1 after any other.
+    """
+
+    node_id: int
+    cluster_id: str
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...]
+    directory_ids: tuple[Uuid, ...]
+    features: Mapping[str, tuple[int, int]]
+    rack: str | None = None
+    previous_epoch: int = -1
+    heartbeat_interval_ms: int = 2_000  # broker.heartbeat.interval.ms
+    session_timeout_ms: int = 9_000  # broker.session.timeout.ms
+    registration_timeout_ms: int = 60_000  # initial.broker.registration.timeout.ms
+    controlled_shutdown: bool = True  # controlled.shutdown.enable
+
+    def registration(self) -> BrokerRegistrationRequest:
+        """The request that registers this run of the broker."""
+        return BrokerRegistrationRequest(
+            broker_id=self.node_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=self.incarnation_id,
+            listeners=[
+                Listener(one.listener, one.host, one.port, one.security_protocol) for one in self.endpoints
+            ],
+            features=[Feature(name, low, high) for name, (low, high) in self.features.items()],
+            rack=self.rack,
+            log_dirs=tuple(sorted(self.directory_ids)),
+            previous_broker_epoch=self.previous_epoch,
+        )
+
+
+class BrokerLifecycle:
+    """The life of one run of a broker.
+
+    `broker_epoch` is -1 until it is registered. `is_fenced` is what the controller said last.
+    """
+
+    def __init__(self, broker: Broker, outbox: Outbox) -> None:
+        self.broker = broker
+        self.state = BrokerState.NOT_RUNNING
+        self.broker_epoch = -1
+        self.is_fenced = True
+        self.timed_out = False  # without having registered
+        self._outbox = outbox
+        self._ready = False  # to serve: everything on disk is recovered
+        self._in_flight = False
+        self._at_once = False  # after the request that is under way
+        self._failures = 0
+        self._shutdown_was_answered = False
+        self._due_ms: int | None = None
+        self._register_by_ms: int | None = None
+        self._offline: tuple[Uuid, ...] = ()
+
+    # -- what the node wants
+
+    def start(self, now_ms: int) -> None:
+        """Begin to register."""
+        if self._moves(Cause.STARTED):
+            self._register_by_ms = now_ms + self.broker.registration_timeout_ms
+            self._due_ms = now_ms
+
+    def ready(self, now_ms: int) -> None:
+        """Note that the broker can serve: from now on it wants to be unfenced."""
+        if not self._ready:
+            self._ready = True
+            self._communicate_at_once(now_ms)
+
+    def directories_failed(self, directory_ids: tuple[Uuid, ...], now_ms: int) -> None:
+        """Report log directories that went offline, all of them so far (KIP-858)."""
+        if directory_ids != self._offline:
+            self._offline = directory_ids
+            self._communicate_at_once(now_ms)
+
+    def stop(self, now_ms: int) -> None:
+        """Begin to shut down: at once, or, while running, once the controller has moved the leaders away."""
+        if self.state is BrokerState.RUNNING and not self.broker.controlled_shutdown:
+            self._enter(BrokerState.SHUTTING_DOWN)
+        elif self._moves(Cause.STOP_REQUESTED) and self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._communicate_at_once(now_ms)
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the broker need not wait for the controller any more."""
+        return self.state is BrokerState.SHUTTING_DOWN
+
+    # -- requests and answers
+
+    def deadline_ms(self) -> int | None:
+        """When `due_request` may have something; None for never."""
+        due = (None if self._in_flight else self._due_ms, self._register_by_ms)
+        return None if self.has_ended else min((one for one in due if one is not None), default=None)
+
+    def due_request(self, metadata_offset: int, now_ms: int) -> Message | None:
+        """The request to send now; `answered` or `postpone` must follow.
+
+        `metadata_offset` is that of the last record in the image.
+        """
+        if self._register_by_ms is not None and self._register_by_ms <= now_ms:
+            self._register_by_ms = None
+            if self._moves(Cause.NOT_REGISTERED_IN_TIME):
+                self.timed_out = True
+        if self._in_flight or self._due_ms is None or self._due_ms > now_ms or self.has_ended:
+            return None
+        self._in_flight, self._at_once = True, False
+        if self.broker_epoch < 0:
+            return self.broker.registration()
+        return BrokerHeartbeatRequest(
+            broker_id=self.broker.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=metadata_offset,
+            want_fence=not self._ready,
+            want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+            offline_log_dirs=self._offline,
+            cordoned_log_dirs=None if self.state is BrokerState.STARTING else (),
+        )
+
+    def postpone(self, now_ms: int) -> None:
+        """Take a request back: the active controller is not known, or is another by now."""
+        self._in_flight = False
+        self._due_ms = now_ms + CONTROLLER_RETRY_MS
+
+    def answered(self, answer: Message | None, now_ms: int) -> None:
+        """Handle the answer to the request under way; None without one."""
+        if not self._in_flight:
+            return
+        error = getattr(answer, "error_code", None)
+        if error == ErrorCode.NOT_CONTROLLER:
+            self.postpone(now_ms)
+            return
+        self._in_flight = False
+        if error == ErrorCode.NONE and isinstance(answer, BrokerRegistrationResponse):
+            self._registered(answer, now_ms)
+        elif error == ErrorCode.NONE and isinstance(answer, BrokerHeartbeatResponse):
+            self._failures = 0
+            self._due_ms = now_ms + self._heard(answer)
+        else:
+            self._failed(error, now_ms)
+        if self._at_once:
+            self._due_ms = now_ms
+
+    def _registered(self, answer: BrokerRegistrationResponse, now_ms: int) -> None:
+        self._failures = 0
+        self._register_by_ms = None
+        self.broker_epoch = answer.broker_epoch
+        self._due_ms = now_ms
+        self._outbox.log("info", "registered as a broker", broker_epoch=self.broker_epoch)
+
+    def _heard(self, answer: BrokerHeartbeatResponse) -> int:
+        """Handle what the controller says; return the milliseconds until the next heartbeat."""
+        self.is_fenced = answer.is_fenced
+        if self.state is BrokerState.STARTING:
+            if answer.is_caught_up:
+                self._moves(Cause.CAUGHT_UP)
+            return STARTING_HEARTBEAT_MS
+        if self.state is BrokerState.RECOVERY and not answer.is_fenced:
+            self._moves(Cause.UNFENCED)
+        elif self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            is_first, self._shutdown_was_answered = not self._shutdown_was_answered, True
+            if answer.should_shut_down:
+                self._moves(Cause.SHUTDOWN_GRANTED)
+            elif is_first:
+                return FIRST_SHUTDOWN_HEARTBEAT_MS
+        return self.broker.heartbeat_interval_ms
+
+    def _failed(self, error: int | None, now_ms: int) -> None:
+        """Ask again, ever more rarely, but at least once a session."""
+        backoff_ms = min(FIRST_BACKOFF_MS << min(self._failures, 16), self.broker.session_timeout_ms)
+        self._failures += 1
+        self._due_ms = now_ms + backoff_ms
+        why = "no answer" if error is None else error_name(error)
+        what = "register" if self.broker_epoch < 0 else "send a heartbeat"
+        self._outbox.log("warning", f"the broker could not {what}", error=why, again_in_ms=backoff_ms)
+
+    def _communicate_at_once(self, now_ms: int) -> None:
+        self._at_once = self._in_flight
+        if self._due_ms is not None:
+            self._due_ms = now_ms
+
+    # -- states
+
+    def _moves(self, cause: Cause) -> bool:
+        """Change the state if the cause does; return whether it did."""
+        following = TRANSITIONS.get((self.state, cause))
+        if following is not None:
+            self._enter(following)
+        return following is not None
+
+    def _enter(self, state: BrokerState) -> None:
+        self._outbox.log("info", "broker state", state=state.name, was=self.state.name)
+        self.state = state
+
+    def __repr__(self) -> str:
+        fenced = "fenced" if self.is_fenced else "unfenced"
+        return f"<BrokerLifecycle {self.state.name}, {fenced}, broker epoch {self.broker_epoch}>"

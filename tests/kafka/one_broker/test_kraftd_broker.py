@@ -1,0 +1,35 @@
+"""A kraftd broker beside a stock one, under Apache Kafka's own controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
+from testkit.node import Controller
+from testkit.process import HOST, free_port, wait_until
+
+
+def test_a_kraftd_broker_joins_and_leaves_a_cluster_of_apache_kafka(tmp_path: Path) -> None:
+    settings = {"broker.session.timeout.ms": SESSION_TIMEOUT_MS}
+    with Cluster(tmp_path, "apache", controller_properties=settings) as cluster:
+        cluster.start_controller()
+        cluster.start_brokers(1)
+        port = free_port()
+        ours = Controller(
+            "kraftd",
+            2,
+            tmp_path / "ours",
+            port,
+            {**cluster._quorum, "process.roles": "broker", "listeners": f"PLAINTEXT://{HOST}:{port}"},
+        )
+        ours.format(cluster.cluster_id)
+        ours.start()
+
+        def brokers() -> dict[int, int]:
+            return {one.id: one.port for one in cluster.admin.list_topics(timeout=10).brokers.values()}
+
+        wait_until(lambda: brokers() == {1: cluster.brokers[1].port, 2: port}, "the stock broker names both")
+        ours.wait_for_log('"state":"RUNNING"')
+        assert ours.stop() == 0
+        assert "PENDING_CONTROLLED_SHUTDOWN" in ours.log_text()
+        wait_until(lambda: set(brokers()) == {1}, "the broker that left is fenced", SESSION_TIMEOUT_MS / 2000)

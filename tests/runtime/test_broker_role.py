@@ -1,0 +1,90 @@
+"""The broker role of a real process: with the controller in one process, and alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraftd.messages.metadata_request import MetadataRequest
+from kraftd.wire.api import ApiKey
+from testkit.process import wait_until
+from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess, free_port
+
+
+def combined(home: Path, port: int, controller_port: int) -> DaemonProcess:
+    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
+    return DaemonProcess(home, controller_port, process__roles="broker,controller", listeners=listeners)
+
+
+def brokers(port: int) -> list[tuple[int, int]]:
+    """The brokers in Metadata, by id, with their ports."""
+    client = Client(port)
+    try:
+        answer: Any = client.ask(ApiKey.METADATA, 12, MetadataRequest(None))
+    finally:
+        client.close()
+    return sorted((one.node_id, one.port) for one in answer.brokers)
+
+
+def states(daemon: DaemonProcess) -> list[str]:
+    return [line["state"] for line in daemon.lines() if line["event"] == "broker state"]
+
+
+def test_one_process_is_controller_and_broker(tmp_path: Path) -> None:
+    port, controller_port = free_port(), free_port()
+    daemon = combined(tmp_path, port, controller_port).format().start()
+    wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata")
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    assert admin.create_topics([NewTopic("t", 2, 1)])["t"].result(10) is None
+    partitions = admin.list_topics("t", timeout=10).topics["t"].partitions
+    assert [one.leader for one in partitions.values()] == [100, 100]
+    assert daemon.stop() == 0
+    assert states(daemon) == [
+        "STARTING",
+        "RECOVERY",
+        "RUNNING",
+        "PENDING_CONTROLLED_SHUTDOWN",
+        "SHUTTING_DOWN",
+    ]
+    again = daemon.start()  # the same directory, another incarnation
+    wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata again")
+    assert again.stop() == 0
+
+
+def test_a_broker_alone_joins_and_leaves_a_cluster(tmp_path: Path) -> None:
+    port, controller_port, other_port = free_port(), free_port(), free_port()
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    first = combined(tmp_path / "first", port, controller_port).format().start()
+    second = DaemonProcess(
+        tmp_path / "second",
+        process__roles="broker",
+        node__id=2,
+        listeners=f"PLAINTEXT://127.0.0.1:{other_port}",
+        controller__quorum__bootstrap__servers=f"127.0.0.1:{controller_port}",
+    )
+    second.kraftd("format", "--config", str(second.properties), "--cluster-id", CLUSTER_ID)
+    second.begin()
+    both = [(2, other_port), (100, port)]
+    wait_until(lambda: brokers(port) == brokers(other_port) == both, "both brokers know both")
+    assert second.stop() == 0
+    assert states(second)[-1] == "SHUTTING_DOWN"
+    wait_until(lambda: brokers(port) == [(100, port)], "the broker that left is fenced")
+    assert first.stop() == 0
+
+
+def test_a_broker_that_no_controller_registers_ends_with_1(tmp_path: Path) -> None:
+    daemon = DaemonProcess(
+        tmp_path,
+        process__roles="broker",
+        node__id=2,
+        listeners=f"PLAINTEXT://127.0.0.1:{free_port()}",
+        controller__quorum__bootstrap__servers=f"127.0.0.1:{free_port()}",
+        initial__broker__registration__timeout__ms=500,
+    )
+    daemon.kraftd("format", "--config", str(daemon.properties), "--cluster-id", CLUSTER_ID)
+    daemon.begin()
+    assert daemon.process is not None and daemon.process.wait(60) == 1
+    assert "initial.broker.registration.timeout.ms" in daemon.log.read_text()
