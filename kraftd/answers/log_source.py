@@ -26,12 +26,13 @@ MAX_READ_BYTES = 2 << 20  # of one answer, whatever the client's maximum: this m
 
 
 class Identity(NamedTuple):
-    """The reader of a fetch, as the boundary authorizes it."""
+    """The reader of a fetch, as the boundary authorizes it, and the version of its requests."""
 
     key: int
     principal: Principal
     host: str
     client_id: str
+    version: int = 0
 
 
 class LogSource:

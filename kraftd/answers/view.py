@@ -8,6 +8,7 @@ from typing import Protocol
 from kraftd.controller.context import Context
 from kraftd.ground.destination import Destination
 from kraftd.metadata.image import Image
+from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.types import OffsetAndEpoch
 
 
@@ -80,6 +81,9 @@ class ClusterView(Protocol):
 
     def bytes_between(self, offset: int, end_offset: int) -> int:
         """About how many bytes the records take."""
+
+    def take_replica_changes(self, most: int) -> list[ReplicaChange]:
+        """Remove and return up to `most` committed changes of the partitions that this node hosts."""
 
     def controller_destination(self) -> Destination | None:
         """The active controller's controller listener; None where it is not known."""

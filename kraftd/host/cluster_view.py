@@ -10,6 +10,7 @@ from kraftd.ground.destination import Destination
 from kraftd.host.storage import Storage
 from kraftd.log.partition_log import PartitionLog
 from kraftd.metadata.image import Image
+from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.types import OffsetAndEpoch
 
 
@@ -112,6 +113,10 @@ class NodeView:
         if core.leader_id is None or endpoint is None:
             return None
         return Destination(core.leader_id, endpoint.host, endpoint.port)
+
+    def take_replica_changes(self, most: int) -> list[ReplicaChange]:
+        """Remove and return up to `most` committed changes of the partitions that this node hosts."""
+        return self._node.image.take_replica_changes(self.high_watermark, most)
 
     def marks(self) -> tuple[int, int, int, int | None, bool]:
         """The values behind `MetadataMoved`: equal marks mean that nothing has changed."""

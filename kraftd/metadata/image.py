@@ -95,9 +95,9 @@ class Image(Tables):
             entries.append((offset, j.FIELD, None, "epoch", self.epoch))
             entries.append((offset, j.FIELD, None, "offset", self.offset))
         if type(messages[at]) is PartitionRecord:
-            count = add_run(self, messages, at, offset, entries)
+            count = add_run(self, messages, at, offset, entries, step)
         else:
-            count = change_run(self, messages, at, offset, entries)
+            count = change_run(self, messages, at, offset, entries, step)
         if count:
             self.offset = offset + (count - 1) * step
             self.epoch = epoch

@@ -19,12 +19,18 @@ MAX_KNOWN = 1 << 12
 
 
 def change_run(
-    tables: Tables, messages: Sequence[object], at: int, offset: int, entries: j.Entries | None
+    tables: Tables,
+    messages: Sequence[object],
+    at: int,
+    offset: int,
+    entries: j.Entries | None,
+    step: int = 1,
 ) -> int:
     """Make the changes of the run that begins with the message at a place; returns its number of messages,
     which may be 0.
 
-    offset is that of the first message. The changes are journalled in entries, unless that is None.
+    offset is that of the first message, and step from one to the next. The changes are journalled in entries,
+    unless that is None.
     """
     topics, known, changes = tables.topics, tables.known_changes, tables.replica_changes
     topic = None
@@ -57,7 +63,7 @@ def change_run(
         if entries is not None:
             entries.append((offset + count, j.FOLLOWING, topic, index, before))
         if changes is not None:
-            changes.note(offset + count, topic_id, topic.name, index, before, after)
+            changes.note(offset + count * step, topic_id, topic.name, index, before, after)
         partitions[index] = after
         count += 1
     return count

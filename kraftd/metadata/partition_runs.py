@@ -18,11 +18,17 @@ from kraftd.types import DIRECTORY_MIGRATING
 
 
 def add_run(
-    tables: Tables, messages: Sequence[object], at: int, offset: int, entries: j.Entries | None
+    tables: Tables,
+    messages: Sequence[object],
+    at: int,
+    offset: int,
+    entries: j.Entries | None,
+    step: int = 1,
 ) -> int:
     """Add the run that begins with the message at a place; returns its number of messages, which may be 0.
 
-    offset is that of the first message. The changes are journalled in entries, unless that is None.
+    offset is that of the first message, and step from one to the next. The changes are journalled in entries,
+    unless that is None.
     """
     first = messages[at]
     assert type(first) is PartitionRecord
@@ -62,7 +68,7 @@ def add_run(
         if entries is not None:
             entries.append((offset + count, j.FOLLOWING, topic, index, None))
         if changes is not None:
-            changes.note(offset + count, topic_id, topic.name, index, None, state)
+            changes.note(offset + count * step, topic_id, topic.name, index, None, state)
         partitions[index] = state
         count += 1
         bit = 1 << index

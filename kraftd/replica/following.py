@@ -11,6 +11,7 @@ from typing import Protocol
 
 from kraftd.controller.context import Context
 from kraftd.metadata.image import Image
+from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.raft.core import RaftCore
 from kraftd.replica.acl_publisher import AclPublisher
 from kraftd.replica.effects import MetadataLoaded
@@ -72,7 +73,10 @@ class Following:
 
     def start_anew(self) -> None:
         """Begin a new image: the log was replaced by a leader's snapshot, which is read once it is opened."""
-        image = self._context.image = Image()
+        former, image = self._context.image, Image()
+        self._context.image = image
+        if former.replica_changes is not None:
+            image.replica_changes = ReplicaChanges(former.replica_changes.broker_id)
         self._acls.follow(image)
         self.replay = Replay(image, loading=self.loading)
         self.replay.await_snapshot()

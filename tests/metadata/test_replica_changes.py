@@ -7,6 +7,8 @@ from random import Random
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.metadata.state import PartitionState
@@ -68,3 +70,20 @@ def test_a_broker_takes_what_is_committed_and_nothing_else(seed: int) -> None:
             as_of = replayed(log[: committed + 1])
             if not as_of.in_transaction:
                 assert taken == hosted(as_of)
+
+
+def test_a_snapshots_partitions_are_taken_as_of_its_end() -> None:
+    whole = Image()
+    for offset, record in enumerate(LATEST):
+        whole.apply(record, offset, 1)
+    topic_id = bytes(15) + b"\1"
+    whole.apply(TopicRecord("t", topic_id), 2, 1)
+    for index in range(20):
+        whole.apply(
+            PartitionRecord(index, topic_id, (BROKER_ID,), (BROKER_ID,), leader=BROKER_ID), 3 + index, 1
+        )
+    loaded, taken = Image(), Hosted()
+    loaded.replica_changes = ReplicaChanges(BROKER_ID)
+    loaded.apply_all([record.message for record in whole.records()], 5, 1, of_snapshot=True)
+    take(loaded, 5, taken)
+    assert taken == hosted(whole)
