@@ -1,11 +1,76 @@
-"""Effects of a broker node, in addition to those of any node that answers from an image."""
+"""Effects of a broker node, in addition to those of any node that answers from an image.
+
+Those of one partition name it by topic and index, and are performed in order: a write before what depends on
+it.
+"""
 
 from __future__ import annotations
 
 from kraftd.ground.effect import Effect
+from kraftd.log.data.settings import DataLogSettings
+from kraftd.types import Uuid
 
 
 class NotRegistered(Effect, frozen=True):
     """The broker could not register within its time: the process must end."""
 
     within_ms: int
+
+
+class OpenLog(Effect, frozen=True):
+    """Open the log of a partition, or make it: LogOpened or LogNotOpened comes back.
+
+    A log of another topic id is that of a former topic, and is deleted first. `is_new`: the partition was
+    created just now, so its log may be made although a log directory is offline.
+    """
+
+    topic: str
+    partition: int
+    topic_id: Uuid
+    directory_id: Uuid
+    is_new: bool
+
+
+class DeleteLog(Effect, frozen=True):
+    """Delete the log of a partition that this broker does not host any more."""
+
+    topic: str
+    partition: int
+
+
+class SetLog(Effect, frozen=True):
+    """Let a log follow changed configs of its topic."""
+
+    topic: str
+    partition: int
+    settings: DataLogSettings
+
+
+class OfPartition(Effect, frozen=True):
+    """An effect of a partition (`kraftd.partition.effects`). AppendBatches is answered by AppendsEnded."""
+
+    topic: str
+    partition: int
+    effect: Effect
+
+    def __repr__(self) -> str:
+        return f"<{self.effect!r} of {self.topic}-{self.partition}>"
+
+
+class FindOffsets(Effect, frozen=True):
+    """Look for timestamps in logs, from a thread: OffsetsFound comes back with as many results."""
+
+    request_id: int
+    lookups: tuple[LogLookup, ...]
+
+
+class LogLookup(Effect, frozen=True):
+    """The first record of at least `target_ms` from the log start on. With `wants_maximum`: the first of the
+    largest timestamp. Only what lies before `end_offset` counts.
+    """
+
+    topic: str
+    partition: int
+    target_ms: int
+    wants_maximum: bool
+    end_offset: int

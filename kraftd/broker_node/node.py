@@ -1,21 +1,49 @@
-"""The node of a broker: its life with the controllers, and answers to its clients, without IO."""
+"""The node of a broker: its life with the controllers, its partitions, and answers to its clients, without
+IO.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraftd.answers.client_fetches import ClientFetches
 from kraftd.answers.effects import Answered, SendToNode
-from kraftd.answers.node import AnsweringNode
+from kraftd.answers.log_source import METADATA_KEY, LogSource
+from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.view import ClusterView
-from kraftd.broker_node.effects import NotRegistered
+from kraftd.broker_node.effects import FindOffsets, LogLookup, NotRegistered, OfPartition
+from kraftd.broker_node.events import (
+    AppendsEnded,
+    Found,
+    LogNotOpened,
+    LogOpened,
+    LogsFailed,
+    LogsLoaded,
+    OffsetsFound,
+)
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
+from kraftd.broker_node.partition_source import PartitionSource
+from kraftd.broker_node.produces import Produces
+from kraftd.broker_node.replicas import Hosted, Replicas
+from kraftd.broker_node.topic_configs import TopicConfigs
+from kraftd.configdef.node import NodeConfig
+from kraftd.fetch.session_cache import SessionCache
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
+from kraftd.metadata.replica_changes import ReplicaChange
+from kraftd.partition.effects import AppendBatches, MarksMoved
+from kraftd.requests.call import Call
+from kraftd.requests.events import AnswerNotWritten
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
+from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
+from kraftd.wire.error_code import ErrorCode
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
+CHANGES_PER_CALLBACK = 100  # of hosted partitions: each opens a log
+
+OffsetsThen = Callable[[tuple[Found | ErrorCode | None, ...]], None]
 
 
 class BrokerNode(AnsweringNode):
@@ -27,11 +55,36 @@ class BrokerNode(AnsweringNode):
         settings: ClientSettings,
         registry: Callable[[AnsweringNode], Registry],
         broker: Broker,
+        static: NodeConfig,
+        new_session_id: Callable[[], int],
         authorizer: Authorizer | None = None,
     ) -> None:
         super().__init__(view, settings, registry, authorizer)
         self.lifecycle = BrokerLifecycle(broker, self.outbox)
+        self.replicas = Replicas(
+            view, TopicConfigs(static, view.node_id, lambda: self.view.image), self.outbox
+        )
+        self.produces = Produces(self.boundary, self.current_leaders)
+        self.source = PartitionSource(view, self.boundary, self.replicas, LogSource(view, self.boundary))
+        self.client_fetches = ClientFetches(
+            self, self.source, self.source.take, settings.session_limits, new_session_id
+        )
+        self._logs_are_loaded = False
+        self._is_changing = False
+        self._image = view.image  # whose partitions are hosted
         self._has_failed = False
+        self._lookups: dict[int, tuple[Call, OffsetsThen]] = {}
+        self._last_lookup = 0
+        self.handlers |= {
+            LogsLoaded: lambda _: self._on_logs_loaded(),
+            LogOpened: self._on_log_opened,
+            LogNotOpened: self._on_log_not_opened,
+            LogsFailed: self._on_logs_failed,
+            AppendsEnded: self._on_appends_ended,
+            OffsetsFound: self._on_offsets_found,
+        }
+
+    # -- driving
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         self.now_ms = now_ms
@@ -40,11 +93,68 @@ class BrokerNode(AnsweringNode):
         return self.outbox.take()
 
     def deadlines_ms(self) -> list[int | None]:
-        return [self.lifecycle.deadline_ms(), *super().deadlines_ms()]
+        return [
+            self.lifecycle.deadline_ms(),
+            self.client_fetches.parked.deadline_ms(),
+            self.produces.deadline_ms(),
+            *super().deadlines_ms(),
+        ]
+
+    def on_deadline(self) -> None:
+        self.client_fetches.run_due()
+        self.produces.run_due(self.now_ms)
+        super().on_deadline()
+
+    @property
+    def wall_ms(self) -> int:
+        """The wall clock, for what is stored."""
+        return self.now_ms + self.view.context.wall_ahead_ms
+
+    @property
+    def session_cache(self) -> SessionCache:
+        return self.client_fetches.parked.sessions.cache
+
+    # -- what handlers ask
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        """The topic of an id; None while it is unknown."""
+        topic = self.view.image.topic(topic_id)
+        return None if topic is None else topic.name
+
+    def missing_partition(self, topic: str, index: int) -> ErrorCode:
+        """The error for a partition without a log here."""
+        image = self.view.image
+        exists = image.partition(image.topic_names().get(topic, ZERO_UUID), index) is not None
+        if exists or topic == METADATA_TOPIC:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def append(self, hosted: Hosted, append: AppendBatches) -> None:
+        """Have a batch written."""
+        self.outbox.emit(OfPartition(hosted.topic, hosted.index, append))
+
+    def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
+        """Perform what a partition wants: on its log, and for what waits here."""
+        for effect in self.replicas.perform(hosted, effects):
+            if isinstance(effect, MarksMoved):
+                self.produces.replicated(hosted)
+                self.on_marks_moved(hosted, effect)
+
+    def on_marks_moved(self, hosted: Hosted, marks: MarksMoved) -> None:
+        """The high watermark or the last stable offset of a partition moved."""
+        self.client_fetches.changed((hosted.topic, hosted.index))
+
+    def find_offsets(self, call: Call, lookups: tuple[LogLookup, ...], then: OffsetsThen) -> None:
+        """Search logs by time, and continue with the results."""
+        call.settled = True
+        self._last_lookup += 1
+        self._lookups[self._last_lookup] = call, then
+        self.outbox.emit(FindOffsets(self._last_lookup, lookups))
+
+    # -- the life of the broker
 
     def on_started(self) -> None:
         self.lifecycle.start(self.now_ms)
-        self._recover()
 
     def on_stop_requested(self) -> None:
         self.lifecycle.stop(self.now_ms)
@@ -53,19 +163,15 @@ class BrokerNode(AnsweringNode):
     def has_ended(self) -> bool:
         return self.lifecycle.has_ended
 
-    def on_metadata_moved(self) -> None:
-        super().on_metadata_moved()
-        self._recover()
-
     def on_answered(self, event: Answered) -> None:
         if event.request_id == LIFECYCLE_REQUEST:
             self.lifecycle.answered(event.message, self.now_ms)
         else:
             super().on_answered(event)
 
-    def _recover(self) -> None:
-        """Be ready to serve once the metadata is known: there is nothing else on disk yet."""
-        if self.view.is_loaded:
+    def _become_ready(self) -> None:
+        """Be ready to serve once the metadata is known, and the logs of all hosted partitions are open."""
+        if self.view.is_loaded and self._logs_are_loaded and not self.replicas.opening_count:
             self.lifecycle.ready(self.now_ms)
 
     def _communicate(self) -> None:
@@ -82,5 +188,107 @@ class BrokerNode(AnsweringNode):
             self._has_failed = True
             self.outbox.emit(NotRegistered(lifecycle.broker.registration_timeout_ms))
 
+    # -- metadata
+
+    def on_metadata_moved(self) -> None:
+        super().on_metadata_moved()
+        self.client_fetches.changed(METADATA_KEY)
+        self._follow_metadata()
+
+    def _on_logs_loaded(self) -> None:
+        self._logs_are_loaded = True
+        self._follow_metadata()
+
+    def _follow_metadata(self) -> None:
+        """Take what has changed of the hosted partitions, once the metadata and the logs are known."""
+        if self.view.is_loaded and self._logs_are_loaded and not self._is_changing:
+            self._is_changing = True
+            self.go_on(self._change())
+
+    def _change(self) -> Slices:
+        while changes := self.view.take_replica_changes(CHANGES_PER_CALLBACK):
+            for change in changes:
+                key = change.topic, change.partition
+                before = self.replicas.get(*key)
+                effects = self.replicas.apply(change, self.now_ms)
+                hosted = self.replicas.get(*key)
+                if hosted is not None:
+                    self.follow_up(hosted, effects)
+                if before is not None:
+                    self.on_leadership(before, hosted)
+            yield
+        self._forget_unlisted()
+        self._is_changing = False
+        self._become_ready()
+
+    def _forget_unlisted(self) -> None:
+        """After a snapshot has replaced the image, drop the partitions that are not in it any more."""
+        view = self.view
+        if view.image is self._image or view.applied_end_offset < view.high_watermark:
+            return
+        self._image = view.image
+        listed = set(view.image.partitions_of(view.node_id))
+        for hosted in list(self.replicas):
+            if (hosted.topic_id, hosted.index) not in listed:
+                gone = ReplicaChange(-1, hosted.topic_id, hosted.topic, hosted.index, None)
+                self.replicas.apply(gone, self.now_ms)
+                self.on_leadership(hosted, None)
+
+    def on_leadership(self, before: Hosted | None, hosted: Hosted | None) -> None:
+        """A partition may be led by another broker, or be gone: what waits for it is answered."""
+        changed = before if hosted is None else hosted
+        if changed is not None:
+            self.produces.replicated(changed)
+            self.client_fetches.changed((changed.topic, changed.index))
+
+    # -- logs
+
+    def _on_log_opened(self, event: LogOpened) -> None:
+        effects = self.replicas.opened(event, self.now_ms)
+        hosted = self.replicas.get(event.topic, event.partition)
+        if hosted is not None:
+            self.follow_up(hosted, effects)
+            self.on_leadership(None, hosted)
+            self.client_fetches.changed(hosted.topic_id)
+        self._become_ready()
+
+    def _on_log_not_opened(self, event: LogNotOpened) -> None:
+        self.replicas.not_opened(event)
+        self._become_ready()
+
+    def _on_logs_failed(self, event: LogsFailed) -> None:
+        for key in event.partitions:
+            hosted = self.replicas.get(*key)
+            if hosted is not None:
+                self.replicas.failed(key)
+                self.on_leadership(hosted, hosted)
+        self.lifecycle.directories_failed(event.directory_ids, self.now_ms)
+
+    def _on_appends_ended(self, event: AppendsEnded) -> None:
+        for one in event.appends:
+            hosted = self.replicas.get(one.topic, one.partition)
+            if hosted is not None and hosted.partition is not None:
+                if one.error is None:
+                    effects = hosted.partition.appended(one.end_offset, self.now_ms)
+                    self.produces.written(one.topic, one.partition, one.base_offset, None)
+                    self.follow_up(hosted, effects)
+                    continue
+                hosted.partition.append_failed(one.base_offset)
+            error = one.error or ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self.produces.written(one.topic, one.partition, one.base_offset, error)
+
+    def _on_offsets_found(self, event: OffsetsFound) -> None:
+        waiting = self._lookups.pop(event.request_id, None)
+        if waiting is not None:
+            call, then = waiting
+            self.guarded(call, lambda: then(event.found))
+
+    def on_answer_not_written(self, event: AnswerNotWritten) -> None:
+        super().on_answer_not_written(event)
+
+    def on_connection_closed(self, connection_id: int) -> None:
+        super().on_connection_closed(connection_id)
+        self.client_fetches.connection_closed(connection_id)
+
     def __repr__(self) -> str:
-        return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}>"
+        return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}, {self.replicas!r}>"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kraftd.answers.effects import HandToController, ImageReached, MetadataMoved, SendToNode
+from kraftd.answers.effects import HandToController, ImageReached, MetadataMoved, NodeStarted, SendToNode
 from kraftd.answers.node import AnsweringNode
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.cluster_view import NodeView
@@ -61,6 +61,13 @@ class AnsweringExecutor:
             ReadFrame: partial(read_frame, ports.work_threads, self.step, ports.failed),
             ScheduleSlice: lambda _: self.timer.call_soon(self.step, SliceDue()),
         }
+
+    def start(self) -> None:
+        """Begin what the node does by itself."""
+        self.step(NodeStarted())
+
+    def close_files(self) -> None:
+        """Close what the node has open, at the end of the process. Blocks."""
 
     def step(self, event: Event) -> None:
         """Step the node with an event and perform the effects."""

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from kraftd.broker_node.effects import NotRegistered
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from kraftd.broker_node.effects import DeleteLog, FindOffsets, NotRegistered, OfPartition, OpenLog, SetLog
 from kraftd.broker_node.node import BrokerNode
+from kraftd.ground.event import Event
+from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
+from kraftd.host.broker_logs import BrokerLogs, ReplayedProducers, Schedules
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.ports import AnswerWire, Ports
+from kraftd.host.paced_reads import PacedReads, Rest
+from kraftd.host.ports import AnswerWire, Handle, Ports
+from kraftd.log.data.data_log import DataLog
+from kraftd.log.data.reading import ColdRead
+from kraftd.log.disk import Disk, File
+from kraftd.log.errors import CorruptStorage, StorageError
+from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
+from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.loading import Loading
+from kraftd.log_dirs.offset_checkpoint import TopicPartition
+from kraftd.messages.fetch_response import AbortedTransaction
+from kraftd.partition.producer_entry import SnapshotEntry
+from kraftd.redaction.batches import redacted_batches
+from kraftd.requests.effects import AnswerRecords, RecordsOf
+from kraftd.types import METADATA_TOPIC_ID
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.primitives import Buffer
+
+_DONE = object()
 
 
 class CannotRegister(Exception):
@@ -14,21 +38,280 @@ class CannotRegister(Exception):
 
 
 class BrokerExecutor(AnsweringExecutor):
-    """One broker node beside a replica."""
+    """One broker node beside a replica, with its logs and the replica's log."""
 
     node: BrokerNode
 
     def __init__(
-        self, node: BrokerNode, view: NodeView, ports: Ports, wire: AnswerWire, around: Around = at_once
+        self,
+        node: BrokerNode,
+        view: NodeView,
+        metadata_log: PartitionLog,
+        directories: LogDirectories,
+        loading: Loading,
+        loaded_producers: dict[TopicPartition, ReplayedProducers],
+        schedules: Schedules,
+        disk: Disk,
+        ports: Ports,
+        wire: AnswerWire,
+        new_unique_text: Callable[[], str],
+        around: Around = at_once,
     ) -> None:
         super().__init__(node, view, ports, wire, around)
+        self.logs = BrokerLogs(
+            directories,
+            loaded_producers,
+            ports,
+            self.step,
+            new_unique_text,
+            self._snapshot_of,
+            self._high_watermarks,
+        )
+        self.reads = PacedReads(
+            self._read, lambda reads: self.around(self.reads, reads), ports.timer.call_soon
+        )
+        self._metadata_log = metadata_log
+        self._disk = disk
+        self._ports = ports
+        self._loading = loading
+        self._repeating: list[Repeating] = []
+        self._schedules = schedules
+        self.performers |= {
+            NotRegistered: self._not_registered,
+            OpenLog: self.logs.open,
+            DeleteLog: self.logs.delete,
+            SetLog: self.logs.set,
+            OfPartition: self.logs.perform,
+            FindOffsets: self.logs.find_offsets,
+            AnswerRecords: self.reads.begin,
+        }
 
-        def not_registered(effect: NotRegistered) -> None:
-            ports.failed(
-                CannotRegister(
-                    f"no controller registered this broker within {effect.within_ms} ms "
-                    "(initial.broker.registration.timeout.ms): the lines before say why"
-                )
+    # -- driving
+
+    def start(self) -> None:
+        super().start()
+        self.logs.load(self._loading)
+        logs, schedules = self.logs, self._schedules
+        for every_ms, work in (
+            (schedules.flush_ms, logs.flush_by_time),
+            (schedules.checkpoint_ms, logs.checkpoint),
+            (schedules.high_watermark_ms, logs.checkpoint_high_watermarks),
+            (schedules.retention_ms, logs.remove_expired),
+            (schedules.deletion_ms, logs.remove_due),
+        ):
+            repeating = Repeating(self, every_ms, work)
+            repeating.plan()
+            self._repeating.append(repeating)
+
+    def _step(self, event: Event) -> None:
+        super()._step(event)
+        while (appended := self.logs.take_appended()) is not None:
+            super()._step(appended)
+        self.logs.flush_due()
+
+    def connection_lost(self, connection_id: int) -> None:
+        self.reads.forget(connection_id)
+        super().connection_lost(connection_id)
+
+    def close_files(self) -> None:
+        """Stop the work besides requests, and close the logs as at a clean stop. Blocks."""
+        for one in self._repeating:
+            one.stop()
+        self.logs.close(self.node.lifecycle.broker_epoch)
+
+    def _not_registered(self, effect: NotRegistered) -> None:
+        self._ports.failed(
+            CannotRegister(
+                f"no controller registered this broker within {effect.within_ms} ms "
+                "(initial.broker.registration.timeout.ms): the lines before say why"
             )
+        )
 
-        self.performers[NotRegistered] = not_registered
+    # -- what the logs ask of the node
+
+    def _snapshot_of(self, key: TopicPartition, offset: int) -> Iterable[SnapshotEntry]:
+        hosted = self.node.replicas.get(*key)
+        if hosted is None or hosted.partition is None:
+            return []
+        return hosted.partition.snapshot_before(offset)
+
+    def _high_watermarks(self) -> dict[TopicPartition, int]:
+        return {
+            (one.topic, one.index): one.partition.high_watermark
+            for one in self.node.replicas
+            if one.partition is not None and one.log is not None
+        }
+
+    # -- records for answers
+
+    def _read(self, effect: AnswerRecords) -> int | Rest:
+        """Read and answer; return the bytes read, or the rest of the work. What is not in memory is read by a
+        thread, and the answer goes out later.
+        """
+        if not self.wire.is_open(effect.call.connection_id):
+            return 0
+        found: dict[int, Buffer] = {}
+        cold: dict[int, ColdRead] = {}
+        for at, read in enumerate(effect.reads):
+            log = self._log_of(read)
+            if log is None:
+                found[at] = b""
+                if read.topic_id == METADATA_TOPIC_ID:
+                    found[at] = self._metadata_records(read)
+                else:
+                    read.partition.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                continue
+            data = self._hot_records(log, read)
+            if data is None:
+                cold[at] = log.cold_read(read.offset, read.max_bytes, read.end_offset)
+            else:
+                found[at] = data
+        if cold:
+            self._ports.work_threads.run(
+                partial(self._read_cold, cold),
+                partial(self._cold_read, effect, found, cold),
+                partial(self.answer_failed, effect.call),
+            )
+            return sum(map(len, found.values()))
+        return self._respond(effect, found)
+
+    def _log_of(self, read: RecordsOf) -> DataLog | None:
+        topic = self.node.topic_name(read.topic_id)
+        if topic is None:
+            return None
+        return self.logs.find_log(read.topic_id, topic, read.partition.partition_index)
+
+    def _metadata_records(self, read: RecordsOf) -> Buffer:
+        try:
+            data = read_records(self._metadata_log, read, self.lines)
+        except OffsetOutOfRange:
+            read.partition.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+            return b""
+        if data is None:
+            read.partition.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            return b""
+        return data
+
+    def _hot_records(self, log: DataLog, read: RecordsOf) -> Buffer | None:
+        """Records that are in memory, or in the page cache; None if the disk would be waited for."""
+        try:
+            return log.read(read.offset, read.max_bytes, read.end_offset, cached_only=True)
+        except OffsetOutOfRange:
+            read.partition.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        except StorageError as error:
+            self._unreadable(read, error)
+        return b""
+
+    def _unreadable(self, read: RecordsOf, error: Exception) -> None:
+        self.lines.error(UNREADABLE, error=str(error))
+        damaged = isinstance(error, CorruptStorage)
+        read.partition.error_code = ErrorCode.CORRUPT_MESSAGE if damaged else ErrorCode.KAFKA_STORAGE_ERROR
+
+    def _read_cold(self, cold: dict[int, ColdRead]) -> dict[int, Buffer | Exception]:
+        """In a thread: the records, or why there are none."""
+        found: dict[int, Buffer | Exception] = {}
+        for at, read in cold.items():
+            opened: list[File] = []
+
+            def opener(path: str, opened: list[File] = opened) -> File:
+                file = self._disk.open(path)
+                opened.append(file)
+                return file
+
+            try:
+                found[at] = read.run(opener)
+            except Exception as error:
+                found[at] = error
+            finally:
+                for file in opened:
+                    file.close()
+        return found
+
+    def _cold_read(
+        self,
+        effect: AnswerRecords,
+        found: dict[int, Buffer],
+        cold: dict[int, ColdRead],
+        read: dict[int, Buffer | Exception],
+    ) -> None:
+        for at, data in read.items():
+            wanted = effect.reads[at]
+            log = self._log_of(wanted)
+            if log is None or log.cut_count != cold[at].cut_count:
+                found[at] = b""  # truncated meanwhile: the client fetches again
+            elif isinstance(data, Exception):
+                self._unreadable(wanted, data)
+                found[at] = b""
+            else:
+                found[at] = data
+        rest = self._respond(effect, found)
+        if not isinstance(rest, int):
+            self.reads.finish(effect, rest)
+
+    def _respond(self, effect: AnswerRecords, found: dict[int, Buffer]) -> int | Rest:
+        size = sum(map(len, found.values()))
+        for at, read in enumerate(effect.reads):
+            if read.partition.aborted_transactions is not None and len(found[at]):
+                self._add_aborted(read)
+        metadata = [at for at, read in enumerate(effect.reads) if read.topic_id == METADATA_TOPIC_ID]
+        if metadata:
+            rest = self._respond_redacted(effect, found, metadata)
+            return size if next(rest, _DONE) is _DONE else rest
+        self._send(effect, found)
+        return size
+
+    def _respond_redacted(self, effect: AnswerRecords, found: dict[int, Buffer], metadata: list[int]) -> Rest:
+        """Answer without the secrets of the metadata log; yields between slices."""
+        for at in metadata:
+            try:
+                found[at] = yield from redacted_batches(found[at])
+            except Exception as error:
+                self.answer_failed(effect.call, error)
+                return
+        self._send(effect, found)
+
+    def _send(self, effect: AnswerRecords, found: dict[int, Buffer]) -> None:
+        if self.wire.is_open(effect.call.connection_id):
+            records = [found[at] for at in range(len(effect.reads))]
+            respond_filled(effect.call, lambda: effect.fill(records), self.wire.respond, self.answer_failed)
+
+    def _add_aborted(self, read: RecordsOf) -> None:
+        """Add the aborted transactions of what a read_committed fetch gets."""
+        log = self._log_of(read)
+        if log is None:
+            return
+        try:
+            aborted = log.aborted_transactions(read.offset, read.end_offset)
+        except StorageError as error:
+            self._unreadable(read, error)
+            return
+        read.partition.aborted_transactions = [
+            AbortedTransaction(one.producer_id, one.first_offset) for one in aborted
+        ]
+
+
+class Repeating:
+    """Work that is done again and again."""
+
+    def __init__(self, executor: BrokerExecutor, every_ms: int, work: Callable[[], None]) -> None:
+        self._executor = executor
+        self._every_ms = every_ms
+        self._work = work
+        self._handle: Handle | None = None
+
+    def plan(self) -> None:
+        """Do it after its time."""
+        timer = self._executor.timer
+        self._handle = timer.call_at(timer.now_ms() + self._every_ms, self._due)
+
+    def stop(self) -> None:
+        """Do it no more."""
+        if self._handle is not None:
+            self._handle.cancel()
+
+    def _due(self) -> None:
+        self._executor.around(self, self._work)
+        self.plan()
+
+    def __repr__(self) -> str:
+        return f"<Repeating {self._work.__name__} every {self._every_ms} ms>"

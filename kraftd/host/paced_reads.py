@@ -51,6 +51,11 @@ class PacedReads:
             self._read_for(effect)
         self._schedule_slice()
 
+    def finish(self, effect: AnswerRecords, rest: Rest) -> None:
+        """Continue the rest of a read that had to wait for a thread, a slice per callback."""
+        self._unfinished.append((effect.call.connection_id, rest))
+        self._schedule_slice()
+
     def forget(self, connection_id: int) -> None:
         """Read nothing more for a connection that is gone."""
         self._waiting.pop(connection_id, None)

@@ -94,6 +94,11 @@ class Tail:
         del self._offsets[keep:], self._views[keep:], self._positions[keep:]
         self.end_offset = end_offset
 
+    def bytes_between(self, offset: int, end_offset: int) -> int:
+        """The bytes of the batches from the one that holds an offset on that begin before another."""
+        first = max(self._head, bisect_right(self._offsets, offset) - 1)
+        return sum(map(len, self._views[first : bisect_left(self._offsets, end_offset)]))
+
     def place(self, offset: int) -> tuple[int, int]:
         """(base offset, position) of the batch that holds offset."""
         at = bisect_right(self._offsets, offset) - 1

@@ -11,10 +11,18 @@ from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.routes import broker_registry
+from kraftd.broker_node.topic_configs import TopicConfigs
+from kraftd.configdef.node import NodeConfig
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.broker_executor import BrokerExecutor
+from kraftd.host.broker_logs import ReplayedProducers, Schedules
 from kraftd.host.cluster_view import NodeView
+from kraftd.log.data.resources import LogResources
+from kraftd.log.disk import RealDisk
+from kraftd.log_dirs.directories import LogDirectories, LogDirectory
+from kraftd.log_dirs.loading import Loading
 from kraftd.metadata.features import supported_features
+from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
@@ -24,6 +32,16 @@ if TYPE_CHECKING:
     from kraftd.types import Endpoint
 
 REQUEST_TIMEOUT_MS = 10_000  # until a request to a controller fails
+
+
+def schedules(static: NodeConfig) -> Schedules:
+    """How often the work on logs is done."""
+    return Schedules(
+        static.integer("log.flush.scheduler.interval.ms"),
+        static.integer("log.flush.offset.checkpoint.interval.ms"),
+        static.integer("replica.high.watermark.checkpoint.interval.ms"),
+        static.integer("log.retention.check.interval.ms"),
+    )
 
 
 def serve_broker(
@@ -38,8 +56,21 @@ def serve_broker(
         CacheLimits(slots=config.fetch_session_slots),
         config.fetch_max_bytes,
         config.unstable_api_versions_enable,
-        serves_metadata_topic=False,
     )
+    static = NodeConfig.of(config.node_config)
+    disk = RealDisk()
+    configs = TopicConfigs(static, config.node_id, lambda: view.image)
+    paths = [LogDirectory(one, storage.directory.directory_ids[one]) for one in config.log_dirs]
+    resources = LogResources(disk, draw=dice.below)
+    directories = LogDirectories(resources, paths, lambda topic: configs.of(topic).log)
+    producers: dict[tuple[str, int], ReplayedProducers] = {}
+
+    def producers_of(topic: str, partition: int) -> ReplayedProducers:
+        found = ReplayedProducers(configs.of(topic).partition, runner.node.context.wall_ms)
+        producers[topic, partition] = found
+        return found
+
+    loading = Loading(directories, runner.node.context.wall_ms, producers_of)
     broker = Broker(
         config.node_id,
         storage.directory.cluster_id,
@@ -48,16 +79,39 @@ def serve_broker(
         tuple(storage.directory.directory_ids[one] for one in config.log_dirs),
         supported_features(unstable=config.unstable_feature_versions_enable),
         config.rack or None,
+        -1 if loading.broker_epoch is None else loading.broker_epoch,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         session_timeout_ms=config.broker_session_timeout_ms,
         registration_timeout_ms=config.registration_timeout_ms,
         controlled_shutdown=config.controlled_shutdown_enable,
     )
-    node = BrokerNode(view, settings, broker_registry, broker, security.authorizer)
+    node = BrokerNode(
+        view,
+        settings,
+        broker_registry,
+        broker,
+        static,
+        dice.session_id,
+        security.authorizer,
+    )
     node.boundary.authorizations.allowances = config.audit_allowances
+    runner.node.image.replica_changes = ReplicaChanges(config.node_id)
 
     def executor(wire: ServedNode) -> BrokerExecutor:
-        return BrokerExecutor(node, view, runner.ports, wire, wire.around)
+        return BrokerExecutor(
+            node,
+            view,
+            storage.log,
+            directories,
+            loading,
+            producers,
+            schedules(static),
+            disk,
+            runner.ports,
+            wire,
+            lambda: dice.uuid().hex(),
+            wire.around,
+        )
 
     roads = {"": runner.road_to_controllers}
     runner.serve(

@@ -433,6 +433,7 @@ class Daemon:
         runner.stop()
         try:
             self.high_watermark.write()
+            runner.close_served()
             self.storage.close()
         except Exception as error:
             self.log.critical("the log could not be closed", error=str(error))

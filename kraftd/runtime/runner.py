@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 
-from kraftd.answers.effects import NodeStarted, StopRequested
+from kraftd.answers.effects import StopRequested
 from kraftd.config.security import SecurityConfig
 from kraftd.controller_node import effects
 from kraftd.controller_node.node import Node
@@ -182,12 +182,17 @@ class Runner(NodeExecutor):
     def start_served(self) -> None:
         """Begin what those nodes do by themselves."""
         for one in self.served:
-            one.executor.step(NodeStarted())
+            one.executor.start()
 
     def stop_served(self) -> None:
         """Have those nodes finish what others must know of, before the controller stops."""
         for one in self.served:
             one.executor.step(StopRequested())
+
+    def close_served(self) -> None:
+        """Close what those nodes have open. Blocks."""
+        for one in self.served:
+            one.executor.close_files()
 
     @property
     def served_have_ended(self) -> bool:

@@ -10,9 +10,11 @@ import pytest
 from kraftd.answers.effects import Answered, MetadataMoved, NodeStarted, SendToNode, StopRequested
 from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.effects import NotRegistered
+from kraftd.broker_node.events import LogsLoaded
 from kraftd.broker_node.lifecycle import Broker, BrokerState
 from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.routes import broker_registry
+from kraftd.configdef.node import NodeConfig
 from kraftd.ground.event import DeadlineReached
 from kraftd.host.cluster_view import NodeView
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -38,7 +40,7 @@ class BrokerHarness(Harness):
         self.view = NodeView(self.node, self.storage)
         broker = Broker(100, CLUSTER_ID, bytes(15) + b"\x05", (AT,), (b"\x40" * 16,), supported_features())
         settings = ClientSettings({AT.listener: AT}, serves_metadata_topic=False)
-        self.broker = BrokerNode(self.view, settings, broker_registry, broker)
+        self.broker = BrokerNode(self.view, settings, broker_registry, broker, NodeConfig(), lambda: 1)
         self.responses: dict[int, bytes] = {}
         self.is_cut_off = False
         self.ended = False
@@ -51,6 +53,11 @@ class BrokerHarness(Harness):
             self.broker_step(MetadataMoved())
 
     def broker_step(self, event: Any) -> None:
+        self._broker_step(event)
+        if isinstance(event, NodeStarted):
+            self._broker_step(LogsLoaded())  # there are none
+
+    def _broker_step(self, event: Any) -> None:
         for effect in self.broker.step(event, self.clock.ms):
             match effect:
                 case SendToNode():

@@ -374,6 +374,22 @@ class DataLog:
             else tail.read(offset, max_bytes, end_offset)
         )
 
+    def bytes_between(self, offset: int, end_offset: int) -> int:
+        """The bytes of the batches from an offset up to another, at most an index interval too many; for an
+        end below the log end, what is behind it may count too. 0 without records.
+        """
+        if offset >= end_offset:
+            return 0
+        tail = self._tail
+        if tail is not None and offset >= tail.first_offset:
+            return tail.bytes_between(offset, end_offset)
+        first = max(0, self._at(offset))
+        segments = self._segments[first:]
+        return (
+            sum(each.end_position for each in segments)
+            - segments[0].place(offset, self.directory, self.opened)[1]
+        )
+
     def read(
         self, offset: int, max_bytes: int, end_offset: int | None = None, *, cached_only: bool = False
     ) -> bytes | memoryview | None:

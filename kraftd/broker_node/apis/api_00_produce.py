@@ -1,0 +1,119 @@
+"""Produce (0), v3-13: appends records to partitions that this broker leads.
+
+Authorization: WRITE on each topic; WRITE on the transactional id. Sent by: producers. Answered when the
+records are written (acks=1) or replicated (acks=all); never for acks=0, where an error closes the connection.
+Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (whole request). Per partition: TOPIC_AUTHORIZATION_FAILED,
+UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; NOT_LEADER_OR_FOLLOWER with the current leader (KIP-951);
+INVALID_TOPIC_EXCEPTION for internal topics; INVALID_REQUIRED_ACKS, NOT_ENOUGH_REPLICAS,
+NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR. What a batch may be refused for is
+in `kraftd.partition.validation` and `producers`. POLICY_VIOLATION for the metadata topic, which the quorum
+alone writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.answers.topics import INTERNAL_TOPICS
+from kraftd.broker_node.produces import NO_OFFSET, UnderWay
+from kraftd.ground.refusal import Refusal
+from kraftd.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kraftd.partition.partition import VALID_ACKS
+from kraftd.partition.validation import ProduceRefusal
+from kraftd.requests.permission import Permission
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
+    from kraftd.messages.produce_request import PartitionProduceData, TopicProduceData
+    from kraftd.requests.call import Call
+
+ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
+INTERNAL = "Cannot append to internal topic {}"
+
+
+def handle(node: BrokerNode, call: Call) -> None:
+    request = call.message
+    id = request.transactional_id
+    if id is not None and not node.boundary.allows(
+        call, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, id
+    ):
+        raise Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    writing = Permission(node.boundary, call, AclOperation.WRITE, AclResourceType.TOPIC)
+    response = ProduceResponse()
+    under_way = UnderWay(call, response)
+    call.settled = True
+    for topic in request.topic_data:
+        name, error = _judge(node, writing, topic)
+        answers = TopicProduceResponse(topic.name, topic.topic_id)
+        for one in topic.partition_data:
+            answer = PartitionProduceResponse(one.index, error, NO_OFFSET)
+            answers.partition_responses.append(answer)
+            if not error:
+                _append(node, under_way, name, one, answer)
+        response.responses.append(answers)
+    writing.end()
+    node.produces.handled(under_way, node.now_ms)
+
+
+def _judge(node: BrokerNode, writing: Permission, topic: TopicProduceData) -> tuple[str, int]:
+    """The name of a topic, and the error of all of its partitions, if there is one."""
+    name = topic.name
+    if topic.topic_id != ZERO_UUID:
+        is_metadata = topic.topic_id == METADATA_TOPIC_ID
+        found = METADATA_TOPIC if is_metadata else node.topic_name(topic.topic_id)
+        if found is None:
+            return "", ErrorCode.UNKNOWN_TOPIC_ID
+        name = found
+    if not writing.allows(name):
+        return name, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return name, ErrorCode.POLICY_VIOLATION if name == METADATA_TOPIC else 0
+
+
+def _append(
+    node: BrokerNode,
+    under_way: UnderWay,
+    name: str,
+    data: PartitionProduceData,
+    answer: PartitionProduceResponse,
+) -> None:
+    """Append the records of one partition, or say in its answer why not."""
+    call = under_way.call
+    hosted = node.replicas.get(name, data.index)
+    if under_way.acks not in VALID_ACKS:
+        answer.error_code = ErrorCode.INVALID_REQUIRED_ACKS
+    elif name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT_ID:
+        answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+        answer.error_message = INTERNAL.format(name)
+    elif hosted is None or hosted.partition is None:
+        answer.error_code = node.missing_partition(name, data.index)
+    else:
+        node.replicas.refresh_config(hosted)
+        partition = hosted.partition
+        produced = partition.produce(data.records or b"", call.version, under_way.acks, node.wall_ms)
+        if isinstance(produced, ProduceRefusal):
+            _refuse(answer, produced, partition.log_start_offset)
+            return
+        answer.base_offset = produced.base_offset
+        answer.log_append_time_ms = produced.append_time_ms
+        answer.log_start_offset = produced.log_start_offset
+        if produced.append is not None:
+            node.append(hosted, produced.append)
+        node.produces.add(under_way, hosted, answer, produced)
+
+
+def _refuse(answer: PartitionProduceResponse, refusal: ProduceRefusal, log_start_offset: int) -> None:
+    answer.error_code = refusal.error
+    answer.error_message = refusal.message
+    answer.record_errors = [
+        BatchIndexAndErrorMessage(one.batch_index, one.message) for one in refusal.record_errors
+    ]
+    if refusal.shows_log_start:
+        answer.log_start_offset = log_start_offset

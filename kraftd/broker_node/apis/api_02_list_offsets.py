@@ -1,0 +1,117 @@
+"""ListOffsets (2), v1-11: offsets of partitions that this broker leads, by a name for them or by time.
+
+Authorization: DESCRIBE on the topic; followers CLUSTER_ACTION. Sent by: consumers, followers and admin
+clients. Answered at once; a time is looked up in the log by a thread. Errors, per partition:
+TOPIC_AUTHORIZATION_FAILED; INVALID_REQUEST, once, for one that is named repeatedly; UNSUPPORTED_VERSION for a
+kind of offset that the version does not have; UNKNOWN_TOPIC_OR_PARTITION, and those of
+`kraftd.partition.reading.list_offset`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.broker_node.effects import LogLookup
+from kraftd.broker_node.events import Found
+from kraftd.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kraftd.partition.reading import Isolation, ListedOffset, TimestampLookup, list_offset
+from kraftd.requests.permission import Permission
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
+    from kraftd.messages.list_offsets_request import ListOffsetsPartition
+    from kraftd.requests.call import Call
+
+CONSUMER, DEBUGGER = -1, -2  # replica ids that are no brokers'
+READ_COMMITTED = 1
+
+
+class Asked(NamedTuple):
+    """A partition whose log is asked."""
+
+    answer: ListOffsetsPartitionResponse
+    lookup: TimestampLookup
+
+
+def handle(node: BrokerNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    request, response = call.message, ListOffsetsResponse()
+    describing = Permission(node.boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
+    is_follower = request.replica_id >= 0
+    if is_follower:
+        node.boundary.allows(call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
+    asked: list[Asked] = []
+    lookups: list[LogLookup] = []
+    seen: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        allowed = describing.allows(topic.name)
+        answers = ListOffsetsTopicResponse(topic.name)
+        for one in topic.partitions:
+            answer = ListOffsetsPartitionResponse(one.partition_index)
+            answers.partitions.append(answer)
+            key = topic.name, one.partition_index
+            if not allowed:
+                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif key in seen:
+                answer.error_code = ErrorCode.INVALID_REQUEST
+            else:
+                seen.add(key)
+                found = _offset(node, call, topic.name, one)
+                if isinstance(found, TimestampLookup):
+                    asked.append(Asked(answer, found))
+                    end = found.last_fetchable_offset
+                    lookups.append(LogLookup(*key, found.target_ms, found.wants_maximum, end))
+                else:
+                    _fill(answer, found)
+        response.topics.append(answers)
+    describing.end()
+    if not asked:
+        node.boundary.answer(call, response)
+        return
+
+    def finish(found: tuple[Found | ErrorCode | None, ...]) -> None:
+        for (answer, lookup), one in zip(asked, found, strict=True):
+            _fill(answer, one if isinstance(one, ErrorCode) else lookup.answer(one))
+        node.boundary.answer(call, response)
+
+    node.find_offsets(call, tuple(lookups), finish)
+
+
+def _offset(
+    node: BrokerNode, call: Call, topic: str, requested: ListOffsetsPartition
+) -> ListedOffset | TimestampLookup | ErrorCode:
+    hosted = node.replicas.get(topic, requested.partition_index)
+    if hosted is None or hosted.partition is None:
+        return node.missing_partition(topic, requested.partition_index)
+    replica_id = call.message.replica_id
+    isolation = Isolation.HIGH_WATERMARK
+    if replica_id >= 0:
+        isolation = Isolation.LOG_END
+    elif call.version >= 2 and call.message.isolation_level == READ_COMMITTED:
+        isolation = Isolation.LAST_STABLE
+    return list_offset(
+        hosted.partition,
+        requested.timestamp,
+        call.version,
+        isolation=isolation,
+        current_leader_epoch=requested.current_leader_epoch,
+        only_leader=replica_id != DEBUGGER,
+    )
+
+
+def _fill(answer: ListOffsetsPartitionResponse, found: ListedOffset | ErrorCode) -> None:
+    if isinstance(found, ErrorCode):
+        answer.error_code = found
+    else:
+        answer.timestamp, answer.offset, answer.leader_epoch = (
+            found.timestamp_ms,
+            found.offset,
+            found.leader_epoch,
+        )

@@ -1,0 +1,75 @@
+"""DeleteRecords (21), v0-2: lets partitions that this broker leads begin at later offsets (KIP-107).
+
+Authorization: DELETE on the topic. Sent by: admin clients. Answered when every replica begins there, at most
+after the request's timeout. Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for a topic that is only compacted,
+INVALID_TOPIC_EXCEPTION for internal topics, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.answers.topics import INTERNAL_TOPICS
+from kraftd.messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from kraftd.partition.reading import delete_records, low_watermark
+from kraftd.requests.permission import Permission
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
+    from kraftd.messages.delete_records_request import DeleteRecordsPartition
+    from kraftd.requests.call import Call
+
+NO_LOW_WATERMARK = -1
+
+
+def handle(node: BrokerNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    deleting = Permission(node.boundary, call, AclOperation.DELETE, AclResourceType.TOPIC)
+    response = DeleteRecordsResponse()
+    for topic in call.message.topics:
+        allowed = deleting.allows(topic.name)
+        known = topic.name == METADATA_TOPIC or topic.name in node.view.image.topic_names()
+        answers = DeleteRecordsTopicResult(topic.name)
+        for one in topic.partitions:
+            answer = DeleteRecordsPartitionResult(one.partition_index, NO_LOW_WATERMARK)
+            if not allowed:
+                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not known:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                _delete(node, topic.name, one, answer)
+            answers.partitions.append(answer)
+        response.topics.append(answers)
+    deleting.end()
+    node.boundary.answer(call, response)
+
+
+def _delete(
+    node: BrokerNode, topic: str, requested: DeleteRecordsPartition, answer: DeleteRecordsPartitionResult
+) -> None:
+    if topic in INTERNAL_TOPICS:
+        answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+        return
+    if topic == METADATA_TOPIC:
+        answer.error_code = ErrorCode.POLICY_VIOLATION
+        return
+    hosted = node.replicas.get(topic, requested.partition_index)
+    if hosted is None or hosted.partition is None:
+        answer.error_code = node.missing_partition(topic, requested.partition_index)
+        return
+    node.replicas.refresh_config(hosted)
+    found = delete_records(hosted.partition, requested.offset)
+    if isinstance(found, ErrorCode):
+        answer.error_code = found
+        return
+    node.follow_up(hosted, list(found.effects))
+    answer.low_watermark = low_watermark(hosted.partition)

@@ -1,0 +1,66 @@
+"""OffsetForLeaderEpoch (23), v2-4: where a leader epoch ended in a partition that this broker leads (KIP-101,
+KIP-320).
+
+Authorization: DESCRIBE on the topic, or CLUSTER_ACTION. Sent by: consumers and followers. Answered at once.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from kraftd.partition.reading import end_offset_for_epoch
+from kraftd.requests.permission import Permission
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
+    from kraftd.messages.offset_for_leader_epoch_request import OffsetForLeaderPartition
+    from kraftd.requests.call import Call
+
+
+def handle(node: BrokerNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    boundary = node.boundary
+    for_cluster = boundary.allows_quietly(
+        call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
+    )
+    describing = Permission(boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
+    response = OffsetForLeaderEpochResponse()
+    for topic in call.message.topics:
+        allowed = for_cluster or describing.allows(topic.topic)
+        answers = OffsetForLeaderTopicResult(topic.topic)
+        for one in topic.partitions:
+            answer = EpochEndOffset(partition=one.partition)
+            if allowed:
+                _answer(node, topic.topic, one, answer)
+            else:
+                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            answers.partitions.append(answer)
+        response.topics.append(answers)
+    describing.end()
+    boundary.answer(call, response)
+
+
+def _answer(
+    node: BrokerNode, topic: str, requested: OffsetForLeaderPartition, answer: EpochEndOffset
+) -> None:
+    hosted = node.replicas.get(topic, requested.partition)
+    if hosted is None or hosted.partition is None:
+        answer.error_code = node.missing_partition(topic, requested.partition)
+        return
+    found = end_offset_for_epoch(
+        hosted.partition, requested.leader_epoch, current_leader_epoch=requested.current_leader_epoch
+    )
+    if isinstance(found, ErrorCode):
+        answer.error_code = found
+    else:
+        answer.leader_epoch, answer.end_offset = found.epoch, found.offset

@@ -1,0 +1,65 @@
+"""DescribeProducers (61), v0: the producers that partitions of this broker remember (KIP-664).
+
+Authorization: READ on the topic. Sent by: admin clients. Answered at once. Errors, per partition:
+TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from kraftd.requests.permission import Permission
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
+    from kraftd.requests.call import Call
+
+
+def handle(node: BrokerNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    reading = Permission(node.boundary, call, AclOperation.READ, AclResourceType.TOPIC)
+    response = DescribeProducersResponse()
+    for topic in call.message.topics:
+        allowed = reading.allows(topic.name)
+        answers = TopicResponse(topic.name)
+        for index in topic.partition_indexes:
+            answer = PartitionResponse(index)
+            if not allowed:
+                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            else:
+                _describe(node, topic.name, index, answer)
+            answers.partitions.append(answer)
+        response.topics.append(answers)
+    reading.end()
+    node.boundary.answer(call, response)
+
+
+def _describe(node: BrokerNode, topic: str, index: int, answer: PartitionResponse) -> None:
+    hosted = node.replicas.get(topic, index)
+    if hosted is None or hosted.partition is None:
+        answer.error_code = node.missing_partition(topic, index)
+        return
+    found = hosted.partition.active_producers()
+    if isinstance(found, ErrorCode):
+        answer.error_code = found
+        return
+    answer.active_producers = [
+        ProducerState(
+            one.producer_id,
+            one.producer_epoch,
+            one.last_sequence,
+            one.last_timestamp_ms,
+            one.coordinator_epoch,
+            one.transaction_start,
+        )
+        for one in found
+    ]

@@ -1,0 +1,91 @@
+"""Events of a broker node: what became of its effects on logs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from kraftd.ground.event import Event
+from kraftd.partition.producers import ProducerStates
+from kraftd.partition.views import EpochView
+from kraftd.types import Uuid
+from kraftd.wire.error_code import ErrorCode
+
+
+class LogView(Protocol):
+    """What the node reads of an open log, without a wait."""
+
+    @property
+    def log_start(self) -> int: ...
+    @property
+    def log_end(self) -> int: ...
+    @property
+    def epochs(self) -> EpochView: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+    def bytes_between(self, offset: int, end_offset: int) -> int:
+        """The bytes of the batches from an offset up to another, at most an index interval wrong."""
+
+
+class LogOpened(Event, frozen=True):
+    """The log of a partition is open. `high_watermark` is that of the checkpoint."""
+
+    topic: str
+    partition: int
+    topic_id: Uuid
+    log: LogView
+    high_watermark: int
+    producers: ProducerStates | None
+
+    def __repr__(self) -> str:
+        return f"<LogOpened {self.topic}-{self.partition}: {self.log!r}>"
+
+
+class LogNotOpened(Event, frozen=True):
+    """The log of a partition cannot be opened: its directory failed, or its files are damaged."""
+
+    topic: str
+    partition: int
+    topic_id: Uuid
+
+
+class LogsFailed(Event, frozen=True):
+    """A log directory failed, with these partitions; those of all failed ones are `directory_ids`."""
+
+    partitions: tuple[tuple[str, int], ...]
+    directory_ids: tuple[Uuid, ...]
+
+
+class AppendEnded(NamedTuple):
+    """An append to one partition's log. `error` is None if everything below `end_offset` is written."""
+
+    topic: str
+    partition: int
+    base_offset: int
+    end_offset: int
+    error: ErrorCode | None = None
+
+
+class AppendsEnded(Event, frozen=True):
+    """The appends of one step, in its order."""
+
+    appends: tuple[AppendEnded, ...]
+
+
+class Found(NamedTuple):
+    """A record: its offset, timestamp, leader epoch."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+class OffsetsFound(Event, frozen=True):
+    """The results of a FindOffsets: None where there is no record, an error where the log cannot tell."""
+
+    request_id: int
+    found: tuple[Found | ErrorCode | None, ...]
+
+
+class LogsLoaded(Event, frozen=True):
+    """All logs that were on disk at the start are open, or known as damaged."""

@@ -1,0 +1,152 @@
+"""The partitions of a broker as fetches read them; the metadata log is one more of them.
+
+What a fetch reads is noted, and the performer of the answer reads it from the logs.
+"""
+
+from __future__ import annotations
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_metadata
+from kraftd.answers.view import ClusterView
+from kraftd.broker_node.replicas import Hosted, Replicas
+from kraftd.fetch.slots import Slot
+from kraftd.fetch.source import Availability, Reader, Standing
+from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
+from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.effects import RecordsOf
+from kraftd.types import ZERO_UUID, Uuid
+from kraftd.wire.error_code import ErrorCode
+
+FIRST_VERSION_OF_FOLLOWERS = 11  # consumers of it and later may read from a follower (KIP-392)
+
+
+class PartitionSource:
+    """A source of fetch sessions. `log_source` is that of the metadata log."""
+
+    def __init__(
+        self, view: ClusterView, boundary: Boundary, replicas: Replicas, log_source: LogSource
+    ) -> None:
+        self._view = view
+        self._boundary = boundary
+        self._replicas = replicas
+        self.log_source = log_source
+        self._noted: dict[int, RecordsOf] = {}  # by the identity of the partition's answer
+
+    def __repr__(self) -> str:
+        return f"<PartitionSource of {self._replicas!r}>"
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        """The topic of that id; None while unknown."""
+        return self.log_source.topic_name(topic_id)
+
+    def availability(self, slot: Slot, reader: Reader) -> Availability:
+        """The partition's state, without reading it."""
+        if is_metadata(slot):
+            return self.log_source.availability(slot, reader)
+        if not self._may_read(slot, reader, quietly=True):
+            return Availability(Standing.NOT_SERVED)
+        hosted = self._hosted(slot)
+        if hosted is None:
+            return Availability(Standing.FAILED if self._exists(slot) else Standing.NOT_SERVED)
+        verdict = self._judge(hosted, slot, reader)
+        if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
+            return Availability(Standing.FAILED)
+        end_offset = verdict.marks.log_end_offset
+        if verdict.is_empty or hosted.log is None:
+            return Availability(Standing.SERVED, 0, end_offset)
+        available_bytes = max(1, hosted.log.bytes_between(verdict.offset, verdict.end_offset))
+        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)), end_offset)
+
+    def read(
+        self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool
+    ) -> tuple[PartitionData, int]:
+        """The answer for the partition, and the bytes of its records, which are noted."""
+        if is_metadata(slot):
+            return self.log_source.read(slot, reader, max_bytes, at_least_one)
+        # Records are empty with an error, never null: librdkafka cannot read that.
+        data = PartitionData(partition_index=slot.index, high_watermark=-1, records=b"")
+        if not self._may_read(slot, reader, quietly=False):
+            data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return data, 0
+        hosted = self._hosted(slot)
+        if hosted is None:
+            data.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if self._exists(slot):
+                data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                data.aborted_transactions = None
+            return data, 0
+        verdict = self._judge(hosted, slot, reader)
+        if not isinstance(verdict, FetchVerdict):
+            data.error_code = verdict
+            data.aborted_transactions = None
+            return data, 0
+        marks = verdict.marks
+        data.high_watermark = marks.high_watermark
+        data.last_stable_offset = marks.last_stable_offset
+        data.log_start_offset = marks.log_start_offset
+        data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
+        if verdict.diverging is not None:
+            data.diverging_epoch = EpochEndOffset(verdict.diverging.epoch, verdict.diverging.offset)
+            return data, 0
+        if verdict.is_empty or hosted.log is None or (max_bytes <= 0 and not at_least_one):
+            return data, 0
+        read_bytes = max(1, min(max_bytes, slot.max_bytes))
+        available_bytes = hosted.log.bytes_between(verdict.offset, verdict.end_offset)
+        self._noted[id(data)] = RecordsOf(
+            data, verdict.offset, verdict.end_offset, read_bytes, hosted.topic_id
+        )
+        return data, max(1, min(read_bytes, available_bytes))
+
+    def take(self, response: FetchResponse) -> tuple[RecordsOf, ...]:
+        """Remove and return the records of this answer; called once for each answer."""
+        found = list(self.log_source.take(response))
+        if self._noted:
+            for topic in response.responses:
+                for partition in topic.partitions:
+                    noted = self._noted.pop(id(partition), None)
+                    if noted is not None:
+                        found.append(noted)
+        return tuple(found)
+
+    def _hosted(self, slot: Slot) -> Hosted | None:
+        hosted = self._replicas.get(slot.topic or "", slot.index)
+        if hosted is None or slot.topic_id not in (ZERO_UUID, hosted.topic_id):
+            return None
+        return hosted
+
+    def _exists(self, slot: Slot) -> bool:
+        """Return whether the metadata has the partition, here or elsewhere."""
+        image, topic_id = self._view.image, slot.topic_id
+        if topic_id == ZERO_UUID:
+            topic_id = image.topic_names().get(slot.topic or "", ZERO_UUID)
+        return image.partition(topic_id, slot.index) is not None
+
+    def _judge(self, hosted: Hosted, slot: Slot, reader: Reader) -> FetchVerdict | ErrorCode:
+        partition = hosted.partition
+        assert partition is not None
+        isolation = Isolation.HIGH_WATERMARK
+        if reader.is_follower:
+            isolation = Isolation.LOG_END
+        elif reader.isolation_level == READ_COMMITTED:
+            isolation = Isolation.LAST_STABLE
+        version = reader.identity.version if isinstance(reader.identity, Identity) else 0
+        return judge_fetch(
+            partition,
+            slot.fetch_offset,
+            isolation,
+            current_leader_epoch=slot.current_leader_epoch,
+            last_fetched_epoch=slot.last_fetched_epoch,
+            follower_id=reader.replica_id if reader.is_follower else None,
+            only_leader=reader.is_follower or version < FIRST_VERSION_OF_FOLLOWERS,
+        )
+
+    def _may_read(self, slot: Slot, reader: Reader, *, quietly: bool) -> bool:
+        boundary, identity = self._boundary, reader.identity
+        if not boundary.has_authorizer:
+            return True
+        assert isinstance(identity, Identity)
+        allows = boundary.allows_quietly if quietly else boundary.allows
+        if reader.is_follower:
+            return allows(identity, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
+        return allows(identity, AclOperation.READ, AclResourceType.TOPIC, slot.topic or "")

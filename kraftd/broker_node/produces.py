@@ -1,0 +1,186 @@
+"""Produce requests under way: appended, then answered once their records are written, or replicated.
+
+With acks=1 an answer waits until its records are written; with acks=all until every member of the ISR has
+them, at most for the request's timeout. A partition's part of an answer is settled alone; the answer goes out
+with the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kraftd.answers.current_leaders import CurrentLeaders
+from kraftd.fetch.purgatory import Purgatory
+from kraftd.ground.pace import Pace
+from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from kraftd.partition.partition import ACKS_ALL, Partition, Produced
+from kraftd.requests.boundary import Boundary
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.replicas import Hosted
+    from kraftd.requests.call import Call
+
+NO_OFFSET = -1
+
+
+class UnderWay:
+    """One Produce, and how many of its partitions are not settled yet."""
+
+    __slots__ = ("acks", "call", "left", "response")
+
+    def __init__(self, call: Call, response: ProduceResponse) -> None:
+        self.call = call
+        self.acks = call.message.acks
+        self.response = response
+        self.left = 1  # the handler itself, until it has seen all partitions
+
+    def __repr__(self) -> str:
+        return f"<UnderWay {self.call!r}, {self.left} parts left>"
+
+
+class Part:
+    """One partition of a Produce: its part of the answer, and what it waits for."""
+
+    __slots__ = ("answer", "hosted", "required_offset", "under_way")
+
+    def __init__(
+        self, under_way: UnderWay, hosted: Hosted, answer: PartitionProduceResponse, required_offset: int
+    ) -> None:
+        self.under_way = under_way
+        self.hosted = hosted
+        self.answer = answer
+        self.required_offset = required_offset
+
+    def __repr__(self) -> str:
+        return f"<Part {self.hosted!r} up to {self.required_offset} of {self.under_way!r}>"
+
+
+class Produces:
+    """The Produce requests that are not answered yet. `leaders_for` knows the leaders for a call."""
+
+    def __init__(self, boundary: Boundary, leaders_for: Callable[[Call], CurrentLeaders]) -> None:
+        self._boundary = boundary
+        self._leaders_for = leaders_for
+        self._unwritten: dict[tuple[str, int, int], Part] = {}  # by partition and base offset
+        self._unreplicated: Purgatory[Part] = Purgatory()
+        self._by_deadline: Purgatory[UnderWay] = Purgatory()
+        self._parts_of: dict[UnderWay, list[Part]] = {}  # that are parked
+
+    def __len__(self) -> int:
+        return len(self._unwritten) + len(self._unreplicated)
+
+    def __repr__(self) -> str:
+        return f"<Produces, {len(self._unwritten)} parts unwritten, {len(self._unreplicated)} unreplicated>"
+
+    def add(
+        self, under_way: UnderWay, hosted: Hosted, answer: PartitionProduceResponse, produced: Produced
+    ) -> None:
+        """Wait for an accepted part."""
+        under_way.left += 1
+        part = Part(under_way, hosted, answer, produced.required_offset)
+        if produced.append is not None:
+            self._unwritten[hosted.topic, hosted.index, produced.append.base_offset] = part
+        else:  # a duplicate, which was written before
+            self._written(part)
+
+    def handled(self, under_way: UnderWay, now_ms: int) -> None:
+        """All partitions of a Produce were judged."""
+        self._settle(under_way)
+        if under_way.left and under_way.acks == ACKS_ALL:
+            until_ms = now_ms + max(0, under_way.call.message.timeout_ms)
+            self._by_deadline.park(under_way, under_way, (), until_ms)
+
+    def written(self, topic: str, index: int, base_offset: int, error: ErrorCode | None) -> None:
+        """An append ended."""
+        part = self._unwritten.pop((topic, index, base_offset), None)
+        if part is None:
+            return
+        if error is not None:
+            self._fail(part, error)
+        else:
+            self._written(part)
+
+    def replicated(self, hosted: Hosted) -> None:
+        """The high watermark of a partition moved, or it is not led any more."""
+        partition = hosted.partition
+        key = hosted.topic, hosted.index
+        if partition is None or not partition.is_leader:
+            parts = self._unreplicated.complete_all(key)
+        else:
+            parts = self._unreplicated.reach(key, partition.high_watermark)
+        for part in parts:
+            self._replicated(part)
+
+    def deadline_ms(self) -> int | None:
+        """When `run_due` has work next; None for never."""
+        return self._by_deadline.deadline_ms()
+
+    def run_due(self, now_ms: int) -> None:
+        """Answer what has waited for its timeout."""
+        for under_way in self._by_deadline.expire(now_ms):
+            for part in self._parts_of.pop(under_way, ()):
+                if self._unreplicated.abandon(part) is not None:
+                    part.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+                    self._settle(under_way)
+
+    def _written(self, part: Part) -> None:
+        partition = _partition_of(part)
+        if part.under_way.acks != ACKS_ALL:
+            self._settle(part.under_way)
+        elif partition is None or partition.acknowledged(part.required_offset) is not None:
+            self._replicated(part)
+        else:
+            key = part.hosted.topic, part.hosted.index
+            self._unreplicated.park(part, part, [(key, part.required_offset)])
+            self._parts_of.setdefault(part.under_way, []).append(part)
+
+    def _replicated(self, part: Part) -> None:
+        partition = _partition_of(part)
+        error = (
+            ErrorCode.NOT_LEADER_OR_FOLLOWER
+            if partition is None
+            else partition.acknowledged(part.required_offset)
+        )
+        if error:
+            self._fail(part, error)
+        else:
+            self._settle(part.under_way)
+
+    def _fail(self, part: Part, error: ErrorCode) -> None:
+        answer = part.answer
+        answer.error_code = error
+        if error != ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+            answer.base_offset = NO_OFFSET
+            answer.log_start_offset = NO_OFFSET
+        self._settle(part.under_way)
+
+    def _settle(self, under_way: UnderWay) -> None:
+        under_way.left -= 1
+        if under_way.left == 0:
+            self._by_deadline.abandon(under_way)
+            self._parts_of.pop(under_way, None)
+            self._send(under_way)
+
+    def _send(self, under_way: UnderWay) -> None:
+        """Answer a Produce whose partitions are all settled."""
+        call, response = under_way.call, under_way.response
+        if under_way.acks == 0:
+            self._send_nothing(call, response)
+            return
+        for _ in self._leaders_for(call).add_to_produce(response, Pace()):
+            pass
+        self._boundary.answer(call, response)
+
+    def _send_nothing(self, call: Call, response: ProduceResponse) -> None:
+        """An error of a Produce without an answer closes its connection, so that the producer looks again."""
+        codes = {one.error_code for topic in response.responses for one in topic.partition_responses} - {0}
+        if codes:
+            self._boundary.refuse(call, next(one for one in ErrorCode if one in codes))
+        else:
+            self._boundary.send(call, [])
+
+
+def _partition_of(part: Part) -> Partition | None:
+    return part.hosted.partition

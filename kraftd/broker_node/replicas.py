@@ -1,0 +1,215 @@
+"""The partitions that a broker hosts: opened, led, followed and removed as the committed metadata says.
+
+    replicas.apply(change)             # a partition is new, has another leader, or is gone
+    replicas.opened(event)             # its log is open: from now on it serves
+    partition = replicas.get(topic, index)
+
+A partition whose log is not open yet is unknown here; the newest metadata about it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.answers.view import ClusterView
+from kraftd.broker_node.effects import DeleteLog, OfPartition, OpenLog, SetLog
+from kraftd.broker_node.events import LogNotOpened, LogOpened, LogView
+from kraftd.broker_node.topic_configs import TopicConfig, TopicConfigs
+from kraftd.ground.effect import Effect
+from kraftd.metadata.replica_changes import ReplicaChange
+from kraftd.metadata.state import PartitionState
+from kraftd.partition.effects import LowWatermarkMoved, MarksMoved, ProposeIsr
+from kraftd.partition.partition import Partition
+from kraftd.requests.outbox import Outbox
+from kraftd.types import Uuid
+
+TopicPartition = tuple[str, int]
+# What the node itself follows up; everything else is for the log.
+OF_NODE = (MarksMoved, LowWatermarkMoved, ProposeIsr)
+
+
+class Hosted:
+    """One hosted partition. `partition` and `log` are None until its log is open, or where it cannot be."""
+
+    __slots__ = ("config", "index", "is_open", "log", "partition", "state", "topic", "topic_id")
+
+    def __init__(self, topic: str, index: int, topic_id: Uuid, state: PartitionState) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.state = state
+        self.config: TopicConfig | None = None
+        self.partition: Partition | None = None
+        self.log: LogView | None = None
+
+    def __repr__(self) -> str:
+        return f"<Hosted {self.topic}-{self.index} {self.partition or 'whose log is not open'}>"
+
+
+class RegisteredBrokers:
+    """The brokers of the image, as partitions ask for them."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+
+    def alive_epoch(self, broker_id: int) -> int | None:
+        """The broker epoch of a broker that is registered and not fenced, else None."""
+        broker = self._view.image.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.epoch
+
+    def is_shutting_down(self, broker_id: int) -> bool:
+        """Return whether a broker is in controlled shutdown."""
+        broker = self._view.image.brokers.get(broker_id)
+        return broker is not None and broker.in_controlled_shutdown
+
+    def __repr__(self) -> str:
+        return f"<RegisteredBrokers {len(self._view.image.brokers)}>"
+
+
+class Replicas:
+    """The hosted partitions, by topic and index. `opening_count`: logs that are not open yet."""
+
+    def __init__(self, view: ClusterView, configs: TopicConfigs, outbox: Outbox) -> None:
+        self.configs = configs
+        self.opening_count = 0
+        self._view = view
+        self._outbox = outbox
+        self._brokers = RegisteredBrokers(view)
+        self._hosted: dict[TopicPartition, Hosted] = {}
+
+    def __len__(self) -> int:
+        return len(self._hosted)
+
+    def __iter__(self) -> Iterator[Hosted]:
+        return iter(self._hosted.values())
+
+    def __repr__(self) -> str:
+        return f"<Replicas {len(self)} partitions, {self.opening_count} logs not open>"
+
+    def get(self, topic: str, index: int) -> Hosted | None:
+        """A partition whose log is open, or could not be opened."""
+        found = self._hosted.get((topic, index))
+        return None if found is None or found.partition is None else found
+
+    def led_count(self) -> int:
+        """How many partitions this broker leads."""
+        return sum(1 for one in self if one.partition is not None and one.partition.is_leader)
+
+    # -- metadata
+
+    def apply(self, change: ReplicaChange, now_ms: int) -> list[Effect]:
+        """Follow a committed change; returns what the node has to follow up itself."""
+        key = change.topic, change.partition
+        hosted = self._hosted.get(key)
+        if hosted is not None and (change.state is None or hosted.topic_id != change.topic_id):
+            if change.state is None and hosted.topic_id != change.topic_id:
+                return []  # of a former topic of that name
+            self._remove(key, hosted)
+            hosted = None
+        if change.state is None:
+            return []
+        if hosted is None:
+            hosted = self._hosted[key] = Hosted(*key, change.topic_id, change.state)
+            self.opening_count += 1
+            directory_id = change.state.directory(self._view.node_id)
+            is_new = change.state.partition_epoch == 0
+            self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, is_new))
+            return []
+        hosted.state = change.state
+        return self._follow(hosted, now_ms)
+
+    def _follow(self, hosted: Hosted, now_ms: int) -> list[Effect]:
+        if hosted.partition is None:
+            return []
+        return self.perform(hosted, hosted.partition.follow_metadata(hosted.state, now_ms))
+
+    def _remove(self, key: TopicPartition, hosted: Hosted) -> None:
+        del self._hosted[key]
+        if hosted.partition is None:
+            self.opening_count -= 1
+        else:
+            hosted.partition.go_offline()
+        self._outbox.emit(DeleteLog(*key))
+
+    # -- logs
+
+    def opened(self, event: LogOpened, now_ms: int) -> list[Effect]:
+        """Serve a partition from now on. A log that is not wanted any more was deleted in between."""
+        hosted = self._hosted.get((event.topic, event.partition))
+        if hosted is None or hosted.topic_id != event.topic_id or hosted.partition is not None:
+            return []
+        self.opening_count -= 1
+        hosted.log = event.log
+        hosted.config = self.configs.of(event.topic)
+        hosted.partition = Partition(
+            f"{event.topic}-{event.partition}",
+            self._view.node_id,
+            hosted.config.partition,
+            self._brokers,
+            event.log.epochs,
+            log_start_offset=event.log.log_start,
+            log_end_offset=event.log.log_end,
+            high_watermark=event.high_watermark,
+            producers=event.producers,
+        )
+        return self._follow(hosted, now_ms)
+
+    def not_opened(self, event: LogNotOpened) -> None:
+        """A partition without a log: it is offline."""
+        hosted = self._hosted.get((event.topic, event.partition))
+        if hosted is None or hosted.topic_id != event.topic_id or hosted.partition is not None:
+            return
+        self.opening_count -= 1
+        hosted.config = self.configs.of(event.topic)
+        hosted.partition = Partition(
+            f"{event.topic}-{event.partition}",
+            self._view.node_id,
+            hosted.config.partition,
+            self._brokers,
+            NO_EPOCHS,
+        )
+        hosted.partition.go_offline()
+
+    def failed(self, key: TopicPartition) -> None:
+        """The directory of a partition failed."""
+        hosted = self._hosted.get(key)
+        if hosted is not None and hosted.partition is not None:
+            hosted.partition.go_offline()
+            hosted.log = None
+
+    def refresh_config(self, hosted: Hosted) -> None:
+        """Let a partition and its log follow changed configs of the topic."""
+        config = self.configs.of(hosted.topic)
+        if config is not hosted.config and hosted.partition is not None:
+            before, hosted.config = hosted.config, config
+            hosted.partition.config = config.partition
+            if before is None or config.log != before.log:
+                self._outbox.emit(SetLog(hosted.topic, hosted.index, config.log))
+
+    def perform(self, hosted: Hosted, effects: list[Effect]) -> list[Effect]:
+        """Emit a partition's effects on its log; returns the others."""
+        if not effects:
+            return effects
+        own: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, OF_NODE):
+                own.append(effect)
+            else:
+                self._outbox.emit(OfPartition(hosted.topic, hosted.index, effect))
+        return own
+
+
+class _NoEpochs:
+    """The epochs of a log that is not there."""
+
+    entries: list[tuple[int, int]] = []  # noqa: RUF012
+    latest: int | None = None
+
+    def end_offset_for(self, epoch: int, log_end: int) -> None:
+        return None
+
+    def epoch_of(self, offset: int) -> int | None:
+        return None
+
+
+NO_EPOCHS = _NoEpochs()

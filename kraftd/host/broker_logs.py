@@ -1,0 +1,407 @@
+"""The logs of a broker node: opens and deletes them, writes, reads and searches them, over the disk's port.
+
+An append is written at once. Flushes, cold reads, searches by time, checkpoints and deletions run in threads.
+A directory that fails goes offline with its partitions, and the node is notified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from kraftd.broker_node.effects import DeleteLog, FindOffsets, LogLookup, OfPartition, OpenLog, SetLog
+from kraftd.broker_node.events import (
+    AppendEnded,
+    AppendsEnded,
+    Found,
+    LogNotOpened,
+    LogOpened,
+    LogsFailed,
+    LogsLoaded,
+    OffsetsFound,
+)
+from kraftd.ground.event import Event
+from kraftd.host.ports import Log, Ports
+from kraftd.log.data.data_log import DataLog
+from kraftd.log.data.producer_snapshot import ProducerEntry
+from kraftd.log.data.retention import remove_expired
+from kraftd.log.data.time_search import max_timestamp, offset_for_timestamp
+from kraftd.log.data.transaction_index import AbortedTransaction
+from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.loading import Loading, LogOpening
+from kraftd.log_dirs.offset_checkpoint import TopicPartition
+from kraftd.partition.config import PartitionConfig
+from kraftd.partition.effects import (
+    AppendBatches,
+    AssignEpoch,
+    LogStartMoved,
+    StartLogAt,
+    TruncateLog,
+)
+from kraftd.partition.producer_entry import SnapshotEntry
+from kraftd.partition.producers import ProducerStates
+from kraftd.types import Uuid
+from kraftd.wire.batch import Batch
+from kraftd.wire.error_code import ErrorCode
+
+Step = Callable[[Event], None]
+
+LOGS_OPENED_AT_ONCE = 4  # at a start, each by a thread
+
+
+class Schedules(NamedTuple):
+    """How often the work besides requests is done, by Kafka's keys."""
+
+    flush_ms: int  # log.flush.scheduler.interval.ms
+    checkpoint_ms: int  # log.flush.offset.checkpoint.interval.ms
+    high_watermark_ms: int  # replica.high.watermark.checkpoint.interval.ms
+    retention_ms: int  # log.retention.check.interval.ms
+    deletion_ms: int = 1_000
+
+
+class ReplayedProducers:
+    """The producers of a partition while its log is opened (`kraftd.log.data.recovery.ProducerReplay`)."""
+
+    def __init__(self, config: PartitionConfig, now_ms: int) -> None:
+        self.states = ProducerStates()
+        self._config = config
+        self._now_ms = now_ms
+
+    def load(self, entries: Sequence[ProducerEntry], offset: int) -> None:
+        """Begin with a snapshot as of an offset."""
+        self.states.load((SnapshotEntry(*entry) for entry in entries), offset, self._config, self._now_ms)
+
+    def replay(self, batch: Batch) -> AbortedTransaction | None:
+        """Account for a batch; returns the transaction that its marker aborts."""
+        completed = self.states.replay(batch)
+        if completed is None or not completed.is_aborted:
+            return None
+        return AbortedTransaction(
+            completed.producer_id,
+            completed.first_offset,
+            completed.last_offset,
+            completed.last_stable_offset,
+        )
+
+    def entries(self) -> Iterable[ProducerEntry]:
+        """The state as entries of a snapshot."""
+        return [ProducerEntry(*entry) for entry in self.states.snapshot()]
+
+    def __repr__(self) -> str:
+        return f"<ReplayedProducers of {len(self.states)}>"
+
+
+class BrokerLogs:
+    """See the module. `step` steps the node; `snapshot_of` gives a partition's producers before an offset;
+    `high_watermarks` those of all partitions.
+    """
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        loaded_producers: dict[TopicPartition, ReplayedProducers],
+        ports: Ports,
+        step: Step,
+        new_unique_text: Callable[[], str],
+        snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
+        high_watermarks: Callable[[], dict[TopicPartition, int]],
+    ) -> None:
+        self.directories = directories
+        self._loaded_producers = loaded_producers
+        self._ports = ports
+        self._lines: Log = ports.log
+        self._step = step
+        self._unique_text = new_unique_text
+        self._snapshot_of = snapshot_of
+        self._high_watermarks = high_watermarks
+        self._appended: list[AppendEnded] = []
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<BrokerLogs of {self.directories!r}>"
+
+    # -- opening
+
+    def load(self, loading: Loading) -> None:
+        """Open all logs that are on disk, in threads; LogsLoaded comes back."""
+        openings = loading.openings()
+        under_way = 0
+
+        def opened(opening: LogOpening, _result: object) -> None:
+            nonlocal under_way
+            under_way -= 1
+            loading.add(opening)
+            begin()
+
+        def begin() -> None:
+            nonlocal under_way
+            while under_way < LOGS_OPENED_AT_ONCE and (opening := next(openings, None)) is not None:
+                under_way += 1
+                self._ports.work_threads.run(opening.run, partial(opened, opening), self._ports.failed)
+            if not under_way:
+                for note in loading.notes:
+                    self._lines.warning("recovered", note=note)
+                self._step(LogsLoaded())
+
+        begin()
+
+    def open(self, effect: OpenLog) -> None:
+        """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
+        self._ports.timer.call_soon(self._open, effect)
+
+    def _open(self, effect: OpenLog) -> None:
+        if self._is_closed:
+            return
+        key = effect.topic, effect.partition
+        directories, now_ms = self.directories, self._now_ms()
+        try:
+            log = directories.logs.get(key)
+            if log is not None and log.topic_id not in (None, effect.topic_id):
+                self._delete(key)  # of a former topic of that name
+                log = None
+            producers = None
+            if log is None:
+                self._loaded_producers.pop(key, None)
+                log = directories.create(
+                    *key, effect.topic_id, now_ms, directory_id=effect.directory_id, is_new=effect.is_new
+                )
+            else:
+                log.assign_topic_id(effect.topic_id)
+                producers = self._loaded_producers.pop(key, None)
+        except (StorageError, ValueError) as error:
+            self._lines.error("a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error))
+            self._note_failures()
+            self._step(LogNotOpened(*key, effect.topic_id))
+            return
+        high_watermark = directories.high_watermarks.pop(key, 0)
+        states = producers.states if producers is not None else None
+        self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states))
+
+    def delete(self, effect: DeleteLog) -> None:
+        """Delete the log of a partition that is gone."""
+        self._ports.timer.call_soon(self._delete_if_there, (effect.topic, effect.partition))
+
+    def _delete_if_there(self, key: TopicPartition) -> None:
+        try:
+            self._delete(key)
+        except StorageError as error:
+            self._lines.error("a log could not be deleted", partition=f"{key[0]}-{key[1]}", error=str(error))
+            self._note_failures()
+
+    def _delete(self, key: TopicPartition) -> None:
+        self._loaded_producers.pop(key, None)
+        log = self.directories.delete(*key, self._unique_text(), self._now_ms())
+        if log is not None:
+            self._write(self.directories.checkpoints_of(log.parent))
+
+    def set(self, effect: SetLog) -> None:
+        """Let a log follow changed configs."""
+        log = self.directories.logs.get((effect.topic, effect.partition))
+        if log is not None:
+            log.settings = effect.settings
+
+    # -- partitions' effects
+
+    def perform(self, effect: OfPartition) -> None:
+        """Perform an effect of a partition on its log."""
+        key, inner = (effect.topic, effect.partition), effect.effect
+        log = self.directories.logs.get(key)
+        if isinstance(inner, AppendBatches):
+            self._appended.append(self._append(key, log, inner))
+        elif log is not None:
+            try:
+                if isinstance(inner, AssignEpoch):
+                    log.assign_epoch(inner.leader_epoch, inner.start_offset)
+                elif isinstance(inner, LogStartMoved):
+                    log.increment_log_start(inner.log_start_offset)
+                elif isinstance(inner, TruncateLog):
+                    log.truncate_to(inner.end_offset, self._now_ms())
+                elif isinstance(inner, StartLogAt):
+                    log.truncate_fully_and_start_at(inner.offset, self._now_ms(), inner.log_start_offset)
+            except StorageError as error:
+                self._failed(key, log, error)
+
+    def _append(self, key: TopicPartition, log: DataLog | None, append: AppendBatches) -> AppendEnded:
+        ended = AppendEnded(*key, append.base_offset, append.end_offset)
+        if log is None:
+            return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
+        try:
+            log.append(
+                append.views,
+                append.headers,
+                self._now_ms(),
+                lambda: self._entries_before(key, append.base_offset),
+            )
+            for one in append.aborted:
+                log.append_aborted(
+                    AbortedTransaction(
+                        one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset
+                    )
+                )
+        except StorageError as error:
+            self._failed(key, log, error)
+            return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
+        return ended
+
+    def _entries_before(self, key: TopicPartition, offset: int) -> list[ProducerEntry]:
+        return [ProducerEntry(*entry) for entry in self._snapshot_of(key, offset)]
+
+    def take_appended(self) -> AppendsEnded | None:
+        """The appends of the step whose effects were performed last, if there are any."""
+        if not self._appended:
+            return None
+        appended, self._appended = self._appended, []
+        return AppendsEnded(tuple(appended))
+
+    def flush_due(self) -> None:
+        """Flush what has become due by a step."""
+        if self.directories.resources.unflushed:
+            self.flush()
+
+    # -- reading
+
+    def find_log(self, topic_id: Uuid, topic: str, index: int) -> DataLog | None:
+        """The open log of a partition of that topic id."""
+        log = self.directories.logs.get((topic, index))
+        return log if log is not None and log.topic_id == topic_id else None
+
+    def find_offsets(self, effect: FindOffsets) -> None:
+        """Search logs by time, here if everything is in memory would be a guess: in a thread."""
+        logs = [self.directories.logs.get((one.topic, one.partition)) for one in effect.lookups]
+        found = [self._found(log, one) for log, one in zip(logs, effect.lookups, strict=True)]
+        self._ports.timer.call_soon(self._step, OffsetsFound(effect.request_id, tuple(found)))
+
+    def _found(self, log: DataLog | None, lookup: LogLookup) -> Found | ErrorCode | None:
+        if log is None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            record = (
+                max_timestamp(log) if lookup.wants_maximum else offset_for_timestamp(log, lookup.target_ms)
+            )
+        except StorageError as error:
+            self._failed((lookup.topic, lookup.partition), log, error)
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return None if record is None else Found(record.offset, record.timestamp_ms, record.leader_epoch)
+
+    # -- work besides requests
+
+    def flush(self) -> None:
+        """Flush, in threads, what is due by its number of messages, and new logs and segments."""
+        self._flush(self.directories.flushes())
+        self._write(self.directories.checkpoints_after_truncations())
+
+    def flush_by_time(self) -> None:
+        """Flush what is due by time."""
+        self._flush(self.directories.flushes_by_time(self._now_ms()))
+
+    def _flush(self, begun: Iterable[tuple[DataLog, object]]) -> None:
+        for log, job in begun:
+            self._ports.work_threads.run(
+                job.run,  # type: ignore[attr-defined]
+                partial(self._flushed, log, job),
+                partial(self._flush_failed, log, job),
+            )
+
+    def _flushed(self, log: DataLog, job: object, _result: None) -> None:
+        log.end_flush(job, self._now_ms())  # type: ignore[arg-type]
+
+    def _flush_failed(self, log: DataLog, job: object, error: Exception) -> None:
+        failure = error if isinstance(error, StorageError) else StorageFailure(f"{log.directory}: {error!r}")
+        log.end_flush(job, self._now_ms(), failure)  # type: ignore[arg-type]
+        self._failed((log.topic, log.partition), log, failure)
+
+    def checkpoint(self) -> None:
+        """Write recovery points and log starts."""
+        self._write(self.directories.checkpoints())
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks."""
+        self._write(self.directories.high_watermark_checkpoints(self._high_watermarks()))
+
+    def _write(self, jobs: Iterable[object]) -> None:
+        for job in jobs:
+            self._ports.work_threads.run(
+                job.run,  # type: ignore[attr-defined]
+                lambda _: None,
+                partial(self._directory_failed, job.log_directory),  # type: ignore[attr-defined]
+            )
+
+    def remove_due(self) -> None:
+        """Remove deleted files whose time has come."""
+        for job in self.directories.deletions(self._now_ms()):
+            self._ports.work_threads.run(
+                job.run,
+                lambda _: None,
+                lambda error: self._lines.warning("files could not be removed", error=str(error)),
+            )
+
+    def remove_expired(self) -> None:
+        """Remove segments that retention no longer keeps."""
+        marks = self._high_watermarks()
+        for key, log in list(self.directories.logs.items()):
+            try:
+                before = log.log_start
+                remove_expired(
+                    log,
+                    self._now_ms(),
+                    marks.get(key, 0),
+                    lambda key=key, log=log: self._entries_before(key, log.log_end),  # type: ignore[misc]
+                )
+            except StorageError as error:
+                self._failed(key, log, error)
+                continue
+            if log.log_start > before:
+                self._lines.info(
+                    "records were deleted", partition=f"{key[0]}-{key[1]}", log_start=log.log_start
+                )
+
+    # -- failures
+
+    def _failed(self, key: TopicPartition, log: DataLog, error: StorageError) -> None:
+        """Report a failure; unless the disk is only full or one file is damaged, the directory is offline."""
+        self._lines.error("a log failed", partition=f"{key[0]}-{key[1]}", error=str(error))
+        if not isinstance(error, DiskFull | CorruptStorage):
+            self._directory_failed(log.parent, error)
+
+    def _directory_failed(self, path: str, error: Exception) -> None:
+        failure = error if isinstance(error, StorageError) else StorageFailure(f"{path}: {error!r}")
+        if isinstance(failure, DiskFull):
+            self._lines.error("the disk is full", directory=path)
+            return
+        lost = self.directories.fail(path, failure)
+        if not self.directories.online:
+            self._ports.failed(failure)
+            return
+        self._note_failures(lost)
+
+    def _note_failures(self, lost: Iterable[TopicPartition] = ()) -> None:
+        ids = tuple(
+            one.directory_id
+            for path in self.directories.offline
+            if (one := self.directories.directories[path]).directory_id is not None
+        )
+        if ids:
+            self._ports.timer.call_soon(self._step, LogsFailed(tuple(lost), ids))
+
+    def _now_ms(self) -> int:
+        timer = self._ports.timer
+        return timer.now_ms() + timer.wall_ahead_ms()
+
+    # -- the stop
+
+    def close(self, broker_epoch: int) -> None:
+        """Flush and close all logs; each directory is marked as cleanly shut down. Blocks."""
+        self._is_closed = True
+        for job in self.directories.high_watermark_checkpoints(self._high_watermarks()):
+            try:
+                job.run()
+            except StorageError as error:
+                self._lines.error("a checkpoint was not written", error=str(error))
+
+        def producers_of(key: TopicPartition) -> Callable[[], Iterable[ProducerEntry]]:
+            return lambda: self._entries_before(key, self.directories.logs[key].log_end)
+
+        for _ in self.directories.close(self._now_ms(), broker_epoch, producers_of):
+            pass
