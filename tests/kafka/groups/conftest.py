@@ -1,0 +1,34 @@
+"""The cluster that this folder's tests share: one controller, one stock broker with small groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from testkit.cluster import Cluster
+from testkit.node import Kind
+from tests.kafka.groups.pair import CONFIG, PARTITIONS
+
+BROKER = 1
+
+
+@pytest.fixture(scope="package")
+def group_broker(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(
+        tmp_path_factory.mktemp("groups"),
+        kind,
+        broker_properties={
+            "num.network.threads": 1,
+            "num.io.threads": 1,
+            "offsets.topic.num.partitions": PARTITIONS,
+            "group.initial.rebalance.delay.ms": CONFIG.group_initial_rebalance_delay_ms,
+            "group.min.session.timeout.ms": CONFIG.group_min_session_timeout_ms,
+            "group.max.size": CONFIG.group_max_size,
+            "offset.metadata.max.bytes": CONFIG.offset_metadata_max_bytes,
+        },
+    )
+    with cluster:
+        cluster.start_controller()
+        cluster.start_brokers(BROKER)
+        yield cluster
