@@ -6,7 +6,8 @@ As on Apache Kafka's brokers, the broker that has the request answers for topics
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from copy import copy
+from typing import Any, TypeVar
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.groups.call import Call, Topics
@@ -39,7 +40,7 @@ from kraftd.wire.error_code import ErrorCode
 TOPIC_ID_VERSION = 10  # of OffsetCommit and OffsetFetch (KIP-848)
 ZERO_UUID = bytes(16)
 
-T = TypeVar("T", OffsetCommitResponseTopic, OffsetDeleteResponseTopic, TxnOffsetCommitResponseTopic)
+T = TypeVar("T")
 Names = dict[str, None]
 
 
@@ -92,15 +93,16 @@ def known_commit(
 
 
 def merged(first: list[T], second: list[T], key: Callable[[T], object]) -> list[T]:
-    """Topics of two answers, a topic of both once."""
-    by_key = {key(topic): topic for topic in first}
-    for topic in second:
+    """Topics of two answers, a topic of both once. Neither list changes: an answer may be made twice."""
+    by_key: dict[object, Any] = {key(topic): copy(topic) for topic in first}
+    rest: list[Any] = second
+    for topic in rest:
         found = by_key.get(key(topic))
         if found is None:
-            first.append(topic)
+            by_key[key(topic)] = topic
         else:
-            found.partitions += topic.partitions
-    return first
+            found.partitions = [*found.partitions, *topic.partitions]
+    return list(by_key.values())
 
 
 def merge_commit(

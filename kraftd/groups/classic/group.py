@@ -209,6 +209,7 @@ class ClassicGroup:
         for member in self.members.values():
             self._count_protocols(member, -1)
         self.memory.used_bytes -= MEMBER_BYTES * len(self.pending_join)
+        self.memory = MemberMemory(0)
 
     def remove(self, member_id: str) -> None:
         """Remove a member, or one that was to join; if it led, another one leads."""
