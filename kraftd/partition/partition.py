@@ -175,7 +175,8 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        return self.role is LEADER and len(self.isr.committed) < self.min_isr
+        count = len(self.isr.committed)
+        return count < self.config.min_insync_replicas and self.role is LEADER and count < self.min_isr
 
     @property
     def is_at_min_isr(self) -> bool:
@@ -267,7 +268,7 @@ class Partition:
 
         `data` is changed in place where it is writable. `guard` is that of `start_verification`.
         """
-        if self.role is not LEADER or (acks == ACKS_ALL and len(self.isr.committed) < self.min_isr):
+        if self.role is not LEADER or (acks == ACKS_ALL and self.is_under_min_isr):
             return find_refusal(data, version) or self._cannot_append()
         found = validate(
             data, self.config, self.name, self.next_offset, self.leader_epoch, now_ms, version=version
@@ -287,7 +288,7 @@ class Partition:
     ) -> Produced | ProduceRefusal:
         """Judge a batch that a coordinator of this broker made, or a transaction's marker, as `produce`
         does."""
-        if self.role is not LEADER or (acks == ACKS_ALL and len(self.isr.committed) < self.min_isr):
+        if self.role is not LEADER or (acks == ACKS_ALL and self.is_under_min_isr):
             return self._cannot_append()
         found = validate(
             data, self.config, self.name, self.next_offset, self.leader_epoch, now_ms, is_client=False

@@ -26,6 +26,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd", "5", "6", "7")
 
 _FIRST_BUFFER_BYTES = 64 << 10
 _EXPECTED_RATIO = 16
+_GROWTH = 4
 _NO_ROOM = "failed to write whole buffer"  # cramjam's words for a full buffer
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16  # the magic, a version and the oldest version that may read it
@@ -121,16 +122,19 @@ def _into_buffer(
     limit_bytes: int,
     failure: type[Exception],
 ) -> memoryview:
-    """Decompress into a buffer of a likely size, then into one of the maximum size."""
-    likely_bytes = max(_FIRST_BUFFER_BYTES, _EXPECTED_RATIO * len(data))
-    for room_bytes in (likely_bytes, limit_bytes) if likely_bytes < limit_bytes else (limit_bytes,):
+    """Decompress into a buffer of a likely size, then into larger ones, up to the limit: a large one costs
+    as much as the work.
+    """
+    room_bytes = min(max(_FIRST_BUFFER_BYTES, _EXPECTED_RATIO * len(data)), limit_bytes)
+    while True:
         buffer = bytearray(room_bytes)
         try:
             return memoryview(buffer)[: read(data, buffer)]
         except failure as error:
             reason = str(error)
-            if _NO_ROOM not in reason:
-                break
+        if _NO_ROOM not in reason or room_bytes == limit_bytes:
+            break
+        room_bytes = min(room_bytes * _GROWTH, limit_bytes)
     kind = OutputTooLarge if _NO_ROOM in reason else DecompressionError
     raise kind(f"not readable within {limit_bytes} bytes: {reason}") from None
 
