@@ -45,6 +45,7 @@ settings.load_profile("no test is timed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="write the golden output of scripts and stories")
     parser.addoption(
         "--controller",
         choices=["kraftd", "apache"],

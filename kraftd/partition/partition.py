@@ -238,7 +238,7 @@ class Partition:
             each: self.followers.get(each) or FollowerProgress(each)
             for each in registration.replicas
             if each != self.local_id
-        }
+        } or _NO_FOLLOWERS
         self.isr.commit(registration.isr)
         self.partition_epoch = registration.partition_epoch
         effects: list[Effect] = []
