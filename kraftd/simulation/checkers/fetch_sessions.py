@@ -73,9 +73,9 @@ class SessionChecker(Checker):
         request = FetchRequest(session_epoch=-1, topics=requested, max_bytes=max_bytes)
         now_ms = side.node.now_ms
         response = sessions.answer(sessions.begin(request, version, now_ms), now_ms)
-        read = side.node.source.take(response)
+        reads = side.node.source.take(response)
         return {
-            key: reported_of(one, has_records=read is not None and read.partition is one)
+            key: reported_of(one, has_records=any(read.partition is one for read in reads))
             for key, one in partitions_of(response, version).items()
         }
 
