@@ -1,43 +1,70 @@
 """The APIs that any node with an image answers or passes on, for the registries of such nodes.
 
-A row names the module with `handle(node, call)`, which is loaded when its first request comes. It also names
-the operation that the handler authorizes for each resource of a request.
+The module of a row is loaded when its first request comes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from importlib import import_module
-from types import MethodType
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.node import AnsweringNode
+from kraftd.answers.operations import SUPPORTED
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
-from kraftd.requests.registry import FORWARDABLE, Handle, ListenerKind, Route
+from kraftd.requests.registry import FORWARDABLE, Ask, Handle, Route, handler_of
+from kraftd.requests.registry import Row as Row
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
-CLIENTS = frozenset({ListenerKind.CLIENT})
+_TOPIC, _CLUSTER = AclResourceType.TOPIC, AclResourceType.CLUSTER
+_CONFIGS = AclOperation.DESCRIBE_CONFIGS
 
-Row = tuple[ApiKey, AclOperation | None, AclResourceType | None, str]
 
-_TOPIC = AclResourceType.TOPIC
+def shown(type: AclResourceType) -> tuple[Ask, ...]:
+    """What an answer asks to show what its client may do with resources of the type (KIP-430)."""
+    return tuple((operation, type) for operation in SUPPORTED[type])
+
 
 # Operations on the cluster are left to the handlers, because their refusals have a text of their own.
 ANSWERED: tuple[Row, ...] = (
-    (ApiKey.METADATA, AclOperation.DESCRIBE, _TOPIC, "answers.apis.api_03_metadata"),
-    (ApiKey.API_VERSIONS, None, None, "answers.apis.api_18_api_versions"),
-    (ApiKey.DESCRIBE_CONFIGS, AclOperation.DESCRIBE_CONFIGS, _TOPIC, "answers.apis.api_32_describe_configs"),
-    (ApiKey.DESCRIBE_CLIENT_QUOTAS, None, None, "answers.apis.api_48_describe_client_quotas"),
-    (ApiKey.DESCRIBE_CLUSTER, None, None, "answers.apis.api_60_describe_cluster"),
-    (ApiKey.LIST_CONFIG_RESOURCES, None, None, "answers.apis.api_74_list_config_resources"),
-    (
+    Row(
+        ApiKey.METADATA,
+        AclOperation.DESCRIBE,
+        _TOPIC,
+        "answers.apis.api_03_metadata",
+        (*shown(_TOPIC), *shown(_CLUSTER)),
+    ),
+    Row(ApiKey.API_VERSIONS, None, None, "answers.apis.api_18_api_versions"),
+    Row(
+        ApiKey.DESCRIBE_CONFIGS,
+        _CONFIGS,
+        _TOPIC,
+        "answers.apis.api_32_describe_configs",
+        ((_CONFIGS, AclResourceType.GROUP), (_CONFIGS, _CLUSTER)),
+    ),
+    Row(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        None,
+        None,
+        "answers.apis.api_48_describe_client_quotas",
+        ((_CONFIGS, _CLUSTER),),
+    ),
+    Row(ApiKey.DESCRIBE_CLUSTER, None, None, "answers.apis.api_60_describe_cluster", shown(_CLUSTER)),
+    Row(
+        ApiKey.LIST_CONFIG_RESOURCES,
+        None,
+        None,
+        "answers.apis.api_74_list_config_resources",
+        ((_CONFIGS, _CLUSTER),),
+    ),
+    Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         AclOperation.DESCRIBE,
         _TOPIC,
         "answers.apis.api_75_describe_topic_partitions",
+        shown(_TOPIC),
     ),
 )
 # Answered by this node's own controller, whether it leads or not: it authorizes them as a broker does.
@@ -58,22 +85,24 @@ def shared_routes(node: AnsweringNode, own: Iterable[ApiKey]) -> list[Route]:
     taken = frozenset(own)
     routes = routes_of(node, (row for row in ANSWERED if row[0] not in taken))
     passed_on = FORWARDABLE - NOT_OF_CLIENTS - taken
-    routes += unchecked(passed_on, partial(load, node, "answers.to_controller"))
-    routes += unchecked(OF_OWN_CONTROLLER, partial(load, node, "answers.own_controller"))
+    routes += unchecked(passed_on, partial(handler_of, node, "answers.to_controller"))
+    routes += unchecked(OF_OWN_CONTROLLER, partial(handler_of, node, "answers.own_controller"))
     return routes + refused(OF_LOGINS, ErrorCode.ILLEGAL_SASL_STATE)
 
 
 def routes_of(node: AnsweringNode, rows: Iterable[Row]) -> list[Route]:
     """The routes of rows, with handlers bound to the node."""
     return [
-        Route(key, operation, type, partial(load, node, module), kinds=CLIENTS)
-        for key, operation, type, module in rows
+        Route(
+            row.key, row.operation, row.resource_type, partial(handler_of, node, row.module or ""), row.also
+        )
+        for row in rows
     ]
 
 
 def unchecked(keys: Iterable[ApiKey], load: Callable[[], Handle]) -> list[Route]:
     """Routes to one handler, which leaves the authorization to the node that answers."""
-    return [Route(key, None, None, load, kinds=CLIENTS) for key in keys]
+    return [Route(key, None, None, load) for key in keys]
 
 
 def refused(keys: Iterable[ApiKey], error: ErrorCode) -> list[Route]:
@@ -83,8 +112,3 @@ def refused(keys: Iterable[ApiKey], error: ErrorCode) -> list[Route]:
         raise Refusal(error)
 
     return unchecked(keys, lambda: refuse)
-
-
-def load(node: AnsweringNode, module: str) -> Handle:
-    """The handler of a module, bound to the node; a MethodType is called faster than a partial."""
-    return MethodType(import_module(f"kraftd.{module}").handle, node)

@@ -3,7 +3,7 @@
 Public: `node` (Node), `effects`, `events`. Driven by a runtime or a simulation, one event at a time, from one
 thread:
 
-    node = Node(identity, core, context, bootstrap, snapshot)
+    node = Node(identity, core, context, controller_registry, bootstrap, snapshot)
     for effect in node.step(event, now_ms):    # Started first; then frames, syncs, slices, deadlines
         perform(effect)                        # in this order: it is the order of durability
     call_again_at(node.deadline_ms())          # with DeadlineReached

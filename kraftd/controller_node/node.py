@@ -16,7 +16,6 @@ from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
 from kraftd.controller_node.deciding.periodic import Periodic
 from kraftd.controller_node.events import DiskFilled, DiskHasRoom, FlushDue
 from kraftd.controller_node.registration import Registration
-from kraftd.controller_node.routes import controller_registry
 from kraftd.controller_node.watching.pending_events import PendingEvents
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import DeadlineReached, Event
@@ -44,6 +43,7 @@ from kraftd.requests.events import (
 )
 from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
+from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.record_frame import VersionedRecord
 
@@ -53,7 +53,8 @@ class Node:
 
     `boundary` answers calls, `decisions` decides, `following` keeps the image up to date with the log,
     `standing` says whether this node decides. Host, metrics and simulation read these and its other public
-    parts; only `step` and `stop` change them.
+    parts; only `step` and `stop` change them. `registry` makes the registry of its listeners, whose handlers
+    get this node.
     """
 
     def __init__(
@@ -61,17 +62,17 @@ class Node:
         identity: Identity,
         core: RaftCore,
         context: Context,
+        registry: Callable[[Any], Registry],
         bootstrap: Sequence[VersionedRecord] = (),
         snapshot: Snapshot | None = None,
         authorizer: Authorizer | None = None,
     ) -> None:
         self.identity, self.core, self.context = identity, core, context
         self.outbox = outbox = Outbox()
-        registry = controller_registry(self, lambda: self.core_answers.pass_to_core)
         self._next_slice = next_slice = NextSlice(outbox)
         self._large_is_next = True
         lane = Lane(next_slice.schedule, lambda: context.now_ms)
-        self.boundary = boundary = Boundary(registry, outbox, lane, authorizer=authorizer, fatal=FATAL)
+        self.boundary = boundary = Boundary(registry(self), outbox, lane, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.identify(core.key, identity.cluster_id, lambda: core.is_leader)
         self.standing = standing = Standing(core)
         driver, self.wall_clock = CoreDriver(core, context, outbox), WallClock(context, outbox)

@@ -1,7 +1,8 @@
 """The APIs of a controller listener: the operation to authorize, and the handler, of each.
 
-A row names the file with `handle(node, call)`; it is loaded when its first request comes. Rows without a
-file hand the request to the consensus core, which answers at once or later; their contracts:
+A row names a file of `apis`, or, after "decide ", the rule that decides the request by itself, and has the
+API's contract. It is loaded when its first request comes. Rows with neither hand the request to the consensus
+core, which answers at once or later; their contracts:
 
 | API | sent by | answered | errors |
 |---|---|---|---|
@@ -20,103 +21,226 @@ None of these differs from Apache Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from types import MethodType
 from typing import Any
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.requests.registry import Handle, ListenerKind, Registry, Route
+from kraftd.controller_node.node import Node
+from kraftd.ground.refusal import Refusal
+from kraftd.requests.call import Call
+from kraftd.requests.registry import Handle, Registry, Route, Row, handler_of
 from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
 
-Row = tuple[ApiKey, AclOperation | None, AclResourceType | None, str | None]
-
-_CLUSTER = AclResourceType.CLUSTER
-_TOPIC = AclResourceType.TOPIC
+_TOPIC, _GROUP, _CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
+_CREATE = AclOperation.CREATE
+_ALTER_CONFIGS = (
+    (AclOperation.ALTER_CONFIGS, _GROUP),
+    (AclOperation.ALTER_CONFIGS, _CLUSTER),
+)
+_DESCRIBE_TOKENS = (
+    (AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN),
+    (AclOperation.DESCRIBE_TOKENS, AclResourceType.USER),
+)
+_DECIDE = "decide "
 
 ROWS: tuple[Row, ...] = (
-    (ApiKey.FETCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
-    (ApiKey.SASL_HANDSHAKE, None, None, "api_17_sasl_handshake"),
-    (ApiKey.API_VERSIONS, None, None, "api_18_api_versions"),
-    (ApiKey.CREATE_TOPICS, AclOperation.CREATE, _TOPIC, "api_19_create_topics"),
-    (ApiKey.DELETE_TOPICS, AclOperation.DELETE, _TOPIC, "api_20_delete_topics"),
-    (ApiKey.DESCRIBE_ACLS, AclOperation.DESCRIBE, _CLUSTER, "api_29_describe_acls"),
-    (ApiKey.CREATE_ACLS, AclOperation.ALTER, _CLUSTER, "api_30_create_acls"),
-    (ApiKey.DELETE_ACLS, AclOperation.ALTER, _CLUSTER, "api_31_delete_acls"),
-    (ApiKey.DESCRIBE_CONFIGS, AclOperation.DESCRIBE_CONFIGS, _TOPIC, "api_32_describe_configs"),
-    (ApiKey.ALTER_CONFIGS, AclOperation.ALTER_CONFIGS, _TOPIC, "api_33_alter_configs"),
-    (ApiKey.SASL_AUTHENTICATE, None, None, "api_36_sasl_authenticate"),
-    (ApiKey.CREATE_PARTITIONS, AclOperation.ALTER, _TOPIC, "api_37_create_partitions"),
-    (ApiKey.CREATE_DELEGATION_TOKEN, None, None, "api_38_create_delegation_token"),
-    (ApiKey.RENEW_DELEGATION_TOKEN, None, None, "api_39_renew_delegation_token"),
-    (ApiKey.EXPIRE_DELEGATION_TOKEN, None, None, "api_40_expire_delegation_token"),
-    (ApiKey.DESCRIBE_DELEGATION_TOKEN, None, None, "api_41_describe_delegation_token"),
-    (ApiKey.ELECT_LEADERS, AclOperation.ALTER, _CLUSTER, "api_43_elect_leaders"),
-    (
+    Row(ApiKey.FETCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
+    Row(ApiKey.API_VERSIONS, None, None, "controller_node.apis.api_18_api_versions"),
+    Row(
+        ApiKey.CREATE_TOPICS,
+        AclOperation.CREATE,
+        _TOPIC,
+        "controller_node.apis.api_19_create_topics",
+        ((_CREATE, _CLUSTER), (AclOperation.DESCRIBE_CONFIGS, _TOPIC)),
+    ),
+    Row(
+        ApiKey.DELETE_TOPICS,
+        AclOperation.DELETE,
+        _TOPIC,
+        "controller_node.apis.api_20_delete_topics",
+        ((AclOperation.DELETE, _CLUSTER), (AclOperation.DESCRIBE, _TOPIC)),
+    ),
+    Row(ApiKey.DESCRIBE_ACLS, AclOperation.DESCRIBE, _CLUSTER, "controller_node.apis.api_29_describe_acls"),
+    Row(ApiKey.CREATE_ACLS, AclOperation.ALTER, _CLUSTER, "controller_node.apis.api_30_create_acls"),
+    Row(ApiKey.DELETE_ACLS, AclOperation.ALTER, _CLUSTER, "controller_node.apis.api_31_delete_acls"),
+    Row(
+        ApiKey.DESCRIBE_CONFIGS,
+        AclOperation.DESCRIBE_CONFIGS,
+        _TOPIC,
+        "controller_node.apis.api_32_describe_configs",
+        ((AclOperation.DESCRIBE_CONFIGS, _GROUP), (AclOperation.DESCRIBE_CONFIGS, _CLUSTER)),
+    ),
+    Row(
+        ApiKey.ALTER_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        _TOPIC,
+        "controller_node.apis.api_33_alter_configs",
+        _ALTER_CONFIGS,
+    ),
+    Row(
+        ApiKey.CREATE_PARTITIONS, AclOperation.ALTER, _TOPIC, "controller_node.apis.api_37_create_partitions"
+    ),
+    Row(
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        None,
+        None,
+        "controller_node.apis.api_38_create_delegation_token",
+        ((AclOperation.CREATE_TOKENS, AclResourceType.USER),),
+    ),
+    Row(ApiKey.RENEW_DELEGATION_TOKEN, None, None, "controller_node.apis.api_39_renew_delegation_token"),
+    Row(ApiKey.EXPIRE_DELEGATION_TOKEN, None, None, "controller_node.apis.api_40_expire_delegation_token"),
+    Row(
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        None,
+        None,
+        "controller_node.apis.api_41_describe_delegation_token",
+        _DESCRIBE_TOKENS,
+    ),
+    Row(
+        ApiKey.ELECT_LEADERS,
+        AclOperation.ALTER,
+        _CLUSTER,
+        "decide controller.partitions.election:elect_leaders",
+    ),
+    Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         AclOperation.ALTER_CONFIGS,
         _TOPIC,
-        "api_44_incremental_alter_configs",
+        "controller_node.apis.api_44_incremental_alter_configs",
+        (*_ALTER_CONFIGS, (AclOperation.CLUSTER_ACTION, _CLUSTER)),  # this for loggers of brokers
     ),
-    (
+    Row(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         AclOperation.ALTER,
         _CLUSTER,
-        "api_45_alter_partition_reassignments",
+        "decide controller.partitions.reassignment:alter_partition_reassignments",
     ),
-    (
+    Row(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         AclOperation.DESCRIBE,
         _CLUSTER,
-        "api_46_list_partition_reassignments",
+        "decide controller.partitions.reassignment:list_partition_reassignments",
     ),
-    (ApiKey.ALTER_CLIENT_QUOTAS, AclOperation.ALTER_CONFIGS, _CLUSTER, "api_49_alter_client_quotas"),
-    (
+    Row(
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        AclOperation.ALTER_CONFIGS,
+        _CLUSTER,
+        "decide controller.quotas.alter:alter_client_quotas",
+    ),
+    Row(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         AclOperation.DESCRIBE,
         _CLUSTER,
-        "api_50_describe_user_scram_credentials",
+        "controller_node.apis.api_50_describe_user_scram_credentials",
     ),
-    (
+    Row(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         AclOperation.ALTER,
         _CLUSTER,
-        "api_51_alter_user_scram_credentials",
+        "decide controller.scram.alter:alter_user_scram_credentials",
     ),
-    (ApiKey.VOTE, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
-    (ApiKey.BEGIN_QUORUM_EPOCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
-    (ApiKey.END_QUORUM_EPOCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
-    (ApiKey.DESCRIBE_QUORUM, AclOperation.DESCRIBE, _CLUSTER, None),
-    (ApiKey.ALTER_PARTITION, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_56_alter_partition"),
-    (ApiKey.UPDATE_FEATURES, AclOperation.ALTER, _CLUSTER, "api_57_update_features"),
-    (ApiKey.ENVELOPE, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_58_envelope"),
-    (ApiKey.FETCH_SNAPSHOT, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
-    (ApiKey.DESCRIBE_CLUSTER, None, None, "api_60_describe_cluster"),  # its handler authorizes it
-    (ApiKey.BROKER_REGISTRATION, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_62_broker_registration"),
-    (ApiKey.BROKER_HEARTBEAT, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_63_broker_heartbeat"),
-    (ApiKey.UNREGISTER_BROKER, AclOperation.ALTER, _CLUSTER, "api_64_unregister_broker"),
-    (ApiKey.ALLOCATE_PRODUCER_IDS, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_67_allocate_producer_ids"),
-    (ApiKey.CONTROLLER_REGISTRATION, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_70_controller_registration"),
-    (ApiKey.ASSIGN_REPLICAS_TO_DIRS, AclOperation.CLUSTER_ACTION, _CLUSTER, "api_73_assign_replicas_to_dirs"),
-    (ApiKey.ADD_RAFT_VOTER, AclOperation.ALTER, _CLUSTER, None),
-    (ApiKey.REMOVE_RAFT_VOTER, AclOperation.ALTER, _CLUSTER, None),
-    (ApiKey.UPDATE_RAFT_VOTER, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
+    Row(ApiKey.VOTE, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
+    Row(ApiKey.BEGIN_QUORUM_EPOCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
+    Row(ApiKey.END_QUORUM_EPOCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
+    Row(ApiKey.DESCRIBE_QUORUM, AclOperation.DESCRIBE, _CLUSTER, None),
+    Row(
+        ApiKey.ALTER_PARTITION,
+        AclOperation.CLUSTER_ACTION,
+        _CLUSTER,
+        "decide controller.partitions.isr:alter_partition",
+    ),
+    Row(ApiKey.UPDATE_FEATURES, AclOperation.ALTER, _CLUSTER, "controller_node.apis.api_57_update_features"),
+    Row(ApiKey.ENVELOPE, AclOperation.CLUSTER_ACTION, _CLUSTER, "controller_node.apis.api_58_envelope"),
+    Row(ApiKey.FETCH_SNAPSHOT, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
+    Row(
+        ApiKey.DESCRIBE_CLUSTER,
+        None,
+        None,
+        "controller_node.apis.api_60_describe_cluster",
+        ((AclOperation.ALTER, _CLUSTER),),
+    ),
+    Row(
+        ApiKey.BROKER_REGISTRATION,
+        AclOperation.CLUSTER_ACTION,
+        _CLUSTER,
+        "decide controller.brokers.registration:register_broker",
+    ),
+    Row(
+        ApiKey.BROKER_HEARTBEAT,
+        AclOperation.CLUSTER_ACTION,
+        _CLUSTER,
+        "controller_node.apis.api_63_broker_heartbeat",
+    ),
+    Row(
+        ApiKey.UNREGISTER_BROKER,
+        AclOperation.ALTER,
+        _CLUSTER,
+        "decide controller.brokers.registration:unregister_broker",
+    ),
+    Row(
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        AclOperation.CLUSTER_ACTION,
+        _CLUSTER,
+        "decide controller.brokers.producer_ids:allocate_producer_ids",
+    ),
+    Row(
+        ApiKey.CONTROLLER_REGISTRATION,
+        AclOperation.CLUSTER_ACTION,
+        _CLUSTER,
+        "decide controller.features.controllers:register_controller",
+    ),
+    Row(
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        AclOperation.CLUSTER_ACTION,
+        _CLUSTER,
+        "decide controller.partitions.directories:assign_replicas_to_dirs",
+    ),
+    Row(ApiKey.ADD_RAFT_VOTER, AclOperation.ALTER, _CLUSTER, None),
+    Row(ApiKey.REMOVE_RAFT_VOTER, AclOperation.ALTER, _CLUSTER, None),
+    Row(ApiKey.UPDATE_RAFT_VOTER, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
 )
+# A login is answered before any request is (requests/login.py): no other is under way, or may begin. The
+# texts are Kafka's.
+OF_LOGINS = {
+    ApiKey.SASL_HANDSHAKE: None,
+    ApiKey.SASL_AUTHENTICATE: "SaslAuthenticate came outside an authentication.",
+}
 
 
-def controller_registry(node: Any, pass_to_core: Callable[[], Handle]) -> Registry:
-    """The registry of a controller listener, with handlers bound to that node.
+def controller_registry(node: Node) -> Registry:
+    """The registry of a controller listener, with handlers bound to that node."""
+    routes = [
+        Route(row.key, row.operation, row.resource_type, partial(_load, node, row.module), row.also)
+        for row in ROWS
+    ]
+    routes += [Route(key, None, None, partial(_refusing, text)) for key, text in OF_LOGINS.items()]
+    return Registry(routes)
 
-    `pass_to_core` returns the handler of requests to the consensus core, when the first of them arrives.
-    """
 
-    def load(file: str) -> Handle:
-        module = import_module(f"kraftd.controller_node.apis.{file}")
-        return MethodType(module.handle, node)  # called faster than a partial
+def _load(node: Node, module: str | None) -> Handle:
+    if module is None:
+        return node.core_answers.pass_to_core
+    if module.startswith(_DECIDE):
+        return deciding(node, module.removeprefix(_DECIDE))
+    return handler_of(node, module)
 
-    routes = (
-        Route(key, operation, type, partial(load, file) if file is not None else pass_to_core)
-        for key, operation, type, file in ROWS
-    )
-    return Registry(ListenerKind.CONTROLLER, routes)
+
+def deciding(node: Node, rule: str) -> Handle:
+    """A handler that has the rule "module:function" decide each request."""
+    module, _, name = rule.partition(":")
+    found: Any = getattr(import_module(f"kraftd.{module}"), name)
+    decide = getattr(found, "begin", found)
+
+    def handle(call: Call) -> None:
+        node.decisions.decide(call, decide)
+
+    return handle
+
+
+def _refusing(text: str | None) -> Handle:
+    def refuse(_call: Call) -> None:
+        raise Refusal(ErrorCode.ILLEGAL_SASL_STATE, text)
+
+    return refuse

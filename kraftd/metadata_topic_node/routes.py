@@ -10,60 +10,85 @@ from functools import partial
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.node import AnsweringNode
-from kraftd.answers.routes import Row, load, refused, routes_of, shared_routes, unchecked
-from kraftd.requests.registry import ListenerKind, Registry
+from kraftd.answers.routes import refused, routes_of, shared_routes, unchecked
+from kraftd.requests.registry import Registry, Row, handler_of
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
-_TOPIC = AclResourceType.TOPIC
-_APIS = "metadata_topic_node.apis"
+_TOPIC, _GROUP, _CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
+_TRANSACTIONS = AclResourceType.TRANSACTIONAL_ID
 
 ROWS: tuple[Row, ...] = (
-    (ApiKey.PRODUCE, AclOperation.WRITE, _TOPIC, f"{_APIS}.api_00_produce"),
-    (ApiKey.FETCH, AclOperation.READ, _TOPIC, f"{_APIS}.api_01_fetch"),
-    (ApiKey.LIST_OFFSETS, AclOperation.DESCRIBE, _TOPIC, f"{_APIS}.api_02_list_offsets"),
-    (ApiKey.OFFSET_COMMIT, AclOperation.READ, _TOPIC, f"{_APIS}.api_08_offset_commit"),
-    (ApiKey.OFFSET_FETCH, AclOperation.DESCRIBE, _TOPIC, f"{_APIS}.api_09_offset_fetch"),
-    (
+    Row(ApiKey.PRODUCE, AclOperation.WRITE, _TOPIC, "metadata_topic_node.apis.api_00_produce"),
+    Row(
+        ApiKey.FETCH,
+        AclOperation.READ,
+        _TOPIC,
+        "metadata_topic_node.apis.api_01_fetch",
+        ((AclOperation.CLUSTER_ACTION, _CLUSTER),),
+    ),
+    Row(ApiKey.LIST_OFFSETS, AclOperation.DESCRIBE, _TOPIC, "metadata_topic_node.apis.api_02_list_offsets"),
+    Row(
+        ApiKey.OFFSET_COMMIT,
+        AclOperation.READ,
+        _TOPIC,
+        "metadata_topic_node.apis.api_08_offset_commit",
+        ((AclOperation.READ, _GROUP),),
+    ),
+    Row(
+        ApiKey.OFFSET_FETCH,
+        AclOperation.DESCRIBE,
+        _TOPIC,
+        "metadata_topic_node.apis.api_09_offset_fetch",
+        ((AclOperation.DESCRIBE, _GROUP),),
+    ),
+    Row(
         ApiKey.FIND_COORDINATOR,
         AclOperation.DESCRIBE,
-        AclResourceType.GROUP,
-        f"{_APIS}.api_10_find_coordinator",
+        _GROUP,
+        "metadata_topic_node.apis.api_10_find_coordinator",
+        ((AclOperation.DESCRIBE, _TRANSACTIONS), (AclOperation.CLUSTER_ACTION, _CLUSTER)),
     ),
-    (ApiKey.LIST_GROUPS, None, None, f"{_APIS}.api_16_list_groups"),
-    (ApiKey.DELETE_TOPICS, AclOperation.DELETE, _TOPIC, f"{_APIS}.api_20_delete_topics"),
-    (ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, f"{_APIS}.api_21_delete_records"),
-    (
+    Row(ApiKey.LIST_GROUPS, None, None, "metadata_topic_node.apis.api_16_list_groups"),
+    Row(ApiKey.DELETE_TOPICS, AclOperation.DELETE, _TOPIC, "metadata_topic_node.apis.api_20_delete_topics"),
+    Row(ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "metadata_topic_node.apis.api_21_delete_records"),
+    Row(
         ApiKey.INIT_PRODUCER_ID,
         AclOperation.WRITE,
-        AclResourceType.TRANSACTIONAL_ID,
-        f"{_APIS}.api_22_init_producer_id",
+        _TRANSACTIONS,
+        "metadata_topic_node.apis.api_22_init_producer_id",
+        (
+            (AclOperation.TWO_PHASE_COMMIT, _TRANSACTIONS),
+            (AclOperation.IDEMPOTENT_WRITE, _CLUSTER),
+            (AclOperation.WRITE, _TOPIC),
+        ),
     ),
-    (
+    Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         AclOperation.DESCRIBE,
         _TOPIC,
-        f"{_APIS}.api_23_offset_for_leader_epoch",
+        "metadata_topic_node.apis.api_23_offset_for_leader_epoch",
+        ((AclOperation.CLUSTER_ACTION, _CLUSTER),),
     ),
-    (
+    Row(
         ApiKey.ALTER_CONFIGS,
         AclOperation.ALTER_CONFIGS,
         _TOPIC,
-        f"{_APIS}.api_33_alter_configs",
+        "metadata_topic_node.apis.api_33_alter_configs",
     ),
-    (
+    Row(
         ApiKey.CREATE_PARTITIONS,
         AclOperation.ALTER,
         _TOPIC,
-        f"{_APIS}.api_37_create_partitions",
+        "metadata_topic_node.apis.api_37_create_partitions",
     ),
-    (
+    Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         AclOperation.ALTER_CONFIGS,
         _TOPIC,
-        f"{_APIS}.api_44_incremental_alter_configs",
+        "metadata_topic_node.apis.api_44_incremental_alter_configs",
     ),
-    (ApiKey.LIST_TRANSACTIONS, None, None, f"{_APIS}.api_16_list_groups"),
+    Row(ApiKey.LIST_TRANSACTIONS, None, None, "metadata_topic_node.apis.api_16_list_groups"),
 )
 # Refused, so that a client looks for the coordinator, which is a broker.
 OF_COORDINATORS = (
@@ -110,8 +135,8 @@ def client_registry(node: AnsweringNode) -> Registry:
     routes = [
         *routes_of(node, ROWS),
         *shared_routes(node, (row[0] for row in ROWS)),
-        *unchecked(OF_COORDINATORS, partial(load, node, "metadata_topic_node.not_coordinator")),
+        *unchecked(OF_COORDINATORS, partial(handler_of, node, "metadata_topic_node.not_coordinator")),
         *refused(OF_LEADERS, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         *refused(OF_LOG_DIRS, ErrorCode.LOG_DIR_NOT_FOUND),
     ]
-    return Registry(ListenerKind.CLIENT, routes, unstable=node.settings.unstable_versions)
+    return Registry(routes, unstable=node.settings.unstable_versions)

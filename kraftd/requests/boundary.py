@@ -2,9 +2,10 @@
 
 Authenticated: a call acts for the principal of its connection, or, in an Envelope, for the client's.
 Authorized: an operation on the cluster before its handler runs; on other resources when the handler calls
-`allows`. Guarded: a fault in a handler is answered UNKNOWN_SERVER_ERROR for that call, with its traceback in
-the log, and the process lives. The exceptions are faults that leave the node's own state half changed
-(`fatal`). Counted: requests, errors and times by API, in `stats`.
+`allows`, which answers only what the API's row names. Guarded: a fault in a handler is answered
+UNKNOWN_SERVER_ERROR for that call, with its traceback in the log, and the process lives. The exceptions are
+faults that leave the node's own state half changed (`fatal`). Counted: requests, errors and times by API, in
+`stats`.
 
 An API's file calls `answer` and `refuse`; code that parks a call answers it later by `send`. A handler that
 may take long is a generator: `large` runs its slices, and those of large requests.
@@ -35,6 +36,7 @@ from kraftd.requests.stats import RequestStats
 from kraftd.requests.work_shares import Job
 from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady
 from kraftd.security.principals import ANONYMOUS
+from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.message import Message
@@ -43,6 +45,10 @@ from kraftd.wire.primitives import Buffer
 Fatal = tuple[type[Exception], ...]
 
 REFUSED_AT_ONCE_BYTES = 4_096  # a larger request is refused in slices
+
+
+class UndeclaredQuestion(Exception):
+    """A handler asks the authorizer for a permission that its row does not name."""
 
 
 class Boundary:
@@ -218,6 +224,7 @@ class Boundary:
         authorizer = self._authorizer
         if authorizer is None:
             return True
+        self._check_asked(call, operation, type)
         allowed = authorizer.allows(call.principal, call.host, operation, type, name)
         if not allowed or self.authorizations.allowances:
             self.authorizations.note(authorizer, allowed, call, operation, type, name)
@@ -230,7 +237,10 @@ class Boundary:
         the result only decides how much is shown.
         """
         authorizer = self._authorizer
-        return authorizer is None or authorizer.allows(call.principal, call.host, operation, type, name)
+        if authorizer is None:
+            return True
+        self._check_asked(call, operation, type)
+        return authorizer.allows(call.principal, call.host, operation, type, name)
 
     def allows_by_name(
         self, call: Requester, operation: AclOperation, type: AclResourceType, name: str, *, quietly: bool
@@ -241,6 +251,7 @@ class Boundary:
         authorizer = self._authorizer
         if authorizer is None:
             return True
+        self._check_asked(call, operation, type)
         decide = getattr(authorizer, "allows_by_name", authorizer.allows)
         allowed: bool = decide(call.principal, call.host, operation, type, name)
         if not quietly and (not allowed or self.authorizations.allowances):
@@ -252,7 +263,16 @@ class Boundary:
     def allows_on_any(self, call: Requester, operation: AclOperation, type: AclResourceType) -> bool:
         """Return whether the call's principal may do this to at least one resource of the type."""
         authorizer = self._authorizer
-        return authorizer is None or authorizer.allows_on_any(call.principal, call.host, operation, type)
+        if authorizer is None:
+            return True
+        self._check_asked(call, operation, type)
+        return authorizer.allows_on_any(call.principal, call.host, operation, type)
+
+    def _check_asked(self, call: Requester, operation: AclOperation, type: AclResourceType) -> None:
+        """Raise UndeclaredQuestion for a permission that the API's row does not name."""
+        if (operation, type) not in self._routes[call.key].asks:
+            what = f"{operation.name} on {type.name}"
+            raise UndeclaredQuestion(f"the row of {ApiKey(call.key).name} does not name {what}")
 
     def allows_none(self, call: Requester, operation: AclOperation, type: AclResourceType) -> bool:
         """Return whether the call is known to be denied this on every resource of the type.

@@ -8,27 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from copy import copy
-from enum import Enum
 from functools import cached_property
+from importlib import import_module
+from types import MethodType
+from typing import NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.messages.registry import APIS
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey, latest_version_unstable, request_class, valid_versions
-from kraftd.wire.message import Message, Range
+from kraftd.wire.message import Message
 
 Handle = Callable[[Call], Generator[None, None, None] | None]  # a generator, if it may take long
 
-
-class ListenerKind(Enum):
-    """The users of a listener. Kafka's broker listeners are client listeners here."""
-
-    CONTROLLER = "controller"
-    CLIENT = "client"
-    BROKER = "broker"
-
-
-CONTROLLERS = frozenset({ListenerKind.CONTROLLER})
 
 # What a broker may forward in an Envelope for a client (Kafka's `ApiKeys.forwardable`).
 FORWARDABLE = frozenset(
@@ -58,13 +50,30 @@ FORWARDABLE = frozenset(
 )
 
 
-class Route:
-    """One API of a node: its versions, the operation to authorize, its listener kinds, its handler.
+Ask = tuple[AclOperation, AclResourceType]
 
-    `operation` and `resource_type` are None for an API that needs no authorization, or whose handler has
-    rules of its own for it. The boundary authorizes operations on the cluster itself (`door`). For any other
-    type, the handler authorizes each resource that the request names, by the boundary's `allows`. `load`
-    returns the handler at the first request. `versions` narrows Kafka's.
+
+class Row(NamedTuple):
+    """One API in a table of routes; a plain tuple of the first four will do.
+
+    `operation` and `resource_type` are what a request needs: on the cluster itself, the boundary authorizes
+    it before the handler (`door`); on single resources, the handler does. Both are None for an API that needs
+    nothing. `also` is what the handler may ask besides: the boundary answers no other question. `module` is
+    below `kraftd`, and has `handle(node, call)`.
+    """
+
+    key: ApiKey
+    operation: AclOperation | None
+    resource_type: AclResourceType | None
+    module: str | None
+    also: tuple[Ask, ...] = ()
+
+
+class Route:
+    """One API of a node: its versions, what may be asked of the authorizer for it, its handler.
+
+    `load` returns the handler at the first request. `asks` are all operations and types of resources, the
+    door included. The other columns are those of a Row.
     """
 
     door: tuple[AclOperation, AclResourceType, str] | None
@@ -75,17 +84,18 @@ class Route:
         operation: AclOperation | None,
         resource_type: AclResourceType | None,
         load: Callable[[], Handle],
-        *,
-        kinds: frozenset[ListenerKind] = CONTROLLERS,
-        versions: Range | None = None,
+        also: Iterable[Ask] = (),
     ) -> None:
         self.key = key
-        self.kinds = kinds
-        self.first, self.last = versions or valid_versions(key)
+        self.first, self.last = valid_versions(key)
         self.flexible: int = APIS[key][7]
         self.door = None
-        if operation is not None and resource_type is AclResourceType.CLUSTER:
-            self.door = (operation, resource_type, CLUSTER_NAME)
+        asks = set(also)
+        if operation is not None and resource_type is not None:
+            asks.add((operation, resource_type))
+            if resource_type is AclResourceType.CLUSTER:
+                self.door = (operation, resource_type, CLUSTER_NAME)
+        self.asks = frozenset(asks)
         self._load = load
 
     @cached_property
@@ -102,21 +112,25 @@ class Route:
         return f"<Route {self.key.name} v{self.first}-{self.last}>"
 
 
+def handler_of(node: object, module: str) -> Handle:
+    """The handler of a module below `kraftd`, bound to the node."""
+    # A MethodType is called faster than a partial.
+    return MethodType(import_module(f"kraftd.{module}").handle, node)
+
+
 class Registry:
-    """The routes of one kind of listener, by API key, in ascending order.
+    """The routes of a node's listeners, by API key, in ascending order.
 
     Versions that Kafka calls unstable are left out unless `unstable` (`unstable.api.versions.enable`).
     Raises ValueError for two routes of one API.
     """
 
-    def __init__(self, kind: ListenerKind, routes: Iterable[Route], *, unstable: bool = False) -> None:
-        self.kind = kind
+    def __init__(self, routes: Iterable[Route], *, unstable: bool = False) -> None:
         self.routes: dict[int, Route] = {}
-        for route in sorted((one for one in routes if kind in one.kinds), key=lambda route: route.key):
+        for route in sorted(routes, key=lambda route: route.key):
             if route.key in self.routes:
-                raise ValueError(f"{route.key.name} has two handlers on {kind.value} listeners")
-            newest = valid_versions(route.key)[1]
-            if latest_version_unstable(route.key) and route.last == newest and not unstable:
+                raise ValueError(f"{route.key.name} has two handlers")
+            if latest_version_unstable(route.key) and not unstable:
                 route = copy(route)
                 route.last -= 1
             self.routes[int(route.key)] = route
@@ -126,4 +140,4 @@ class Registry:
         return [(key, route.first, route.last) for key, route in self.routes.items()]
 
     def __repr__(self) -> str:
-        return f"<Registry of {len(self.routes)} APIs for {self.kind.value} listeners>"
+        return f"<Registry of {len(self.routes)} APIs>"

@@ -11,6 +11,7 @@ from kraftd.controller.brokers.heartbeats import BrokerHeartbeats
 from kraftd.controller.context import Context, ControllerSettings, TokenSettings
 from kraftd.controller.policies import NO_POLICIES, Policies
 from kraftd.controller_node.node import Node
+from kraftd.controller_node.routes import controller_registry
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.host.retention import RetentionRules
 from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
@@ -77,7 +78,7 @@ def build_node(
         config.is_controller,
     )
     bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
-    return Node(identity, core, context, bootstrap, storage.snapshot(), authorizer)
+    return Node(identity, core, context, controller_registry, bootstrap, storage.snapshot(), authorizer)
 
 
 def announced(endpoints: Iterable[Endpoint], ports: Mapping[str, int]) -> tuple[Endpoint, ...]:

@@ -13,6 +13,7 @@ from kraftd.controller.context import Context, ControllerSettings
 from kraftd.controller.decision import Decision
 from kraftd.controller_node import effects as server
 from kraftd.controller_node.node import Node
+from kraftd.controller_node.routes import controller_registry
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
@@ -140,7 +141,15 @@ class ControllerProcess(Process):
         identity = Identity(host.id, CLUSTER_ID, dice.uuid(), listeners)
         bootstrap = files.storage.bootstrap or default_bootstrap_records()
         self.authorizer = StandardAuthorizer(ALLOW_ALL)
-        return Node(identity, self.core, context, bootstrap, files.storage.snapshot(), self.authorizer)
+        return Node(
+            identity,
+            self.core,
+            context,
+            controller_registry,
+            bootstrap,
+            files.storage.snapshot(),
+            self.authorizer,
+        )
 
     def __repr__(self) -> str:
         return f"<ControllerProcess {self.host.starts} of {self.node!r}, {self.core!r}>"

@@ -26,7 +26,7 @@ from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, AnswerRecords, LogLine, RecordsOf
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.registry import ListenerKind, Registry
+from kraftd.requests.registry import Registry
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
@@ -55,7 +55,7 @@ class Harness:
             step_core=lambda event: self.events.append(("told", event)),
         )
         self.outbox = Outbox()
-        self.boundary = Boundary(Registry(ListenerKind.CONTROLLER, []), self.outbox)
+        self.boundary = Boundary(Registry([]), self.outbox)
         self.takers: dict[type, Any] = driver.takers
         self.core.voters = SimpleNamespace(ids=())
         context: Any = SimpleNamespace(image=Image())

@@ -17,7 +17,7 @@ from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.registry import ListenerKind, Registry
+from kraftd.requests.registry import Registry
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord
@@ -55,7 +55,7 @@ class Harness:
             begin=lambda *arguments: self.begun.append(arguments),
         )
         self.context, self.standing, self.long = context, standing, long
-        self.boundary = Boundary(Registry(ListenerKind.CONTROLLER, []), Outbox())
+        self.boundary = Boundary(Registry([]), Outbox())
         self.decisions = Decisions(self.boundary, context, standing, appends, parked, long)
 
     def _append(self, records: list[Any], atomic: bool, call: Call | None = None) -> int:

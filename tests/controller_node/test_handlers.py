@@ -117,7 +117,7 @@ def test_a_controller_describes_its_image_once_it_is_loaded(
         ),
     )
     call = Call(1, 0, "C", "h", key, 0, 1, "c", message)
-    list(import_module(f"kraftd.controller_node.{file}").handle(node, call) or ())
+    list(import_module(f"kraftd.controller_node.apis.{file}").handle(node, call) or ())
     assert calls == [call]
     assert [(one, callable(decide), standby) for one, decide, standby in decided] == (
         [(call, True, True)] if known else []

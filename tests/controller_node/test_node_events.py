@@ -9,6 +9,7 @@ import pytest
 
 from kraftd.controller_node.events import DiskFilled, DiskHasRoom
 from kraftd.controller_node.node import Node
+from kraftd.controller_node.routes import controller_registry
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.raft import events as raft_events
 from kraftd.replica.identity import Identity
@@ -118,7 +119,13 @@ def test_the_deadline_is_the_earliest_of_the_cores_the_tasks_and_the_registratio
 def test_the_authorizer_of_a_node_is_asked_at_its_boundary(
     harness: Harness, authorizer: StandardAuthorizer | None
 ) -> None:
-    node = Node(harness.node.identity, harness.node.core, harness.node.context, authorizer=authorizer)
+    node = Node(
+        harness.node.identity,
+        harness.node.core,
+        harness.node.context,
+        controller_registry,
+        authorizer=authorizer,
+    )
     assert node.boundary.has_authorizer is (authorizer is not None)
     assert repr(node.following._acls) == f"<AclPublisher to {authorizer!r}>"
 

@@ -79,7 +79,7 @@ def test_boundary_shows_what_it_has_counted(harness: Harness) -> None:
             node.boundary.registry.routes[1],
         )
     } == {
-        "Boundary": "<Boundary, <Registry of 41 APIs for controller listeners>, 0 failures>",
+        "Boundary": "<Boundary, <Registry of 41 APIs>, 0 failures>",
         "RequestStats": "<RequestStats of 0 APIs, 0 requests not served>",
         "RefusalLog": "<RefusalLog <Repeats of 0 peers>>",
         "AuthorizationAudit": "<AuthorizationAudit 0 denied, 0 allowed>",

@@ -19,7 +19,7 @@ from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.effects import ScheduleSlice
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.registry import ListenerKind, Registry
+from kraftd.requests.registry import Registry
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.record_frame import VersionedRecord, encode_records
@@ -74,7 +74,7 @@ class Harness:
         )
         self.context, self.standing, self.core, self.pending_events = context, standing, core, pending_events
         self.outbox = Outbox()
-        self.boundary: Any = Boundary(Registry(ListenerKind.CONTROLLER, []), self.outbox)
+        self.boundary: Any = Boundary(Registry([]), self.outbox)
         self.boundary.refuse = lambda *arguments: self.done.append(("refuse", *arguments))
         self.long = LongDecisions(
             self.boundary,

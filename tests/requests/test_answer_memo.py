@@ -15,7 +15,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.registry import ListenerKind, Registry, Route
+from kraftd.requests.registry import Registry, Route
 from kraftd.security.principals import Principal
 from kraftd.wire.api import ApiKey
 from kraftd.wire.primitives import Buffer
@@ -109,7 +109,7 @@ def test_the_same_request_on_another_listener_is_answered_anew() -> None:
     memo, outbox = AnswerMemo([key]), Outbox()
     places: list[Place | None] = []
     route = Route(key, None, None, lambda: lambda call: places.append(call.place))
-    boundary = Boundary(Registry(ListenerKind.CONTROLLER, [route]), outbox, memo=memo)
+    boundary = Boundary(Registry([route]), outbox, memo=memo)
     whole = frame(b"one", b"\0" + bytes(4) + b"\0", 0, 7, key)
     for listener in (LISTENER, "EXTERNAL"):
         boundary.take_in(FramesReceived(1, 0, [memoryview(whole)], listener, "h"))
@@ -136,7 +136,7 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
         memo.keep(call, parts)
         boundary.send(call, parts)
 
-    registry = Registry(ListenerKind.CONTROLLER, [Route(key, None, None, lambda: handle)])
+    registry = Registry([Route(key, None, None, lambda: handle)])
     boundary = Boundary(registry, outbox, memo=memo)
 
     def send(connection_id: int, slot: int, *frames: bytes) -> list[Answer]:

@@ -14,12 +14,12 @@ from kraftd.metadata.metadata_version import LATEST_PRODUCTION, LATEST_TESTING
 from kraftd.requests import api_versions
 from kraftd.requests.api_versions import answer, response
 from kraftd.requests.call import Call
-from kraftd.requests.registry import ListenerKind, Registry, Route
+from kraftd.requests.registry import Registry, Route
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
 ROUTES = [Route(key, None, None, lambda: lambda call: None) for key in (ApiKey.API_VERSIONS, ApiKey.FETCH)]
-REGISTRY = Registry(ListenerKind.CONTROLLER, ROUTES)
+REGISTRY = Registry(ROUTES)
 
 
 def answered(version: int, name: str = "java", software_version: str = "4.3.1") -> ApiVersionsResponse:
@@ -75,9 +75,7 @@ def test_served_apis_are_listed_with_their_versions_and_produce_from_v0__kafka18
         (ApiKey.API_VERSIONS, 0, 4),
     ]
     routes = [Route(ApiKey.PRODUCE, None, None, lambda: lambda call: None)]
-    (produce,) = response(
-        Registry(ListenerKind.CONTROLLER, routes), 3, {}, 9, unstable_features=False
-    ).api_keys
+    (produce,) = response(Registry(routes), 3, {}, 9, unstable_features=False).api_keys
     assert (produce.min_version, produce.max_version) == (0, 13)
 
 

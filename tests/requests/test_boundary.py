@@ -23,7 +23,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, AuditLine, CloseConnection, LogLine
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.registry import ListenerKind, Registry, Route
+from kraftd.requests.registry import Registry, Route
 from kraftd.security.authorizer import AuthorizerNotReady
 from kraftd.security.principals import ANONYMOUS, Principal
 from kraftd.wire.api import ApiKey, response_version
@@ -69,11 +69,17 @@ class Door:
             handle(self, call)
 
         routes = [
-            Route(ApiKey.UNREGISTER_BROKER, AclOperation.ALTER, AclResourceType.CLUSTER, lambda: handler),
+            Route(
+                ApiKey.UNREGISTER_BROKER,
+                AclOperation.ALTER,
+                AclResourceType.CLUSTER,
+                lambda: handler,
+                [(AclOperation.READ, AclResourceType.GROUP)],
+            ),
             Route(ApiKey.CREATE_TOPICS, AclOperation.CREATE, AclResourceType.TOPIC, lambda: handler),
             Route(ApiKey.VOTE, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, lambda: handler),
         ]
-        registry = Registry(ListenerKind.CONTROLLER, routes)
+        registry = Registry(routes)
         self.boundary = Boundary(registry, self.outbox, authorizer=authorizer, fatal=(Broken,))
 
     def send(self, key: ApiKey, version: int, *requests: Any, principal: Principal = ANONYMOUS) -> list[Any]:
@@ -350,6 +356,22 @@ def test_a_permission_is_checked_for_the_calls_principal_and_address(ask: str, a
     assert lines == (["authorization allowed"] if allowances and ask == "allows" else [])
 
 
+@pytest.mark.parametrize("ask", ["allows", "allows_quietly", "allows_on_any", "allows_by_name"])
+@pytest.mark.parametrize(
+    "needed", [(AclOperation.READ, AclResourceType.TOPIC), (AclOperation.WRITE, AclResourceType.GROUP)]
+)
+def test_a_handler_may_ask_only_what_its_row_names(
+    ask: str, needed: tuple[AclOperation, AclResourceType]
+) -> None:
+    named = () if ask == "allows_on_any" else ("any",)
+    quietly = {"quietly": True} if ask == "allows_by_name" else {}
+    door = Door(lambda door, call: getattr(door.boundary, ask)(call, *needed, *named, **quietly), Only(ALICE))
+    (line, answer) = door.unregister(ALICE)
+    assert code_of(answer) == ErrorCode.UNKNOWN_SERVER_ERROR
+    what = f"{needed[0].name} on {needed[1].name}"
+    assert f"the row of UNREGISTER_BROKER does not name {what}" in line.fields["error"]
+
+
 @pytest.mark.parametrize(("code", "outer"), [(ErrorCode.NOT_CONTROLLER, True), (ErrorCode.NONE, False)])
 def test_an_envelope_at_a_standby_is_refused_with_not_controller__kip590(
     code: ErrorCode, outer: bool
@@ -398,7 +420,7 @@ def test_an_answer_that_cannot_be_encoded_is_logged_as_that() -> None:
 
 
 def test_answers_are_kept_only_where_everything_is_allowed() -> None:
-    registry, memo = Registry(ListenerKind.CONTROLLER, []), AnswerMemo([])
+    registry, memo = Registry([]), AnswerMemo([])
     allowing: Any = Only(ALICE)
     assert Boundary(registry, Outbox(), memo=memo).memo is memo
     assert Boundary(registry, Outbox(), authorizer=allowing, memo=memo).memo is None

@@ -26,7 +26,7 @@ from kraftd.requests.large_refusals import refuse_in_slices
 from kraftd.requests.large_requests import Lane
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusals import refuse
-from kraftd.requests.registry import ListenerKind, Registry, Route
+from kraftd.requests.registry import Registry, Route
 from kraftd.requests.work_shares import (
     ADDRESS_TIMES,
     ALLOWANCE_US,
@@ -63,7 +63,7 @@ class Node:
             Route(ApiKey.CREATE_TOPICS, None, None, lambda: lambda call: creates(self, call)),
             Route(ApiKey.UNREGISTER_BROKER, None, None, lambda: self._unregister),
         ]
-        registry = Registry(ListenerKind.CONTROLLER, routes)
+        registry = Registry(routes)
         self.boundary = Boundary(
             registry, self.outbox, Lane(lambda: self.outbox.emit(ScheduleSlice()), lambda: self.now_ms)
         )

@@ -13,52 +13,29 @@ from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.metadata_topic_node.node import MetadataTopicNode
 from kraftd.metadata_topic_node.routes import client_registry
 from kraftd.requests.intake import NotServed, read_call
-from kraftd.requests.registry import CONTROLLERS, Handle, ListenerKind, Registry, Route
+from kraftd.requests.registry import Handle, Registry, Route
 from kraftd.wire.api import ApiKey, listeners
 from kraftd.wire.frames import encode_request
 from tests.metadata_topic_node.clients import ClientHarness
 
-CLIENTS = frozenset({ListenerKind.CLIENT})
+
+def route(key: ApiKey, handle: Handle = lambda call: None) -> Route:
+    return Route(key, None, None, lambda: handle)
 
 
-def route(key: ApiKey, handle: Handle = lambda call: None, **fields: object) -> Route:
-    return Route(key, None, None, lambda: handle, **fields)  # type: ignore[arg-type]
-
-
-def test_an_api_key_may_have_one_handler_per_kind_of_listener() -> None:
-    handled: list[str] = []
-    routes = [
-        route(ApiKey.FETCH, lambda call: handled.append("quorum"), kinds=CONTROLLERS),
-        route(ApiKey.FETCH, lambda call: handled.append("topic"), kinds=CLIENTS),
-        route(ApiKey.METADATA, kinds=CLIENTS),
-    ]
-    of_controllers = Registry(ListenerKind.CONTROLLER, routes)
-    of_clients = Registry(ListenerKind.CLIENT, routes)
-    of_clients.routes[ApiKey.FETCH].handle(None)  # type: ignore[arg-type]
-    of_controllers.routes[ApiKey.FETCH].handle(None)  # type: ignore[arg-type]
-    assert handled == ["topic", "quorum"]
-    assert of_controllers.versions() == [(1, 4, 18)]
-    assert of_clients.versions() == [(1, 4, 18), (3, 0, 13)]
-
-
-def test_two_handlers_of_one_api_on_one_kind_of_listener_are_refused() -> None:
-    with pytest.raises(ValueError, match="FETCH has two handlers on controller listeners"):
-        Registry(ListenerKind.CONTROLLER, [route(ApiKey.FETCH), route(ApiKey.FETCH)])
+def test_two_handlers_of_one_api_are_refused() -> None:
+    with pytest.raises(ValueError, match="FETCH has two handlers"):
+        Registry([route(ApiKey.FETCH), route(ApiKey.FETCH)])
 
 
 def test_an_unstable_version_is_served_only_if_configured() -> None:
-    routes = [route(ApiKey.INIT_PRODUCER_ID, kinds=CLIENTS)]
-    assert Registry(ListenerKind.CLIENT, routes, unstable=True).versions() == [(22, 0, 6)]
-    stable = Registry(ListenerKind.CLIENT, routes)
+    routes = [route(ApiKey.INIT_PRODUCER_ID)]
+    assert Registry(routes, unstable=True).versions() == [(22, 0, 6)]
+    stable = Registry(routes)
     assert stable.versions() == [(22, 0, 5)]
     frame = b"".join(encode_request(ApiKey.INIT_PRODUCER_ID, 6, 1, "test", InitProducerIdRequest()))[4:]
     with pytest.raises(NotServed):
         read_call(stable.routes, 1, 0, "CLIENT", "127.0.0.1", frame)
-
-
-def test_routes_may_serve_fewer_versions_than_kafka() -> None:
-    registry = Registry(ListenerKind.CONTROLLER, [route(ApiKey.FETCH, versions=(4, 12))])
-    assert registry.versions() == [(1, 4, 12)]
 
 
 def test_a_handler_is_loaded_when_its_first_request_comes() -> None:
@@ -76,7 +53,7 @@ def test_a_handler_is_loaded_when_its_first_request_comes() -> None:
 
 
 def test_the_boundary_authorizes_operations_on_the_cluster_alone() -> None:
-    registry = controller_registry(None, lambda: lambda call: None)
+    registry = controller_registry(None)  # type: ignore[arg-type]
     assert registry.routes[ApiKey.VOTE].door == (
         AclOperation.CLUSTER_ACTION,
         AclResourceType.CLUSTER,
@@ -89,10 +66,8 @@ def test_the_boundary_authorizes_operations_on_the_cluster_alone() -> None:
 def test_every_api_of_a_controller_is_one_of_kafkas_controller_apis() -> None:
     assert all("controller" in listeners(row[0]) for row in ROWS)
     assert len({row[0] for row in ROWS}) == len(ROWS)
-    assert {key for key, operation, _, _ in ROWS if operation is None} == {
-        ApiKey.SASL_HANDSHAKE,
+    assert {key for key, operation, *_ in ROWS if operation is None} == {
         ApiKey.API_VERSIONS,
-        ApiKey.SASL_AUTHENTICATE,
         ApiKey.CREATE_DELEGATION_TOKEN,  # a principal's own tokens need no permission
         ApiKey.RENEW_DELEGATION_TOKEN,
         ApiKey.EXPIRE_DELEGATION_TOKEN,

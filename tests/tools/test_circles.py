@@ -28,6 +28,9 @@ def package(root: Path, **files: str) -> Path:
         "from .a import A",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import A",
         "def later():\n    from p.a import A",
+        "import_module('p.a')",
+        "routes_of('decide p.a:rule')",
+        "HERE = 'p'\nroutes_of(f'{HERE}.a')",
     ],
 )
 def test_a_circle_is_found_at_any_place_of_the_import(tmp_path: Path, back: str) -> None:

@@ -17,9 +17,15 @@ _LAST_ID = (1 << 63) - 1
 
 
 def allocate_producer_ids(
-    ctx: Context, request: AllocateProducerIdsRequest
+    ctx: Context, request: AllocateProducerIdsRequest, _version: int = 0
 ) -> Decision[AllocateProducerIdsResponse]:
-    """The next block.  Raises Refusal: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR if the ids are used up."""
+    """AllocateProducerIds (67), v0: a broker gets a block of 1,000 producer ids (KIP-730).
+
+    Authorization: CLUSTER_ACTION. Sent by: brokers. Answered after commit. Errors: STALE_BROKER_EPOCH.
+    Differs from Apache Kafka: nowhere.
+
+    The next block. Raises Refusal: STALE_BROKER_EPOCH, UNKNOWN_SERVER_ERROR if the ids are used up.
+    """
     check_broker_epoch(ctx, request.broker_id, request.broker_epoch)
     first = max(ctx.image.next_producer_id, 0)
     if first > _LAST_ID - BLOCK_SIZE:

@@ -48,8 +48,14 @@ def check_broker_epoch(ctx: Context, broker_id: int, broker_epoch: int) -> Broke
 def register_broker(
     ctx: Context, request: BrokerRegistrationRequest, version: int
 ) -> Slices[Decision[BrokerRegistrationResponse]]:
-    """BrokerRegistration: the records that clean up after a former incarnation, then that of the
-    registration.
+    """BrokerRegistration (62), v0-4: a broker registers and gets its broker epoch.
+
+    Authorization: CLUSTER_ACTION. Sent by: brokers, once per start. Answered after commit. Errors:
+    INCONSISTENT_CLUSTER_ID, DUPLICATE_BROKER_REGISTRATION (its old session has not ended),
+    INVALID_REGISTRATION, UNSUPPORTED_VERSION (a finalized feature is out of its range),
+    BROKER_ID_NOT_REGISTERED. Differs from Apache Kafka: nowhere.
+
+    BrokerRegistration: the records that clean up after a former incarnation, then that of the registration.
 
     The broker epoch is the offset of the first record. The same incarnation keeps its epoch and state, and
     only updates its endpoints, features, rack and directories. The records need not be one batch: a broker
@@ -126,9 +132,15 @@ def _check_incarnation(
 
 @Sliced
 def unregister_broker(
-    ctx: Context, request: UnregisterBrokerRequest
+    ctx: Context, request: UnregisterBrokerRequest, _version: int = 0
 ) -> Slices[Decision[UnregisterBrokerResponse]]:
-    """UnregisterBroker: the broker leaves every ISR and ELR, then is forgotten.
+    """UnregisterBroker (64), v0: forget a broker that will not come back.
+
+    Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors:
+    BROKER_ID_NOT_REGISTERED.
+    Differs from Apache Kafka: nowhere.
+
+    UnregisterBroker: the broker leaves every ISR and ELR, then is forgotten.
 
     Raises Refusal: BROKER_ID_NOT_REGISTERED, POLICY_VIOLATION (more records than one request may write).
     """

@@ -19,10 +19,15 @@ from kraftd.wire.record_frame import VersionedRecord
 
 
 def register_controller(
-    ctx: Context, request: ControllerRegistrationRequest
+    ctx: Context, request: ControllerRegistrationRequest, _version: int = 0
 ) -> Decision[ControllerRegistrationResponse]:
-    """Replace the previous registration.  Raises Refusal(UNSUPPORTED_VERSION) before metadata.version
-    3.7-IV0.
+    """ControllerRegistration (70), v0: a controller registers its endpoints and supported features
+    (KIP-919).
+
+    Authorization: CLUSTER_ACTION. Sent by: controllers, once per start. Answered after commit. Errors:
+    UNSUPPORTED_VERSION (metadata.version is below 3.7). Differs from Apache Kafka: nowhere.
+
+    Replace the previous registration. Raises Refusal(UNSUPPORTED_VERSION) before metadata.version 3.7-IV0.
     """
     if not allows_controller_registration(ctx.image.metadata_version):
         raise Refusal(

@@ -25,9 +25,16 @@ from kraftd.wire.error_code import ErrorCode
 def assign_replicas_to_dirs(
     ctx: Context, request: AssignReplicasToDirsRequest, version: int
 ) -> Slices[Decision[AssignReplicasToDirsResponse]]:
-    """Record the directories of replicas; a replica in an offline directory leaves its ISR.
+    """AssignReplicasToDirs (73), v0: a broker reports the log directories of its replicas (KIP-858).
 
-    Raises Refusal: UNSUPPORTED_VERSION before metadata.version 3.7-IV2, STALE_BROKER_EPOCH.  Per partition:
+    Authorization: CLUSTER_ACTION. Sent by: brokers with several log directories. Answered after commit.
+    Errors: STALE_BROKER_EPOCH, UNSUPPORTED_VERSION (whole request); per partition UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+    Differs from Apache Kafka: nowhere.
+
+    Record the directories of replicas; a replica in an offline directory leaves its ISR.
+
+    Raises Refusal: UNSUPPORTED_VERSION before metadata.version 3.7-IV2, STALE_BROKER_EPOCH. Per partition:
     UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER (the broker has no replica of it).
     """
     image = ctx.image

@@ -34,11 +34,19 @@ _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}  # by Kafka's Election
 def elect_leaders(
     ctx: Context, request: ElectLeadersRequest, version: int
 ) -> Slices[Decision[ElectLeadersResponse]]:
-    """Elect leaders of the given partitions, or of all when none are given (KIP-183, KIP-460).
+    """ElectLeaders (43), v0-2: elect preferred leaders, or any leader at all where none is in the ISR
+    (KIP-460).
+
+    Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors, per
+    partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE; INVALID_REQUEST and REQUEST_TIMED_OUT (no time left) for the whole.
+    Differs from Apache Kafka: nowhere.
+
+    Elect leaders of the given partitions, or of all when none are given (KIP-183, KIP-460).
 
     Raises Refusal: REQUEST_TIMED_OUT, INVALID_REQUEST for an unknown type of election, POLICY_VIOLATION for
-    more than 10,000 new leaders.  Per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED,
-    PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE.  If all are requested, partitions that
+    more than 10,000 new leaders. Per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED,
+    PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE. If all are requested, partitions that
     need no election are left out of the answer.
     """
     wanted = request.topic_partitions

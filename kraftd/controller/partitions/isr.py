@@ -52,9 +52,17 @@ Known = dict[int, Decided]  # by id(partition); `Decided` keeps the partition al
 def alter_partition(
     ctx: Context, request: AlterPartitionRequest, version: int
 ) -> Slices[Decision[AlterPartitionResponse]]:
-    """The accepted new ISRs, and per partition its new state or the error.
+    """AlterPartition (56), v2-3: a partition leader proposes a new ISR.
 
-    Raises Refusal(STALE_BROKER_EPOCH) for a sender that is not registered with its epoch.  Per partition:
+    Authorization: CLUSTER_ACTION. Sent by: partition leaders. Answered after commit. Errors:
+    STALE_BROKER_EPOCH (whole request); per partition UNKNOWN_TOPIC_ID, FENCED_LEADER_EPOCH,
+    INVALID_UPDATE_VERSION, INELIGIBLE_REPLICA (a proposed member is fenced, shutting down or of another
+    broker epoch, KIP-903), NEW_LEADER_ELECTED.
+    Differs from Apache Kafka: nowhere.
+
+    The accepted new ISRs, and per partition its new state or the error.
+
+    Raises Refusal(STALE_BROKER_EPOCH) for a sender that is not registered with its epoch. Per partition:
     UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_CONTROLLER (the sender knows newer epochs than this
     controller), FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, INVALID_REQUEST, INELIGIBLE_REPLICA.
     NEW_LEADER_ELECTED says that the change was made and took the leadership from the sender.

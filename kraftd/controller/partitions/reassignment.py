@@ -37,7 +37,14 @@ from kraftd.wire.error_code import ErrorCode
 def alter_partition_reassignments(
     ctx: Context, request: AlterPartitionReassignmentsRequest, version: int
 ) -> Slices[Decision[AlterPartitionReassignmentsResponse]]:
-    """Start, change or (with replicas null) cancel reassignments; per partition its error.
+    """AlterPartitionReassignments (45), v0-1: move replicas, or cancel a move (KIP-455).
+
+    Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors, per
+    partition: UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR; REQUEST_TIMED_OUT (no time left) for the whole.
+    Differs from Apache Kafka: nowhere.
+
+    Start, change or (with replicas null) cancel reassignments; per partition its error.
 
     Raises Refusal: REQUEST_TIMED_OUT, POLICY_VIOLATION for more than 10,000 changes. Per partition:
     UNKNOWN_TOPIC_OR_PARTITION, NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT,
@@ -161,7 +168,14 @@ def _check_replication_factor(partition: PartitionState, replicas: Replicas) -> 
 def list_partition_reassignments(
     ctx: Context, request: ListPartitionReassignmentsRequest, version: int
 ) -> Slices[Decision[ListPartitionReassignmentsResponse]]:
-    """The reassignments under way, of the given partitions or of all; partitions without one are left out."""
+    """ListPartitionReassignments (46), v0: the moves under way (KIP-455).
+
+    Authorization: DESCRIBE on the cluster. Sent by: admin clients, and `kafka-topics --describe`. Answered
+    once what it shows is committed.
+    Differs from Apache Kafka: nowhere.
+
+    The reassignments under way, of the given partitions or of all; partitions without one are left out.
+    """
     image = ctx.image
     answer = ListPartitionReassignmentsResponse(error_message=None, topics=[])
     selected: list[tuple[TopicState, Iterable[int]]] = []

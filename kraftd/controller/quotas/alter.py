@@ -31,7 +31,14 @@ MAX_PARTS = 100  # of an entity
 def alter_client_quotas(
     ctx: Context, request: AlterClientQuotasRequest, version: int
 ) -> Slices[Decision[AlterClientQuotasResponse]]:
-    """The records of all changes in one batch, and per entity the reason if refused (INVALID_REQUEST).
+    """AlterClientQuotas (49), v0-1: the quotas of users, clients and addresses (KIP-546, KIP-612).
+
+    Authorization: ALTER_CONFIGS on the cluster. Sent by: admin clients. Answered after commit. Errors, per
+    entity: INVALID_REQUEST; POLICY_VIOLATION for more than 10,000 changes.
+    Differs from Apache Kafka: an entity that is named twice is changed by neither, NaN is refused, and an ip
+    is an address, never a host name.
+
+    The records of all changes in one batch, and per entity the reason if refused (INVALID_REQUEST).
 
     With validate_only the same answer and no records. Raises Refusal(POLICY_VIOLATION) for more than 10,000
     records.

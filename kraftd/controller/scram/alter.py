@@ -51,7 +51,14 @@ _TWICE: Final = (
 def alter_user_scram_credentials(
     ctx: Context, request: AlterUserScramCredentialsRequest, version: int
 ) -> Slices[Decision[AlterUserScramCredentialsResponse]]:
-    """The records of all changes in one batch, and per user the error if refused: DUPLICATE_RESOURCE,
+    """AlterUserScramCredentials (51), v0: set and delete SCRAM credentials of users (KIP-554).
+
+    Authorization: ALTER on the cluster. Sent by: admin clients. Answered after commit. Errors, per user:
+    DUPLICATE_RESOURCE, RESOURCE_NOT_FOUND, UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM,
+    UNSUPPORTED_VERSION (before metadata.version 3.5-IV2).
+    Differs from Apache Kafka: an empty salted password is UNACCEPTABLE_CREDENTIAL, not UNKNOWN_SERVER_ERROR.
+
+    The records of all changes in one batch, and per user the error if refused: DUPLICATE_RESOURCE,
     UNSUPPORTED_VERSION, UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND.
 
     Raises Refusal(POLICY_VIOLATION) for more than 10,000 changes.
