@@ -52,7 +52,7 @@ class ReadableFile(Protocol):
 class File(ReadableFile, Protocol):
     """An open file, read and written by position. Safe to read in one thread while another writes."""
 
-    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
+    def read_cached(self, position: int, size_bytes: int) -> bytes | memoryview | None:
         """Read like `read` if that needs no wait for the disk, else None."""
 
     def write(self, position: int, data: bytes | memoryview) -> None:
@@ -158,9 +158,8 @@ class RealFile:
             raise _storage_error(error, self.path, "read") from error
         return data
 
-    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
-        buffer = bytearray(size_bytes)
-        view = memoryview(buffer)
+    def read_cached(self, position: int, size_bytes: int) -> bytes | memoryview | None:
+        view = memoryview(bytearray(size_bytes))
         filled = 0
         try:
             while filled < size_bytes:
@@ -172,7 +171,7 @@ class RealFile:
             if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP):
                 return None
             raise _storage_error(error, self.path, "read") from error
-        return bytes(view[:filled])
+        return view[:filled]
 
     def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:
         try:

@@ -76,7 +76,7 @@ class MemoryFile:
         self._disk.check_alive()
         return bytes(self._inode.data[position : position + size_bytes])
 
-    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
+    def read_cached(self, position: int, size_bytes: int) -> bytes | memoryview | None:
         return self.read(position, size_bytes) if self._disk.is_cached else None
 
     def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:

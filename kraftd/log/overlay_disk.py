@@ -41,7 +41,7 @@ class OverlayFile:
                 data[first - position : last - position] = piece[first - start : last - start]
         return bytes(data)
 
-    def read_cached(self, position: int, size_bytes: int) -> bytes | None:
+    def read_cached(self, position: int, size_bytes: int) -> bytes | memoryview | None:
         return self.read(position, size_bytes)
 
     def write_views(self, position: int, views: Sequence[bytes | memoryview]) -> None:

@@ -18,7 +18,7 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageError, StorageFailure
 from kraftd.log_dirs import clean_shutdown
-from kraftd.log_dirs.jobs import DeletionJob, WriteJob
+from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, WriteJob
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import (
     HIGH_WATERMARKS,
@@ -72,6 +72,7 @@ class LogDirectories:
         self.cordoned: frozenset[str] = frozenset()
         self.all_loaded: set[str] = set()
         self.high_watermarks: dict[TopicPartition, int] = {}
+        self._checkpoint_files: dict[str, ReplacedFile] = {}
 
     def __repr__(self) -> str:
         count = len(self.directories)
@@ -332,7 +333,11 @@ class LogDirectories:
         return begun
 
     def _job(self, path: str, name: str, offsets: Iterable[tuple[TopicPartition, int]]) -> WriteJob:
-        return WriteJob(self.resources.disk, path, f"{path}/{name}", encode_offsets(offsets))
+        target = f"{path}/{name}"
+        file = self._checkpoint_files.get(target)
+        if file is None:
+            file = self._checkpoint_files[target] = ReplacedFile(self.resources.disk, target)
+        return WriteJob(path, file, file.next_number(), encode_offsets(offsets))
 
 
 def read_offsets(

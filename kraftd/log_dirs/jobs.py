@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 from kraftd.log.data.resources import Deletion
 from kraftd.log.disk import Disk, write_atomically
 
 
+class ReplacedFile:
+    """A small file of a log directory that jobs replace: one at a time, and none by an older content."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.path = path
+        self._disk = disk
+        self._lock = threading.Lock()
+        self._made = 0
+        self._written = 0
+
+    def __repr__(self) -> str:
+        return f"<ReplacedFile {self.path}, {self._written} of {self._made}>"
+
+    def next_number(self) -> int:
+        """The number of a new content; for the event loop's thread."""
+        self._made += 1
+        return self._made
+
+    def write(self, number: int, content: bytes) -> None:
+        """Replace the file durably, unless a later content did. Blocks. Raises StorageError."""
+        with self._lock:
+            if number > self._written:
+                write_atomically(self._disk, self.path, content)
+                self._written = number
+
+
 class WriteJob(NamedTuple):
     """Replaces a small file of a log directory, durably."""
 
-    disk: Disk
     log_directory: str
-    path: str
+    file: ReplacedFile
+    number: int
     content: bytes
 
     def run(self) -> None:
         """Blocks. Raises StorageError."""
-        write_atomically(self.disk, self.path, self.content)
+        self.file.write(self.number, self.content)
 
 
 class DeletionJob(NamedTuple):

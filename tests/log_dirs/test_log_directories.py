@@ -233,6 +233,20 @@ def test_a_partition_in_two_directories_refuses_the_start() -> None:
         started(disk.after_crash(everything_survives))
 
 
+def test_a_checkpoint_is_not_replaced_by_an_older_one() -> None:
+    disk, directories, _ = started()
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    append(log, batch(0, 3))
+    log.flush(NOW_MS)
+    older = directories.checkpoints_of(A)
+    log.truncate_to(0, NOW_MS)
+    newer = directories.checkpoints_after_truncations()
+    assert len(newer) == 2 and directories.checkpoints_after_truncations() == []
+    for job in (*newer, *older):
+        job.run()
+    assert disk.read_bytes(f"{A}/recovery-point-offset-checkpoint") == b"0\n1\nt 0 0\n"
+
+
 def test_names_of_directories_are_kafkas() -> None:
     long = "x" * 249
     assert parse_name("a-b-12", A) == PartitionDirectory("a-b", 12)

@@ -32,7 +32,7 @@ class Span(NamedTuple):
     missing_bytes: int = 0
 
 
-def select(data: bytes, offset: int, max_bytes: int, end_offset: int, limit_offset: int) -> Span:
+def select(data: bytes | memoryview, offset: int, max_bytes: int, end_offset: int, limit_offset: int) -> Span:
     """The batches from the first on that ends at or past offset: one at least, as many as max_bytes hold,
     none that ends at or past end_offset. data begins with a batch, and all of them end before limit_offset.
 
@@ -116,7 +116,7 @@ class SegmentRead(NamedTuple):
             wanted = max(span.missing_bytes, wanted)
         return b""
 
-    def _read(self, position: int, size_bytes: int) -> bytes | None:
+    def _read(self, position: int, size_bytes: int) -> bytes | memoryview | None:
         file = self.opened(self.segment.path(self.directory))
         data = file.read_cached(position, size_bytes) if self.cached_only else file.read(position, size_bytes)
         if data is not None and len(data) < size_bytes:
@@ -126,7 +126,9 @@ class SegmentRead(NamedTuple):
             raise self._corrupt(position, None, reason)
         return data
 
-    def _select(self, data: bytes, position: int, offset: int, max_bytes: int, end_offset: int) -> Span:
+    def _select(
+        self, data: bytes | memoryview, position: int, offset: int, max_bytes: int, end_offset: int
+    ) -> Span:
         try:
             return select(data, offset, max_bytes, end_offset, self.limit_offset)
         except CorruptBatch as error:
@@ -153,7 +155,7 @@ class SegmentRead(NamedTuple):
         return CorruptStorage(self.segment.path(self.directory), position, offset, reason, REMEDY)
 
 
-def _is_entry_of(data: bytes, last_offset: int) -> bool:
+def _is_entry_of(data: bytes | memoryview, last_offset: int) -> bool:
     """Return whether the batch at the beginning ends with that offset, as an index entry claims."""
     if len(data) < HEADER_BYTES:
         return False

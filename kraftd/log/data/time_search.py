@@ -10,10 +10,10 @@ from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import REMEDY
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.errors import CorruptStorage
-from kraftd.wire.batch import Batch, CorruptBatch, iter_batches, records
+from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
+from kraftd.wire.records import first_of_timestamp
 
 _READ_BYTES = 64 << 10
-_LOG_APPEND_TIME = 0x08  # attribute: the largest timestamp is that of every record
 
 
 class FoundRecord(NamedTuple):
@@ -41,9 +41,9 @@ def offset_for_timestamp(log: DataLog, timestamp_ms: int) -> FoundRecord | None:
         for batch in _batches(log, segment, start):
             if batch.header.max_timestamp_ms < timestamp_ms:
                 continue
-            for timestamp, offset in _records(log, segment, batch):
-                if timestamp >= timestamp_ms and offset >= log.log_start:
-                    return FoundRecord(timestamp, offset, batch.header.leader_epoch)
+            found = _first(log, segment, batch, timestamp_ms, log.log_start)
+            if found is not None:
+                return FoundRecord(found[1], found[0], batch.header.leader_epoch)
         return None
     return None
 
@@ -63,9 +63,9 @@ def max_timestamp(log: DataLog) -> FoundRecord | None:
         return None
     for batch in _batches(log, newest, max(largest[1], log.log_start)):
         if batch.header.max_timestamp_ms == largest[0]:
-            for timestamp, offset in _records(log, newest, batch):
-                if timestamp == largest[0]:
-                    return FoundRecord(timestamp, offset, batch.header.leader_epoch)
+            first = _first(log, newest, batch, largest[0], 0, exact=True)
+            if first is not None:
+                return FoundRecord(first[1], first[0], batch.header.leader_epoch)
             return FoundRecord(largest[0], batch.header.last_offset, batch.header.leader_epoch)
     return None
 
@@ -81,13 +81,12 @@ def _batches(log: DataLog, segment: DataSegment, start: int) -> Iterator[Batch]:
             start = batch.header.next_offset
 
 
-def _records(log: DataLog, segment: DataSegment, batch: Batch) -> Iterator[tuple[int, int]]:
-    """Timestamp and offset of each record."""
+def _first(
+    log: DataLog, segment: DataSegment, batch: Batch, timestamp_ms: int, start: int, *, exact: bool = False
+) -> tuple[int, int] | None:
+    """Offset and timestamp of a batch's first record from start on, of at least or exactly that timestamp."""
     try:
-        found = records(batch)
+        return first_of_timestamp(batch, timestamp_ms, start, exact=exact)
     except CorruptBatch as error:
         path, offset = segment.path(log.directory), batch.header.base_offset
         raise CorruptStorage(path, batch.position, offset, error.reason, REMEDY) from None
-    if batch.header.attributes & _LOG_APPEND_TIME:
-        return iter([(batch.header.max_timestamp_ms, record.offset) for record in found])
-    return iter([(record.timestamp_ms, record.offset) for record in found])
