@@ -116,13 +116,12 @@ class Batch(NamedTuple):
 
 
 class RecordView(NamedTuple):
-    """One record; key and value are views, None where null, `rest` the headers behind their number."""
+    """One record; key and value are views of the batch's bytes, None where null."""
 
     offset: int
     timestamp_ms: int
     key: memoryview | None
     value: memoryview | None
-    rest: memoryview = memoryview(b"\0")
 
 
 class ControlRecord(NamedTuple):
@@ -361,7 +360,6 @@ def records(batch: Batch) -> list[RecordView]:
             if value_size >= 0:
                 value = view[pos : pos + value_size]
                 pos += value_size
-            headers_at = pos
             header_count, pos = read_varint(view, pos)
             if header_count != 0 or pos != record_end:
                 pos = _skip_headers(view, pos, header_count, record_end)
@@ -369,8 +367,7 @@ def records(batch: Batch) -> list[RecordView]:
                     raise CorruptBatch(
                         f"record {len(found)} claims {size} bytes and does not end there", batch.position
                     )
-            time_ms, rest = base_timestamp_ms + timestamp_delta, view[headers_at:record_end]
-            found.append(RecordView(base_offset + delta, time_ms, key, value, rest))
+            found.append(RecordView(base_offset + delta, base_timestamp_ms + timestamp_delta, key, value))
     except IndexError:
         raise CorruptBatch(f"record {len(found)} runs past the end", batch.position) from None
     if pos != end:
@@ -441,7 +438,7 @@ def control_records(batch: Batch) -> list[ControlRecord]:
     Raises CorruptBatch for keys that are none, ProtocolError for values that are none.
     """
     found = []
-    for offset, _, key, value, _ in records(batch):
+    for offset, _, key, value in records(batch):
         if key is None or len(key) < _CONTROL_KEY.size:
             raise CorruptBatch(f"control record {offset} has no key of 4 bytes", batch.position)
         key_version, record_type = _CONTROL_KEY.unpack_from(key)

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import NamedTuple
 
-from kraftd.wire.batch import Batch, CorruptBatch, read_varint, records
-from kraftd.wire.crc32c import crc32c
+from kraftd.wire.batch import Batch
+from kraftd.wire.records import build_records_batch, decode_records
 
-_AFTER_CRC = Struct(">hiqqqhii")
-_BEFORE_CRC = Struct(">qiibI")
-_MAGIC = 2
-_LOG_APPEND_TIME = 0x08  # the attribute of a batch whose time of appending counts for all of its records
-_BYTES_BETWEEN_LENGTH_AND_CRC_END = 9
 _NO_PRODUCER = (-1, -1, -1)
 
 Header = tuple[str, bytes | None]
@@ -38,17 +32,6 @@ class StoredRecord(NamedTuple):
     headers: tuple[Header, ...]
 
 
-def zigzag(value: int) -> bytes:
-    """A signed number as a varint of up to ten bytes."""
-    left = (value << 1) ^ (value >> 63)
-    parts = bytearray()
-    while left > 0x7F:
-        parts.append(left & 0x7F | 0x80)
-        left >>= 7
-    parts.append(left)
-    return bytes(parts)
-
-
 def build_keyed_batch(
     batch: Sequence[KeyedRecord],
     now_ms: int,
@@ -61,28 +44,26 @@ def build_keyed_batch(
 
     Raises ValueError when there is no record.
     """
-    if not batch:
-        raise ValueError("a batch holds at least one record")
-    times_ms = [now_ms if one.timestamp_ms < 0 else one.timestamp_ms for one in batch]
-    base_ms, max_ms = times_ms[0], max(times_ms)
-    parts: list[bytes] = []
-    for delta, (one, time_ms) in enumerate(zip(batch, times_ms, strict=True)):
-        body = b"".join(
-            (
-                b"\x00",
-                zigzag(time_ms - base_ms),
-                zigzag(delta),
-                _sized(one.key),
-                _sized(one.value),
-                zigzag(len(one.headers)),
-                *(part for name, value in one.headers for part in (_sized(name.encode()), _sized(value))),
-            )
+    rows = [
+        (
+            now_ms if one.timestamp_ms < 0 else one.timestamp_ms,
+            one.key,
+            one.value,
+            [(name.encode(), value) for name, value in one.headers],
         )
-        parts += (zigzag(len(body)), body)
-    count = len(batch)
-    covered = _AFTER_CRC.pack(0, count - 1, base_ms, max_ms, *producer, count) + b"".join(parts)
-    length = len(covered) + _BYTES_BETWEEN_LENGTH_AND_CRC_END
-    return _BEFORE_CRC.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(covered)) + covered
+        for one in batch
+    ]
+    producer_id, producer_epoch, base_sequence = producer
+    return bytes(
+        build_records_batch(
+            rows,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        )
+    )
 
 
 def read_keyed_records(batch: Batch) -> list[StoredRecord]:
@@ -92,34 +73,13 @@ def read_keyed_records(batch: Batch) -> list[StoredRecord]:
     """
     if batch.header.is_control:
         return []
-    header = batch.header
-    appended_ms = header.max_timestamp_ms if header.attributes & _LOG_APPEND_TIME else None
-    found = []
-    for one in records(batch):
-        key = None if one.key is None else bytes(one.key)
-        value = None if one.value is None else bytes(one.value)
-        time_ms = one.timestamp_ms if appended_ms is None else appended_ms
-        found.append(StoredRecord(one.offset, time_ms, key, value, _headers(one.rest, batch.position)))
-    return found
-
-
-def _headers(rest: memoryview, position: int) -> tuple[Header, ...]:
-    """The headers in the bytes behind a record's value."""
-    count, at = read_varint(rest, 0)
-    found: list[Header] = []
-    try:
-        for _ in range(count):
-            size, at = read_varint(rest, at)
-            name = str(rest[at : at + size], "utf-8", "replace")
-            size, at = read_varint(rest, at + size)
-            value = bytes(rest[at : at + size]) if size >= 0 else None
-            at += max(size, 0)
-            found.append((name, value))
-    except (IndexError, ValueError) as error:
-        raise CorruptBatch(f"headers cannot be read: {error}", position) from None
-    return tuple(found)
-
-
-def _sized(data: bytes | None) -> bytes:
-    """Bytes behind their length; -1 is the length of null."""
-    return b"\x01" if data is None else zigzag(len(data)) + data
+    return [
+        StoredRecord(
+            one.offset,
+            one.timestamp_ms,
+            one.key,
+            one.value,
+            tuple((str(name, "utf-8", "replace"), value) for name, value in one.headers),
+        )
+        for one in decode_records(batch)
+    ]
