@@ -19,6 +19,7 @@ TYPES = (
 )
 COLUMNS = (
     "offset",
+    "epoch",
     "timestamp_ms",
     "batch_offset",
     "type",

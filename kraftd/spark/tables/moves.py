@@ -36,6 +36,7 @@ def leader_moves(timeline: Timeline) -> DataFrame:
         F.when(_is_unclean(same_replicas), "unclean election")
         .when(explained_by("before"), names[F.col("before.kind")])
         .when(explained_by("after"), names[F.col("after.kind")])
+        .when(F.col("divided").isNotNull(), names[F.col("divided")])
         .when(~same_replicas, "reassignment")
         .when(F.col("new_leader") == -1, "leader lost")
         .when(preferred, "preferred election")
