@@ -57,6 +57,18 @@ class OfPartition(Effect, frozen=True):
         return f"<{self.effect!r} of {self.topic}-{self.partition}>"
 
 
+class ReadPartition(Effect, frozen=True):
+    """Read whole batches of a partition from an offset to its log end, for a coordinator that loads them:
+    PartitionRead comes back.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    max_bytes: int
+    leader_epoch: int
+
+
 class FindOffsets(Effect, frozen=True):
     """Look for timestamps in logs, from a thread: OffsetsFound comes back with as many results."""
 

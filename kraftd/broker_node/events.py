@@ -87,5 +87,18 @@ class OffsetsFound(Event, frozen=True):
     found: tuple[Found | ErrorCode | None, ...]
 
 
+class PartitionRead(Event, frozen=True):
+    """Whole batches from the offset of a ReadPartition on; `error` says why there are none."""
+
+    topic: str
+    partition: int
+    leader_epoch: int
+    data: bytes | memoryview
+    error: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<PartitionRead {self.topic}-{self.partition}, {len(self.data)} bytes>"
+
+
 class LogsLoaded(Event, frozen=True):
     """All logs that were on disk at the start are open, or known as damaged."""

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.client_fetches import ClientFetches
 from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.log_source import METADATA_KEY, LogSource
 from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
+from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.effects import FindOffsets, LogLookup, NotRegistered, OfPartition
 from kraftd.broker_node.events import (
+    AppendEnded,
     AppendsEnded,
     Found,
     LogNotOpened,
@@ -21,12 +24,18 @@ from kraftd.broker_node.events import (
     LogsFailed,
     LogsLoaded,
     OffsetsFound,
+    PartitionRead,
 )
+from kraftd.broker_node.group_config import group_config
+from kraftd.broker_node.group_coordination import GroupCoordination
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
+from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.partition_source import PartitionSource
+from kraftd.broker_node.producer_ids import ProducerIds
 from kraftd.broker_node.produces import Produces
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.broker_node.topic_configs import TopicConfigs
+from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, TopicCreation
 from kraftd.configdef.node import NodeConfig
 from kraftd.fetch.session_cache import SessionCache
 from kraftd.ground.effect import Effect
@@ -39,6 +48,7 @@ from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
 CHANGES_PER_CALLBACK = 100  # of hosted partitions: each opens a log
@@ -57,6 +67,7 @@ class BrokerNode(AnsweringNode):
         broker: Broker,
         static: NodeConfig,
         new_session_id: Callable[[], int],
+        new_uuid: Callable[[], str],
         authorizer: Authorizer | None = None,
     ) -> None:
         super().__init__(view, settings, registry, authorizer)
@@ -66,6 +77,14 @@ class BrokerNode(AnsweringNode):
         )
         self.produces = Produces(self.boundary, self.current_leaders)
         self.source = PartitionSource(view, self.boundary, self.replicas, LogSource(view, self.boundary))
+        self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
+        self.producer_ids = ProducerIds(
+            self.ask_controller, lambda: (view.node_id, self.lifecycle.broker_epoch)
+        )
+        self.topic_creation = TopicCreation(
+            static, self.ask_controller, self.outbox, settings.request_timeout_ms
+        )
+        self.groups = GroupCoordination(self, group_config(static), new_uuid)
         self.client_fetches = ClientFetches(
             self, self.source, self.source.take, settings.session_limits, new_session_id
         )
@@ -82,6 +101,7 @@ class BrokerNode(AnsweringNode):
             LogsFailed: self._on_logs_failed,
             AppendsEnded: self._on_appends_ended,
             OffsetsFound: self._on_offsets_found,
+            PartitionRead: self._on_partition_read,
         }
 
     # -- driving
@@ -89,6 +109,7 @@ class BrokerNode(AnsweringNode):
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         self.now_ms = now_ms
         self.handlers[type(event)](event)
+        self.groups.flush()
         self._communicate()
         return self.outbox.take()
 
@@ -97,12 +118,16 @@ class BrokerNode(AnsweringNode):
             self.lifecycle.deadline_ms(),
             self.client_fetches.parked.deadline_ms(),
             self.produces.deadline_ms(),
+            self.own_requests.deadline_ms(),
+            self.groups.deadline_ms(),
             *super().deadlines_ms(),
         ]
 
     def on_deadline(self) -> None:
         self.client_fetches.run_due()
         self.produces.run_due(self.now_ms)
+        self.own_requests.run_due(self.now_ms)
+        self.groups.run_due()
         super().on_deadline()
 
     @property
@@ -143,6 +168,21 @@ class BrokerNode(AnsweringNode):
     def on_marks_moved(self, hosted: Hosted, marks: MarksMoved) -> None:
         """The high watermark or the last stable offset of a partition moved."""
         self.client_fetches.changed((hosted.topic, hosted.index))
+        if hosted.topic == OFFSETS_TOPIC:
+            self.groups.high_watermark_moved(hosted.index, marks.high_watermark)
+
+    def ask_controller(self, message: Message, then: Callable[[Message | None], None]) -> None:
+        """Ask the active controller for this broker itself."""
+        self.own_requests.send(message, then, self.now_ms)
+
+    def create_missing(self, call: Call, topic: str) -> None:
+        if not self.topic_creation.is_automatic or topic in INTERNAL_TOPICS:
+            return
+        may = self.boundary.allows_quietly
+        if may(call, AclOperation.CREATE, AclResourceType.CLUSTER, CLUSTER_NAME) or may(
+            call, AclOperation.CREATE, AclResourceType.TOPIC, topic
+        ):
+            self.topic_creation.create(topic)
 
     def find_offsets(self, call: Call, lookups: tuple[LogLookup, ...], then: OffsetsThen) -> None:
         """Search logs by time, and continue with the results."""
@@ -166,7 +206,7 @@ class BrokerNode(AnsweringNode):
     def on_answered(self, event: Answered) -> None:
         if event.request_id == LIFECYCLE_REQUEST:
             self.lifecycle.answered(event.message, self.now_ms)
-        else:
+        elif not self.own_requests.answered(event.request_id, event.message, self.now_ms):
             super().on_answered(event)
 
     def _become_ready(self) -> None:
@@ -240,6 +280,8 @@ class BrokerNode(AnsweringNode):
         if changed is not None:
             self.produces.replicated(changed)
             self.client_fetches.changed((changed.topic, changed.index))
+            if changed.topic == OFFSETS_TOPIC:
+                self.groups.leadership_changed(changed.index, hosted)
 
     # -- logs
 
@@ -270,12 +312,19 @@ class BrokerNode(AnsweringNode):
             if hosted is not None and hosted.partition is not None:
                 if one.error is None:
                     effects = hosted.partition.appended(one.end_offset, self.now_ms)
-                    self.produces.written(one.topic, one.partition, one.base_offset, None)
+                    self._append_ended(one, None)
                     self.follow_up(hosted, effects)
                     continue
                 hosted.partition.append_failed(one.base_offset)
-            error = one.error or ErrorCode.NOT_LEADER_OR_FOLLOWER
-            self.produces.written(one.topic, one.partition, one.base_offset, error)
+            self._append_ended(one, one.error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
+        if one.topic == OFFSETS_TOPIC:
+            self.groups.append_ended(one.partition, one.base_offset, error)
+        self.produces.written(one.topic, one.partition, one.base_offset, error)
+
+    def _on_partition_read(self, event: PartitionRead) -> None:
+        self.groups.partition_read(event)
 
     def _on_offsets_found(self, event: OffsetsFound) -> None:
         waiting = self._lookups.pop(event.request_id, None)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.node import AnsweringNode
-from kraftd.answers.routes import routes_of, shared_routes
-from kraftd.requests.registry import Registry, Row
+from kraftd.answers.routes import routes_of, shared_routes, shown
+from kraftd.requests.registry import Ask, Registry, Row
 from kraftd.wire.api import ApiKey
 
 _TOPIC = AclResourceType.TOPIC
+_GROUP, _CLUSTER = AclResourceType.GROUP, AclResourceType.CLUSTER
+_TRANSACTIONS = AclResourceType.TRANSACTIONAL_ID
+_READ, _DESCRIBE, _DELETE = AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE
 _OF_FOLLOWERS = ((AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER),)
+
+
+def _of_groups(key: ApiKey, operation: AclOperation, *also: Ask) -> Row:
+    """A row of an API that the group coordinator answers."""
+    return Row(key, operation, _GROUP, "broker_node.group_requests", also)
+
 
 # Those beside `answers.routes`, which any node with an image serves.
 ROWS: tuple[Row, ...] = (
@@ -27,6 +36,30 @@ ROWS: tuple[Row, ...] = (
         _TOPIC,
         "broker_node.apis.api_02_list_offsets",
         _OF_FOLLOWERS,
+    ),
+    _of_groups(ApiKey.OFFSET_COMMIT, _READ, (_READ, _TOPIC)),
+    _of_groups(ApiKey.OFFSET_FETCH, _DESCRIBE, (_DESCRIBE, _TOPIC)),
+    _of_groups(ApiKey.JOIN_GROUP, _READ),
+    _of_groups(ApiKey.HEARTBEAT, _READ),
+    _of_groups(ApiKey.LEAVE_GROUP, _READ),
+    _of_groups(ApiKey.SYNC_GROUP, _READ),
+    _of_groups(ApiKey.DESCRIBE_GROUPS, _DESCRIBE, *shown(_GROUP)),
+    _of_groups(ApiKey.LIST_GROUPS, _DESCRIBE, (_DESCRIBE, _CLUSTER)),
+    _of_groups(ApiKey.DELETE_GROUPS, _DELETE),
+    _of_groups(ApiKey.OFFSET_DELETE, _DELETE, (_READ, _TOPIC)),
+    Row(
+        ApiKey.FIND_COORDINATOR,
+        _DESCRIBE,
+        _GROUP,
+        "broker_node.apis.api_10_find_coordinator",
+        ((_DESCRIBE, _TRANSACTIONS), (AclOperation.CLUSTER_ACTION, _CLUSTER)),
+    ),
+    Row(
+        ApiKey.INIT_PRODUCER_ID,
+        AclOperation.WRITE,
+        _TRANSACTIONS,
+        "broker_node.apis.api_22_init_producer_id",
+        ((AclOperation.IDEMPOTENT_WRITE, _CLUSTER), (AclOperation.WRITE, _TOPIC)),
     ),
     Row(ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "broker_node.apis.api_21_delete_records"),
     Row(

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from kraftd.broker_node.effects import DeleteLog, FindOffsets, NotRegistered, OfPartition, OpenLog, SetLog
+from kraftd.broker_node.effects import (
+    DeleteLog,
+    FindOffsets,
+    NotRegistered,
+    OfPartition,
+    OpenLog,
+    ReadPartition,
+    SetLog,
+)
 from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
-from kraftd.host.broker_logs import BrokerLogs, ReplayedProducers, Schedules
+from kraftd.host.broker_logs import BrokerLogs, ReplayedProducers, Schedules, run_cold
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.paced_reads import PacedReads, Rest
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead
-from kraftd.log.disk import Disk, File
+from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log_dirs.directories import LogDirectories
@@ -83,6 +91,7 @@ class BrokerExecutor(AnsweringExecutor):
             SetLog: self.logs.set,
             OfPartition: self.logs.perform,
             FindOffsets: self.logs.find_offsets,
+            ReadPartition: self.logs.read_partition,
             AnswerRecords: self.reads.begin,
         }
 
@@ -211,20 +220,10 @@ class BrokerExecutor(AnsweringExecutor):
         """In a thread: the records, or why there are none."""
         found: dict[int, Buffer | Exception] = {}
         for at, read in cold.items():
-            opened: list[File] = []
-
-            def opener(path: str, opened: list[File] = opened) -> File:
-                file = self._disk.open(path)
-                opened.append(file)
-                return file
-
             try:
-                found[at] = read.run(opener)
+                found[at] = run_cold(self._disk, read)
             except Exception as error:
                 found[at] = error
-            finally:
-                for file in opened:
-                    file.close()
         return found
 
     def _cold_read(

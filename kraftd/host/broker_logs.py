@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from kraftd.broker_node.effects import DeleteLog, FindOffsets, LogLookup, OfPartition, OpenLog, SetLog
+from kraftd.broker_node.effects import (
+    DeleteLog,
+    FindOffsets,
+    LogLookup,
+    OfPartition,
+    OpenLog,
+    ReadPartition,
+    SetLog,
+)
 from kraftd.broker_node.events import (
     AppendEnded,
     AppendsEnded,
@@ -20,16 +28,20 @@ from kraftd.broker_node.events import (
     LogsFailed,
     LogsLoaded,
     OffsetsFound,
+    PartitionRead,
 )
 from kraftd.ground.event import Event
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.producer_snapshot import ProducerEntry
+from kraftd.log.data.reading import ColdRead
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.time_search import max_timestamp, offset_for_timestamp
 from kraftd.log.data.transaction_index import AbortedTransaction
+from kraftd.log.disk import Disk, File
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.loading import Loading, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.config import PartitionConfig
@@ -267,6 +279,23 @@ class BrokerLogs:
         log = self.directories.logs.get((topic, index))
         return log if log is not None and log.topic_id == topic_id else None
 
+    def read_partition(self, effect: ReadPartition) -> None:
+        """Read for a coordinator, in a thread."""
+        log = self.directories.logs.get((effect.topic, effect.partition))
+        where = effect.topic, effect.partition, effect.leader_epoch
+
+        def failed(error: Exception) -> None:
+            self._step(PartitionRead(*where, b"", str(error)))
+
+        def done(data: bytes | memoryview) -> None:
+            self._step(PartitionRead(*where, data))
+
+        if log is None:
+            self._ports.timer.call_soon(failed, ValueError("the log is not open"))
+            return
+        read = log.cold_read(max(effect.offset, log.log_start), effect.max_bytes, log.log_end)
+        self._ports.work_threads.run(partial(run_cold, self.directories.resources.disk, read), done, failed)
+
     def find_offsets(self, effect: FindOffsets) -> None:
         """Search logs by time, here if everything is in memory would be a guess: in a thread."""
         logs = [self.directories.logs.get((one.topic, one.partition)) for one in effect.lookups]
@@ -320,13 +349,10 @@ class BrokerLogs:
         """Write the high watermarks."""
         self._write(self.directories.high_watermark_checkpoints(self._high_watermarks()))
 
-    def _write(self, jobs: Iterable[object]) -> None:
+    def _write(self, jobs: Iterable[WriteJob]) -> None:
         for job in jobs:
-            self._ports.work_threads.run(
-                job.run,  # type: ignore[attr-defined]
-                lambda _: None,
-                partial(self._directory_failed, job.log_directory),  # type: ignore[attr-defined]
-            )
+            failed = partial(self._directory_failed, job.log_directory)
+            self._ports.work_threads.run(job.run, lambda _: None, failed)
 
     def remove_due(self) -> None:
         """Remove deleted files whose time has come."""
@@ -405,3 +431,18 @@ class BrokerLogs:
 
         for _ in self.directories.close(self._now_ms(), broker_epoch, producers_of):
             pass
+
+
+def run_cold(disk: Disk, read: ColdRead) -> bytes | memoryview:
+    """Read in a thread, with files of its own. Raises StorageError."""
+    opened: list[File] = []
+
+    def opener(path: str) -> File:
+        opened.append(disk.open(path))
+        return opened[-1]
+
+    try:
+        return read.run(opener)
+    finally:
+        for file in opened:
+            file.close()

@@ -6,6 +6,7 @@ Loaded only if `process.roles` names it.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.lifecycle import Broker
@@ -92,6 +93,7 @@ def serve_broker(
         broker,
         static,
         dice.session_id,
+        lambda: str(UUID(bytes=dice.uuid())),
         security.authorizer,
     )
     node.boundary.authorizations.allowances = config.audit_allowances

@@ -40,7 +40,9 @@ class BrokerHarness(Harness):
         self.view = NodeView(self.node, self.storage)
         broker = Broker(100, CLUSTER_ID, bytes(15) + b"\x05", (AT,), (b"\x40" * 16,), supported_features())
         settings = ClientSettings({AT.listener: AT}, serves_metadata_topic=False)
-        self.broker = BrokerNode(self.view, settings, broker_registry, broker, NodeConfig(), lambda: 1)
+        self.broker = BrokerNode(
+            self.view, settings, broker_registry, broker, NodeConfig(), lambda: 1, lambda: "u"
+        )
         self.responses: dict[int, bytes] = {}
         self.is_cut_off = False
         self.ended = False

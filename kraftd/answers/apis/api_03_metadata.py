@@ -7,8 +7,9 @@ metadata topic names no brokers, nor does any to a client that declares itself (
 would ask one of them for the next leader, and they do not know this topic. Errors, per topic:
 UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED,
 INVALID_REQUEST (the whole request: a topic without name or id before v10 or v12); per partition:
-LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND. Differs from a broker: no topic is created because it is asked for;
-the metadata topic exists.
+LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND. A broker has a missing topic created, where
+auto.create.topics.enable and the client's rights allow it. Differs from Apache Kafka: the metadata topic
+exists.
 """
 
 from __future__ import annotations
@@ -170,6 +171,8 @@ class DescribedTopics:
             return self._metadata_topic(is_internal=False)
         topic = image.topic(image.topic_names().get(name, ZERO_UUID))
         if topic is None:
+            if self._call.message.allow_auto_topic_creation:
+                self._node.create_missing(self._call, name)
             missing = MetadataResponseTopic(name_error(name), name)
             if self._with_operations:
                 self._add_operations(missing)

@@ -1,0 +1,82 @@
+"""FindCoordinator (10), v0-6: the broker that leads a group's partition of `__consumer_offsets`.
+
+Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for share groups. Sent by:
+consumers, producers and admin clients. Answered at once; the topic is created where it is missing. Errors, of
+each key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED,
+INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE. Differs from Apache Kafka: transactions and share groups have no
+coordinator yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.answers.nodes import broker_listener
+from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.java_hashes import partition_for
+from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraftd.requests.permission import Permission
+from kraftd.types import ZERO_UUID
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
+    from kraftd.requests.call import Call
+
+FIRST_VERSION_OF_MANY = 4
+GROUP, TRANSACTION, SHARE = 0, 1, 2  # the types of keys
+NEEDED = {
+    GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION: (AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+}
+
+
+def handle(node: BrokerNode, call: Call) -> None:
+    if not node.knows_metadata(call):
+        return
+    request = call.message
+    has_many_keys = call.version >= FIRST_VERSION_OF_MANY
+    key_type = request.key_type
+    if key_type not in (*NEEDED, SHARE):
+        raise Refusal(ErrorCode.INVALID_REQUEST)
+    cluster = AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
+    if key_type == SHARE and not node.boundary.allows(call, *cluster):
+        raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    resource_type, error = NEEDED.get(key_type, NEEDED[GROUP])
+    describing = Permission(node.boundary, call, AclOperation.DESCRIBE, resource_type)
+    found = []
+    for key in request.coordinator_keys if has_many_keys else (request.key,):
+        if key_type != SHARE and not describing.allows(key):
+            found.append(_none(key, error))
+        elif key_type == GROUP:
+            found.append(_coordinator(node, call, key))
+        else:
+            found.append(_none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    describing.end()
+    response = FindCoordinatorResponse(coordinators=found)
+    if not has_many_keys:
+        (one,) = found
+        text = one.error_message or ErrorCode.NONE.name
+        response = FindCoordinatorResponse(0, one.error_code, text, one.node_id, one.host, one.port)
+    node.boundary.answer(call, response)
+
+
+def _none(key: str, error: ErrorCode) -> Coordinator:
+    return Coordinator(key, -1, "", -1, error, error.message)
+
+
+def _coordinator(node: BrokerNode, call: Call, key: str) -> Coordinator:
+    image = node.view.image
+    topic = image.topic(image.topic_names().get(OFFSETS_TOPIC, ZERO_UUID))
+    if topic is None:
+        node.topic_creation.create(OFFSETS_TOPIC)
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    state = topic.partitions.get(partition_for(key, len(topic.partitions)))
+    broker = None if state is None else image.brokers.get(state.leader)
+    listener = broker_listener(node.settings, call.listener)
+    endpoint = None if broker is None or broker.fenced else broker.listener(listener)
+    if endpoint is None or broker is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(key, broker.id, endpoint.host, endpoint.port, 0, "")

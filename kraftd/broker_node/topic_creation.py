@@ -1,0 +1,72 @@
+"""Topics that come into being because they are asked for: the internal ones, and others where the broker
+allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraftd.answers.topics import name_error
+from kraftd.configdef.node import NodeConfig
+from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraftd.messages.create_topics_response import CreateTopicsResponse
+from kraftd.requests.outbox import Outbox
+from kraftd.wire.error_code import ErrorCode, error_name
+from kraftd.wire.message import Message
+
+OFFSETS_TOPIC = "__consumer_offsets"
+MOST_AT_ONCE = 1_000  # topics whose creation is under way
+
+Ask = Callable[[Message, Callable[[Message | None], None]], None]
+
+
+class TopicCreation:
+    """`ask` asks the controller."""
+
+    def __init__(self, static: NodeConfig, ask: Ask, outbox: Outbox, timeout_ms: int) -> None:
+        self.is_automatic = bool(static.value("auto.create.topics.enable"))
+        self._static = static
+        self._ask = ask
+        self._outbox = outbox
+        self._timeout_ms = timeout_ms
+        self._under_way: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"<TopicCreation of {len(self._under_way)} topics>"
+
+    def create(self, name: str) -> None:
+        """Have a topic created, unless its creation is under way."""
+        is_invalid = name_error(name) is ErrorCode.INVALID_TOPIC_EXCEPTION
+        if name in self._under_way or is_invalid or len(self._under_way) >= MOST_AT_ONCE:
+            return
+        self._under_way.add(name)
+        request = CreateTopicsRequest([self._topic(name)], self._timeout_ms)
+
+        def done(answer: Message | None) -> None:
+            self._under_way.discard(name)
+            if isinstance(answer, CreateTopicsResponse):
+                code = answer.topics[0].error_code
+                if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    return
+                why = answer.topics[0].error_message or error_name(code)
+            else:
+                why = "no answer of the controller"
+            self._outbox.log("warning", "a topic could not be created", topic=name, error=why)
+
+        self._ask(request, done)
+
+    def _topic(self, name: str) -> CreatableTopic:
+        integer = self._static.integer
+        if name != OFFSETS_TOPIC:
+            return CreatableTopic(name, integer("num.partitions"), integer("default.replication.factor"))
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(integer("offsets.topic.segment.bytes")),
+        }
+        return CreatableTopic(
+            name,
+            integer("offsets.topic.num.partitions"),
+            integer("offsets.topic.replication.factor"),
+            configs=[CreatableTopicConfig(*one) for one in configs.items()],
+        )
