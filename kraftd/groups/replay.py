@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftd.groups.classic.group import group_of
+from kraftd.groups.classic.group import ClassicGroup, group_of
 from kraftd.groups.group import GroupType
 from kraftd.groups.offsets.committed import Committed, committed_of
 from kraftd.groups.other_group import OtherGroup
@@ -72,9 +72,11 @@ def replay_group(
     state: ShardState, key: GroupMetadataKey, value: GroupMetadataValue | None, offset: int, producer_id: int
 ) -> None:
     if value is None:
-        state.timeline.remove(state.groups, key.group)
+        old = state.timeline.remove(state.groups, key.group)
     else:
-        state.timeline.put(state.groups, key.group, group_of(key.group, value, state.memory))
+        old = state.timeline.put(state.groups, key.group, group_of(key.group, value, state.memory))
+    if isinstance(old, ClassicGroup):
+        old.release()
 
 
 def replay_other(kind: GroupType) -> Replay:

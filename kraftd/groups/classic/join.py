@@ -75,9 +75,10 @@ class Joining:
         return outcome
 
     def refuse_if_failed(self, group: ClassicGroup, error: ErrorCode | None) -> None:
-        """The record of a new group could not be written: the group is gone."""
+        """The record of a new group was not written, or not in time; if taken back, the group is gone."""
         if error is not None:
-            group.release()
+            if self.state.groups.get(group.group_id) is not group:
+                group.release()
             self.state.respond(self.call, JoinGroupResponse(error_code=answer_to_failed_append(error)))
 
     def is_accepted(self, group: ClassicGroup) -> bool:
