@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.node import AnsweringNode
-from kraftd.answers.routes import routes_of, shared_routes, shown
+from kraftd.answers.routes import routes_of, shared_routes
 from kraftd.requests.registry import Ask, Registry, Row
 from kraftd.wire.api import ApiKey
 
@@ -12,6 +12,11 @@ _TOPIC = AclResourceType.TOPIC
 _GROUP, _CLUSTER = AclResourceType.GROUP, AclResourceType.CLUSTER
 _TRANSACTIONS = AclResourceType.TRANSACTIONAL_ID
 _READ, _DESCRIBE, _DELETE = AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE
+# What an answer asks to show what its client may do with a group (KIP-430).
+_SHOWN = tuple(
+    (operation, _GROUP)
+    for operation in (_READ, _DELETE, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS)
+)
 _OF_FOLLOWERS = ((AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER),)
 
 
@@ -43,7 +48,7 @@ ROWS: tuple[Row, ...] = (
     _of_groups(ApiKey.HEARTBEAT, _READ),
     _of_groups(ApiKey.LEAVE_GROUP, _READ),
     _of_groups(ApiKey.SYNC_GROUP, _READ),
-    _of_groups(ApiKey.DESCRIBE_GROUPS, _DESCRIBE, *shown(_GROUP)),
+    _of_groups(ApiKey.DESCRIBE_GROUPS, _DESCRIBE, *_SHOWN),
     _of_groups(ApiKey.LIST_GROUPS, _DESCRIBE, (_DESCRIBE, _CLUSTER)),
     _of_groups(ApiKey.DELETE_GROUPS, _DELETE),
     _of_groups(ApiKey.OFFSET_DELETE, _DELETE, (_READ, _TOPIC)),
