@@ -17,7 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from kraftd.log.data.data_log import DataLog, VerifiedBatch
+from kraftd.log.data.batches import VerifiedBatch
+from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found, create_data_log, open_data_log
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings

@@ -7,22 +7,19 @@ Nothing here judges: the partition decides what is appended, and where the log i
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
 
+from kraftd.log.data.batches import AppendedBatch
 from kraftd.log.data.flushing import FlushJob
-from kraftd.log.data.log_files import LogFiles
+from kraftd.log.data.log_state import LogState
 from kraftd.log.data.producer_snapshot import ProducerEntry
 from kraftd.log.data.reading import ColdRead
-from kraftd.log.data.resources import LogResources
-from kraftd.log.data.segment import SPILL_ENTRIES, DataSegment, Opener
-from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.data.segment import SPILL_ENTRIES, DataSegment
 from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.disk import File
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
-from kraftd.log.epochs import EpochCache, encode_epochs
-from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.epochs import encode_epochs
+from kraftd.log.errors import DiskFull, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log.segment import (
@@ -33,39 +30,10 @@ from kraftd.log.segment import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from kraftd.log.tail import Tail
 from kraftd.types import Uuid
-from kraftd.wire.batch import CorruptBatch
-
-T = TypeVar("T")
 
 
-class AppendedBatch(Protocol):
-    """What an append needs to know of a batch; a BatchHeader has it too."""
-
-    @property
-    def base_offset(self) -> int: ...
-    @property
-    def last_offset(self) -> int: ...
-    @property
-    def max_timestamp_ms(self) -> int: ...
-    @property
-    def leader_epoch(self) -> int: ...
-    @property
-    def size_bytes(self) -> int: ...
-
-
-class VerifiedBatch(NamedTuple):
-    """An AppendedBatch."""
-
-    base_offset: int
-    last_offset: int
-    max_timestamp_ms: int
-    leader_epoch: int
-    size_bytes: int
-
-
-class DataLog:
+class DataLog(LogState):
     """See the module. One thread, the event loop's, calls all methods; `FlushJob.run` and `ColdRead.run` are
     for others.
 
@@ -73,111 +41,7 @@ class DataLog:
     loss of power leaves. After a failure that is no full disk every change raises StorageFailure.
     """
 
-    __slots__ = (
-        "_epochs",
-        "_epochs_unwritten",
-        "_failure",
-        "_flush_limit",
-        "_names_unsynced",
-        "_resources",
-        "_segments",
-        "_tail",
-        "cut_count",
-        "flushed_ms",
-        "log_end",
-        "log_start",
-        "name",
-        "parent",
-        "partition",
-        "recovery_point",
-        "settings",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        resources: LogResources,
-        parent: str,
-        topic: str,
-        partition: int,
-        settings: DataLogSettings,
-        segments: list[DataSegment],
-        *,
-        log_start: int,
-        log_end: int,
-        recovery_point: int,
-        now_ms: int,
-        name: str | None = None,
-        topic_id: Uuid | None = None,
-        epochs: EpochCache | None = None,
-    ) -> None:
-        self.parent = parent
-        self.topic = topic
-        self.partition = partition
-        self.name = name
-        self.topic_id = topic_id
-        self.settings = settings
-        self.log_start = log_start
-        self.log_end = log_end
-        self.recovery_point = recovery_point
-        self.flushed_ms = now_ms
-        self.cut_count = 0  # how often the log was truncated: a read in a thread compares it
-        self._resources = resources
-        self._segments = segments
-        self._epochs = epochs
-        self._epochs_unwritten = epochs is not None
-        self._tail: Tail | None = None
-        self._names_unsynced = epochs is not None or not segments  # by a truncation, a recovery, as a new log
-        self._flush_limit = -1  # the end of what the running flush covers; -1: none runs
-        self._failure: StorageError | None = None
-
-    def __repr__(self) -> str:
-        return (
-            f"<DataLog {self.topic}-{self.partition} {self.log_start}..{self.log_end}, "
-            f"flushed to {self.recovery_point}, {len(self._segments)} segments>"
-        )
-
-    # --- its state ---
-
-    @property
-    def directory(self) -> str:
-        """The path of its directory."""
-        return (
-            f"{self.parent}/{self.topic}-{self.partition}"
-            if self.name is None
-            else f"{self.parent}/{self.name}"
-        )
-
-    @property
-    def segments(self) -> Sequence[DataSegment]:
-        """The segments, oldest first, to be read only."""
-        return self._segments
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(segment.end_position for segment in self._segments)
-
-    @property
-    def tail_bytes(self) -> int:
-        """The memory of its newest batches."""
-        return 0 if self._tail is None else self._tail.kept_bytes
-
-    @property
-    def failure(self) -> StorageError | None:
-        """Why every change is refused, if it is."""
-        return self._failure
-
-    @property
-    def epochs(self) -> EpochCache:
-        """The first offset of each leader epoch; change them by `assign_epoch` and the truncations."""
-        if self._epochs is None:
-            self._epochs = self._read_epochs()
-        return self._epochs
-
-    @property
-    def opened(self) -> Opener:
-        return self._resources.files.get
+    __slots__ = ()
 
     # --- appends ---
 
@@ -222,7 +86,7 @@ class DataLog:
             if end - 1 - self._segments[-1].base_offset > MAX_RELATIVE_OFFSET:
                 raise ValueError("the batches are too far apart for a segment; append them one by one")
         segment, directory = self._segments[-1], self.directory
-        index = self._guarded(
+        index = segment.index or self._guarded(
             lambda: segment.writable_index(self.settings.index_interval_bytes, directory, self.opened)
         )
         self._write(segment, directory, views)
@@ -351,12 +215,6 @@ class DataLog:
             self.flush(now_ms, whole=self.log_end > self.recovery_point)
         self.close_files()
 
-    def forget_tail(self) -> None:
-        """Release the memory of its newest batches."""
-        if self._tail is not None:
-            self._resources.tails.released(self._tail.kept_bytes)
-            self._tail = None
-
     def close_files(self) -> None:
         """Close its files; a later call opens them again."""
         self._resources.files.forget_below(self.directory)
@@ -432,14 +290,6 @@ class DataLog:
         """
         first = max(0, self._at(start_offset))
         return self.files.aborted(self._segments[first:], start_offset, end_offset)
-
-    def largest_timestamp_ms(self, segment: DataSegment) -> int:
-        """The largest timestamp of a segment; of one without any, when its file was last written. Raises
-        StorageError.
-        """
-        directory = self.directory
-        largest_ms = segment.max_time(directory, self.opened)[0]
-        return self._resources.disk.modified_ms(segment.path(directory)) if largest_ms < 0 else largest_ms
 
     # --- truncation and deletion ---
 
@@ -531,15 +381,6 @@ class DataLog:
 
     # --- snapshots of producers and the topic id ---
 
-    @property
-    def files(self) -> LogFiles:
-        """Its files, to be read only."""
-        return LogFiles(self._resources, self.directory)
-
-    def snapshot_offsets(self) -> list[int]:
-        """The offsets of the snapshots of producers, ascending."""
-        return self.files.snapshot_offsets()
-
     def write_snapshot(self, offset: int, entries: Iterable[ProducerEntry], *, durably: bool = False) -> None:
         """Write the producers as they are before offset. Raises StorageError."""
         self._guarded(lambda: self.files.write_snapshot(offset, entries, durably=durably))
@@ -558,50 +399,6 @@ class DataLog:
 
     # --- inside ---
 
-    def evict_oldest(self) -> int:
-        """Forget the oldest batch in memory; returns the bytes that it took. For the TailBudget."""
-        tail = self._tail
-        if tail is None:
-            return 0
-        freed = tail.evict_first()
-        if not tail.kept_bytes:
-            self._tail = None
-        return freed
-
-    def _check_alive(self) -> None:
-        if self._failure is not None:
-            raise StorageFailure(
-                f"the log in {self.directory} failed before: {self._failure}"
-            ) from self._failure
-
-    def _guarded(self, work: Callable[[], T]) -> T:
-        """Do work on files; a failure that is no full disk makes the log fail."""
-        try:
-            return work()
-        except (DiskFull, CorruptStorage):
-            raise
-        except CorruptBatch as error:
-            segment = self._segments[-1]
-            remedy = "Restart the broker, which recovers the log"
-            raise CorruptStorage(
-                segment.path(self.directory), error.position, None, error.reason, remedy
-            ) from None
-        except FileNotFoundError as error:
-            self._failure = StorageFailure(
-                f"{error.filename or error} is gone. Check the disk and {self.parent}"
-            )
-            raise self._failure from None
-        except StorageError as error:
-            self._failure = error
-            raise
-
-    def _at(self, offset: int) -> int:
-        """The index of the segment that holds offset; -1 if all begin behind it."""
-        segments = self._segments
-        if len(segments) == 1:
-            return 0 if offset >= segments[0].base_offset else -1
-        return bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
-
     def _write(self, segment: DataSegment, directory: str, views: Sequence[bytes | memoryview]) -> None:
         file: File = self._guarded(lambda: self.opened(segment.path(directory)))
         try:
@@ -613,48 +410,3 @@ class DataLog:
         except StorageError as error:
             self._failure = error
             raise
-
-    def _keep(self, views: Sequence[bytes | memoryview], batches: Sequence[AppendedBatch], end: int) -> None:
-        """Keep a copy of appended batches in memory, as far as the budget of all logs allows."""
-        tails, size_bytes = self._resources.tails, sum(map(len, views))
-        if not tails.keeps(size_bytes):
-            self.forget_tail()
-            return
-        copied = memoryview(b"".join(views))
-        if self._tail is None:
-            self._tail = Tail(batches[0].base_offset)
-        tail, at, kept_bytes = self._tail, 0, self._tail.kept_bytes
-        freed: list[int] = []
-        for batch in batches:
-            tail.add(batch.base_offset, batch.last_offset + 1, 0, copied[at : at + batch.size_bytes])
-            at += batch.size_bytes
-            freed.append(tail.kept_bytes - kept_bytes)
-            kept_bytes = tail.kept_bytes
-        tail.end_offset = end
-        for each in freed:
-            tails.added(self, each)
-
-    def _assign(self, epoch: int, start_offset: int) -> None:
-        if self.epochs.assign(epoch, start_offset):
-            self._epochs_unwritten = True
-
-    def _read_epochs(self) -> EpochCache:
-        epochs = EpochCache(self.files.read_epochs() or ())
-        epochs.truncate_from_end(self.log_end)
-        epochs.truncate_from_start(self.log_start)
-        return epochs
-
-    def _end_at(self, offset: int, written_end: int) -> None:
-        self.cut_count += 1
-        self._names_unsynced = True
-        self._resources.cut.add(self)
-        self.forget_tail()
-        self.log_end = offset
-        self.recovery_point = min(self.recovery_point, written_end)
-        if self._flush_limit >= 0:
-            self._flush_limit = min(self._flush_limit, written_end)
-
-    def _new_segment(self, base_offset: int, now_ms: int) -> DataSegment:
-        settings = self.settings
-        jitter = min(settings.segment_jitter_ms, settings.segment_ms)
-        return DataSegment(base_offset, now_ms, jitter_ms=self._resources.draw(jitter) if jitter > 0 else 0)

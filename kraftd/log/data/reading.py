@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
 from kraftd.log.data.segment import DataSegment, Opener
 from kraftd.log.epochs import EpochCache
 from kraftd.log.errors import CorruptStorage
-from kraftd.wire.batch import HEADER_BYTES, CorruptBatch, check_crc, parse_header
+from kraftd.wire.batch import HEADER_BYTES, CorruptBatch
+from kraftd.wire.records import ENGINE
 
 _CHUNK_BYTES = 8 << 10
 _START = Struct(">qi")  # base offset, length of what follows it
 _LAST_OFFSET_DELTA = Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
+_BASE_OFFSET, _LENGTH, _LEADER_EPOCH = range(3)  # fields of a header
 
 REMEDY = (
     "What comes before and after it can be read. Restore the file from a copy or, with other replicas, move "
@@ -136,20 +138,18 @@ class SegmentRead(NamedTuple):
 
     def _check(self, view: memoryview, position: int, offset: int) -> int:
         """How many bytes of these batches are sound. Raises CorruptStorage if the first one is not."""
+        headers, end, reason = ENGINE.batch_headers(view, 0, len(view), True)
         at = 0
-        try:
-            for at in batch_positions(view):
-                header = parse_header(view, at)
-                check_crc(view, header, at)
-                # The checksum does not cover the leader epoch.
-                epoch = self.epochs.epoch_of(header.base_offset)
-                if epoch is not None and epoch != header.leader_epoch:
-                    raise CorruptBatch(f"epoch {header.leader_epoch} is where {epoch} belongs", at)
-        except CorruptBatch as error:
-            if not at:
-                raise self._corrupt(position, offset, error.reason) from None
-            return at
-        return len(view)
+        for fields in headers:
+            # The checksum does not cover the leader epoch.
+            epoch = self.epochs.epoch_of(fields[_BASE_OFFSET])
+            if epoch is not None and epoch != fields[_LEADER_EPOCH]:
+                end, reason = at, f"epoch {fields[_LEADER_EPOCH]} is where {epoch} belongs"
+                break
+            at += fields[_LENGTH] + 12
+        if not end:
+            raise self._corrupt(position, offset, f"wrong {reason}" if not headers else str(reason))
+        return end
 
     def _corrupt(self, position: int, offset: int | None, reason: str) -> CorruptStorage:
         return CorruptStorage(self.segment.path(self.directory), position, offset, reason, REMEDY)
@@ -161,14 +161,6 @@ def _is_entry_of(data: bytes | memoryview, last_offset: int) -> bool:
         return False
     base_offset = _START.unpack_from(data)[0]
     return bool(base_offset + _LAST_OFFSET_DELTA.unpack_from(data, _LAST_OFFSET_DELTA_AT)[0] == last_offset)
-
-
-def batch_positions(view: bytes | memoryview) -> Iterator[int]:
-    """Where each batch begins, in bytes of whole batches."""
-    at, size = 0, len(view)
-    while at < size:
-        yield at
-        at += 12 + int(_START.unpack_from(view, at)[1])
 
 
 class ColdRead(NamedTuple):

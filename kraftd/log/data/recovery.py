@@ -23,9 +23,9 @@ from kraftd.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     SegmentIndex,
     find_valid_batch,
-    scan,
 )
-from kraftd.wire.batch import Batch, CorruptBatch
+from kraftd.wire.batch import HEADER_BYTES, Batch, CorruptBatch, read_batch
+from kraftd.wire.records import scan_batches
 
 SLICE_BATCHES = 256
 SLICE_BYTES = 1 << 20
@@ -126,25 +126,22 @@ class SegmentRecovery:
         self, segment: DataSegment, file: File, start: int, end: int
     ) -> Iterator[Batch | None]:
         """The batches from a position on, verified; None after each slice. Raises CorruptBatch."""
-        count, sliced_at = 0, start
         expected, epoch = self.end_offset, self.epoch
-        for batch in scan(file, start, end):
-            header = batch.header
-            if header.base_offset < expected:
-                reason = f"offset {header.base_offset} follows a log end of {expected}"
+        for piece in _verified(file, start, end):
+            for batch in piece:
+                header = batch.header
+                if header.base_offset < expected:
+                    reason = f"offset {header.base_offset} follows a log end of {expected}"
+                elif 0 <= header.leader_epoch < epoch:
+                    reason = f"epoch {header.leader_epoch} follows epoch {epoch}: truncated once, and back"
+                elif header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+                    reason = f"offset {header.last_offset} cannot be in this segment"
+                else:
+                    expected, epoch = header.next_offset, header.leader_epoch
+                    yield batch
+                    continue
                 raise CorruptBatch(reason, batch.position)
-            if 0 <= header.leader_epoch < epoch:
-                reason = f"epoch {header.leader_epoch} follows epoch {epoch}: truncated once, and back"
-                raise CorruptBatch(reason, batch.position)
-            if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-                reason = f"offset {header.last_offset} cannot be in this segment"
-                raise CorruptBatch(reason, batch.position)
-            expected, epoch = header.next_offset, header.leader_epoch
-            yield batch
-            count += 1
-            if count == SLICE_BATCHES or batch.position - sliced_at > SLICE_BYTES:
-                count, sliced_at = 0, batch.position
-                yield None
+            yield None
 
     def _may_be_unflushed(self, file: File, position: int) -> bool:
         """Return whether damaged bytes are past the recovery point, by what is before or what they say."""
@@ -196,3 +193,35 @@ class SegmentRecovery:
                 file.write(0, content)
         finally:
             file.close()
+
+
+def _verified(file: File, position: int, end: int) -> Iterator[list[Batch]]:
+    """The batches of a file from position to end, a few at a time. Raises CorruptBatch."""
+    wanted = SLICE_BYTES
+    while position < end:
+        data = file.read(position, min(wanted, end - position))
+        at, wanted = 0, SLICE_BYTES
+        while at < len(data):
+            found, after, reason = scan_batches(data, at, most=SLICE_BATCHES)
+            yield [batch._replace(position=position + batch.position) for batch in found]
+            at = after
+            if reason == "truncated" and position + len(data) < end and len(data) - at >= HEADER_BYTES:
+                wanted = max(wanted, int.from_bytes(data[at + 8 : at + 12], "big", signed=True) + 12)
+                break
+            if reason == "truncated" and position + len(data) < end and at:
+                break
+            if reason is not None:
+                raise _corrupt(data, at, position, reason)
+        position += at
+        if position + wanted > end and wanted > SLICE_BYTES:
+            size = f"{wanted} bytes long, {end - position} are left"
+            raise CorruptBatch(size, position, truncated=True)
+
+
+def _corrupt(data: bytes, at: int, position: int, reason: str) -> CorruptBatch:
+    """What is wrong with the batch at a place in data, which begin at position."""
+    try:
+        read_batch(data, at)
+    except CorruptBatch as error:
+        return CorruptBatch(error.reason, position + at, truncated=error.truncated)
+    return CorruptBatch(reason, position + at)

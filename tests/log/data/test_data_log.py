@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.log.data.data_log import VerifiedBatch
+from kraftd.log.data.batches import VerifiedBatch
 from kraftd.log.data.opening import Found
 from kraftd.log.data.producer_snapshot import ProducerEntry, decode_producers
 from kraftd.log.data.retention import remove_expired
