@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kraftd.cli.patience import waiting
 from kraftd.cli.values import SECONDS
+from kraftd.cli.wait_notice import waiting
 
 if TYPE_CHECKING:
     from kraftd.cli.sources.source import Source

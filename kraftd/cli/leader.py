@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from kraftd.cli.failures import FAILED, CommandFailure
-from kraftd.cli.patience import waiting
+from kraftd.cli.wait_notice import waiting
 from kraftd.types import address_text
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import click
 from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check, connect, endpoint_text
-from kraftd.cli.patience import waiting
 from kraftd.cli.values import NODE_ID, SECONDS
+from kraftd.cli.wait_notice import waiting
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig

@@ -9,7 +9,7 @@ from kraftd.controller.context import Context
 from kraftd.controller_node.core_answers import CoreAnswers
 from kraftd.controller_node.deciding.activation import Leadership
 from kraftd.controller_node.deciding.appending import Appends
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.controller_node.deciding.long_decisions import LongDecisions
 from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
@@ -74,7 +74,7 @@ class Node:
         lane = Lane(next_slice.schedule, lambda: context.now_ms)
         self.boundary = boundary = Boundary(registry(self), outbox, lane, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.identify(core.key, identity.cluster_id, lambda: core.is_leader)
-        self.standing = standing = Standing(core)
+        self.standing = standing = DecisionRights(core)
         driver, self.wall_clock = CoreDriver(core, context, outbox), WallClock(context, outbox)
         self._pending_events = pending = PendingEvents(outbox)
         self.following = following = Following(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from kraftd.controller.context import Context
 from kraftd.controller.features.controllers import register_controller
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.controller_node.watching.duplicate_ids import REMEDY
 from kraftd.ground.destination import Destination
@@ -47,7 +47,7 @@ class Registration:
         identity: Identity,
         context: Context,
         core: RaftCore,
-        standing: Standing,
+        standing: DecisionRights,
         decisions: Decisions,
         outbox: Outbox,
     ) -> None:

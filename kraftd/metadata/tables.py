@@ -19,7 +19,7 @@ from kraftd.metadata.partition_index import (
     TopicPartition,
 )
 from kraftd.metadata.replica_changes import ReplicaChange, ReplicaChanges
-from kraftd.metadata.sharing import KnownPartitions, Sharing
+from kraftd.metadata.shared_values import KnownPartitions, SharedValues
 from kraftd.metadata.state import (
     AclState,
     BrokerState,
@@ -78,7 +78,7 @@ class Tables:
         self._journal: j.Journal | None = None
         self._marked = False  # true on a leader, whose records may be undone
         self._ended_transactions: list[tuple[int, int]] = []  # (began, ended): the end may still be undone
-        self.sharing = Sharing()
+        self.sharing = SharedValues()
         self.known_partitions = KnownPartitions()
         # By id(partition): the partition, its new ISR, and the result, which equal partitions share.
         self.known_changes: dict[int, tuple[PartitionState, tuple[int, ...], PartitionState]] = {}

@@ -35,11 +35,11 @@ from kraftd.raft import (
     describe_quorum,
     election,
     fetch_answers,
-    fetching,
+    fetch_requests,
     follower,
     leader,
+    quorum_epochs,
     reconfiguration,
-    resigning,
     snapshots,
 )
 from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
@@ -78,8 +78,8 @@ from kraftd.wire.message import Message
 # All but Fetch, which is by far the most frequent and is dispatched without a table.
 _ON_REQUEST: dict[type[Message], Callable[[Replica, RequestReceived, Any], None]] = {
     VoteRequest: election.on_vote_request,
-    BeginQuorumEpochRequest: resigning.on_begin_quorum_epoch_request,
-    EndQuorumEpochRequest: resigning.on_end_quorum_epoch_request,
+    BeginQuorumEpochRequest: quorum_epochs.on_begin_quorum_epoch_request,
+    EndQuorumEpochRequest: quorum_epochs.on_end_quorum_epoch_request,
     FetchSnapshotRequest: snapshots.on_fetch_snapshot_request,
     DescribeQuorumRequest: describe_quorum.on_describe_quorum_request,
     AddRaftVoterRequest: reconfiguration.on_add_voter_request,
@@ -90,8 +90,8 @@ _ON_REQUEST: dict[type[Message], Callable[[Replica, RequestReceived, Any], None]
 _ON_RESPONSE: dict[type[Message], Callable[[Replica, Destination, Any], bool]] = {
     FetchResponse: follower.on_fetch_response,
     VoteResponse: election.on_vote_response,
-    BeginQuorumEpochResponse: resigning.on_begin_quorum_epoch_response,
-    EndQuorumEpochResponse: resigning.on_end_quorum_epoch_response,
+    BeginQuorumEpochResponse: quorum_epochs.on_begin_quorum_epoch_response,
+    EndQuorumEpochResponse: quorum_epochs.on_end_quorum_epoch_response,
     FetchSnapshotResponse: snapshots.on_fetch_snapshot_response,
     ApiVersionsResponse: reconfiguration.on_api_versions_response,
     AddRaftVoterResponse: reconfiguration.on_add_voter_response,
@@ -284,7 +284,7 @@ class RaftCore:
         replica.effects = []
         try:
             if type(event) is RequestReceived and type(event.message) is FetchRequest:
-                fetching.on_fetch_request(replica, event, event.message)
+                fetch_requests.on_fetch_request(replica, event, event.message)
                 quiet = self._calm
             else:
                 self._take_in(event)
@@ -384,7 +384,7 @@ class RaftCore:
         fetch_answers.expire(replica)
         deadline_ms: int | None = None
         for _ in range(_MAX_STEP_TRANSITIONS):
-            resigning.poll_shutdown(replica)
+            quorum_epochs.poll_shutdown(replica)
             if replica.shut_down:
                 break
             role = replica.role
@@ -413,7 +413,7 @@ class RaftCore:
         if isinstance(role, Candidate):
             return election.poll_candidate(replica, role)
         assert isinstance(role, Resigned)
-        return resigning.poll_resigned(replica, role)
+        return quorum_epochs.poll_resigned(replica, role)
 
 
 def _earliest(*deadlines_ms: int | None) -> int | None:

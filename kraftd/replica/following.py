@@ -17,7 +17,7 @@ from kraftd.replica.acl_publisher import AclPublisher
 from kraftd.replica.effects import MetadataLoaded
 from kraftd.replica.events import CommittedRead, SnapshotOpened
 from kraftd.replica.finalized_features import FinalizedFeatures
-from kraftd.replica.load_progress import Loading
+from kraftd.replica.load_progress import LoadProgress
 from kraftd.replica.next_slice import NextSlice
 from kraftd.replica.replay import Replay, Snapshot
 from kraftd.requests.boundary import Boundary
@@ -54,7 +54,7 @@ class Following:
         self._acls = AclPublisher(authorizer)
         self._acls.follow(context.image)
         self.finalized = FinalizedFeatures()
-        self.loading = Loading()
+        self.loading = LoadProgress()
         self.replay = Replay(context.image, snapshot, self.loading)
         self._context = context
         self._core = core

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraftd.histogram import Histogram
 
 
-class Loading:
+class LoadProgress:
     """Records and snapshots applied to all images of this node; a replaced log begins a new image.
 
     `snapshot_records` counts those of the image's snapshot once it is loaded; `snapshot_times` are in
@@ -46,4 +46,4 @@ class Loading:
         self.snapshot_times.note((now_ms - self._began_ms) * 1_000_000)
 
     def __repr__(self) -> str:
-        return f"<Loading {self.records} records, {self.snapshots} snapshots>"
+        return f"<LoadProgress {self.records} records, {self.snapshots} snapshots>"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kraftd.ground.effect import Effect
 from kraftd.metadata.image import Image
 from kraftd.replica.effects import ReadCommitted
-from kraftd.replica.load_progress import Loading
+from kraftd.replica.load_progress import LoadProgress
 from kraftd.requests.effects import ScheduleSlice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
@@ -27,10 +27,10 @@ class Replay:
     """The progress of the image: `next_offset` is the first offset not applied."""
 
     def __init__(
-        self, image: Image, snapshot: Snapshot | None = None, loading: Loading | None = None
+        self, image: Image, snapshot: Snapshot | None = None, loading: LoadProgress | None = None
     ) -> None:
         self.image = image
-        self.loading = Loading() if loading is None else loading
+        self.loading = LoadProgress() if loading is None else loading
         self.next_offset = 0
         self.complete = False  # everything known to be committed has been applied
         self.snapshot_end = 0 if snapshot is None else snapshot[0].offset  # of the first one to load

@@ -25,8 +25,8 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.replica.identity import Identity
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.dice import SystemDice
 from kraftd.runtime.processes import ChildProcesses
+from kraftd.runtime.randomness import SystemRandomness
 from kraftd.runtime.runner import Runner
 from kraftd.runtime.security import Security, SecurityProblem
 from kraftd.security.authorizer import Authorizer
@@ -43,7 +43,7 @@ class StartupError(Exception):
 def build_node(
     config: DaemonConfig,
     storage: Storage,
-    dice: SystemDice,
+    dice: SystemRandomness,
     clock: Clock,
     bound: list[Endpoint],
     policies: Policies = NO_POLICIES,

@@ -28,7 +28,7 @@ from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
-    from kraftd.runtime.dice import SystemDice
+    from kraftd.runtime.randomness import SystemRandomness
     from kraftd.runtime.runner import Runner
     from kraftd.types import Endpoint
 
@@ -46,7 +46,7 @@ def schedules(static: NodeConfig) -> Schedules:
 
 
 def serve_broker(
-    runner: Runner, config: DaemonConfig, dice: SystemDice, endpoints: tuple[Endpoint, ...]
+    runner: Runner, config: DaemonConfig, dice: SystemRandomness, endpoints: tuple[Endpoint, ...]
 ) -> None:
     """Make the runner a broker, too, which is reached at these endpoints."""
     storage, security = runner.storage, runner.security

@@ -18,13 +18,13 @@ from kraftd.runtime.served_node import ServedNode
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
     from kraftd.runtime.clock import Clock
-    from kraftd.runtime.dice import SystemDice
+    from kraftd.runtime.randomness import SystemRandomness
     from kraftd.runtime.runner import Runner
 
 FORWARD_TIMEOUT_MS = 10_000  # until a request forwarded to another node fails
 
 
-def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: SystemDice) -> None:
+def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: SystemRandomness) -> None:
     """Make the runner serve the ordinary clients of `config.client_listener_names`."""
     controller, log = runner.node, runner.storage.log
     names = [name.upper() for name in config.client_listener_names]

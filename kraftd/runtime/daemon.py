@@ -40,10 +40,10 @@ from kraftd.runtime.assembly import (
 )
 from kraftd.runtime.binding import listening_socket, remedy
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.dice import SystemDice
 from kraftd.runtime.file_modes import wider_modes
 from kraftd.runtime.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import PolicyError, load_policies
+from kraftd.runtime.randomness import SystemRandomness
 from kraftd.runtime.runner import Runner
 from kraftd.runtime.tls_watch import TlsWatch
 from kraftd.runtime.token_refresh import TokenRefresh
@@ -148,7 +148,7 @@ class Daemon:
         self.log = log
         loop.set_exception_handler(self._loop_fault)
         self.clock = Clock()
-        self.dice = SystemDice()
+        self.dice = SystemRandomness()
         self.exit_code = 0
         self._sockets = sockets
         self._metrics_socket = metrics_socket
@@ -246,7 +246,7 @@ class Daemon:
         try:
             return open_storage(disk, self.config, now_ms, self.dice.uuid)
         except CheckpointMissing as missing:
-            from kraftd.runtime.restoring import open_restored
+            from kraftd.runtime.checkpoint_fetch import open_restored
 
             ports = [endpoint.port for _, endpoint in self._sockets]
             return open_restored(

@@ -16,7 +16,7 @@ from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, PassOn, Rep
 from kraftd.requests.repeats import Repeats
 from kraftd.runtime.authentication_audit import TLS, AuthenticationAudit
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.complaints import Complaints
+from kraftd.runtime.limited_log import LimitedLog
 from kraftd.runtime.security import ListenerGuard, Security
 from kraftd.security.distinguished_names import subject_and_end
 from kraftd.security.hosts import canonical_host
@@ -50,7 +50,7 @@ class Logins:
         self.succeeded: Counter[str] = Counter()  # by listener
         self.failed: Counter[str] = Counter()
         self.expired: Counter[str] = Counter()
-        self.complaints = Complaints(log)
+        self.limited_log = LimitedLog(log)
         self.audit = AuthenticationAudit(audit)
         self._log = log
         self._serve = serve
@@ -217,7 +217,7 @@ class Logins:
         self.audit.handshake_failed(listener, host, reason)
         if reason in WITHOUT_TLS and self._is_first_look(host):
             return
-        self.complaints.warn(
+        self.limited_log.warn(
             "TLS handshake failed", peer=f"{peer[0]}:{peer[1]}", listener=listener, reason=reason
         )
 
@@ -230,7 +230,7 @@ class Logins:
 
     def _warn(self, connection: Connection, text: str, reason: str) -> None:
         peer = f"{connection.peer[0]}:{connection.peer[1]}"
-        self.complaints.warn(text, peer=peer, listener=connection.listener, reason=reason)
+        self.limited_log.warn(text, peer=peer, listener=connection.listener, reason=reason)
 
     def __repr__(self) -> str:
         return f"<Logins {sum(self.succeeded.values())} succeeded, {sum(self.failed.values())} failed>"

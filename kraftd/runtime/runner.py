@@ -34,10 +34,10 @@ from kraftd.runtime.audit_stream import AuditStream
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.foreign_cluster import ForeignCluster
 from kraftd.runtime.handshake_pool import HandshakePool
-from kraftd.runtime.holds import LoopHolds
 from kraftd.runtime.idle import IdleRatio
 from kraftd.runtime.leader_sight import LeaderSight
 from kraftd.runtime.logins import Logins
+from kraftd.runtime.loop_hold_times import LoopHoldTimes
 from kraftd.runtime.peer_hosts import PeerHosts
 from kraftd.runtime.peer_watch import PeerWatch
 from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
@@ -89,7 +89,7 @@ class Runner(NodeExecutor):
     ) -> None:
         self.clock = clock
         self.loop = loop
-        self.holds = LoopHolds(log)
+        self.holds = LoopHoldTimes(log)
         self.wire = ControllerWire()
         self.syncs = RealDiskThread("kraftd-sync", loop.call_soon_threadsafe, self.fail)
         self._writes = RealDiskThread("kraftd-download", loop.call_soon_threadsafe, self.fail)
@@ -228,7 +228,7 @@ class Runner(NodeExecutor):
         self._sweeper = self.loop.call_later(SWEEP_S, self._sweep)
         self.connections.sweep(self.clock.now_ms())
         self.admission.rates.sweep(self.clock.now_ms())
-        self.logins.complaints.end_period()
+        self.logins.limited_log.end_period()
         self.logins.end_revoked(self.connections)
         left_out = self.node.boundary.authorizations.end_period()
         for one in self.served:
@@ -267,7 +267,7 @@ class Runner(NodeExecutor):
         self.logins.lost(connection)
         if reason not in (None, "stopping", DISK_FULL):  # the host reports a full disk itself
             peer = f"{connection.peer[0]}:{connection.peer[1]}"
-            complaints = self.logins.complaints
+            complaints = self.logins.limited_log
             complaints.warn("connection closed", peer=peer, listener=connection.listener, reason=reason)
         if self.wire.by_id.pop(connection.id, None) is not None:
             self.step(ConnectionClosed(connection.id))

@@ -14,7 +14,7 @@ from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.events import CallHandedOver, FramesReceived
-from kraftd.runtime.holds import LoopHolds
+from kraftd.runtime.loop_hold_times import LoopHoldTimes
 from kraftd.runtime.peers import SOFTWARE, Road
 from kraftd.runtime.wire import ConnectionWire
 from kraftd.wire.message import Message
@@ -26,7 +26,7 @@ OF_CONTROLLER_STEPS = (MetadataMoved, ImageReached)
 class Process(Protocol):
     """What the nodes of a process share: the controller's runner."""
 
-    holds: LoopHolds
+    holds: LoopHoldTimes
     lines: list[LogLine]
     after_step: Callable[[], None] | None
 

@@ -25,7 +25,7 @@ from kraftd.metrics.pages import Pages
 from kraftd.metrics.password import with_password
 from kraftd.metrics.readings import Readings, SnapshotReadings
 from kraftd.runtime.acceptor import Acceptor
-from kraftd.runtime.holds import BOUNDS_MS, LoopHolds
+from kraftd.runtime.loop_hold_times import BOUNDS_MS, LoopHoldTimes
 from kraftd.runtime.runner import Runner
 from kraftd.wire.engine import engine_name
 
@@ -83,7 +83,7 @@ class Watch:
 
     def _refused(self) -> None:
         reason = "wrong user or password"
-        self._runner.logins.complaints.warn("login failed", listener=METRICS_LISTENER, reason=reason)
+        self._runner.logins.limited_log.warn("login failed", listener=METRICS_LISTENER, reason=reason)
 
     def _held(self, took_ns: int) -> None:
         self._runner.holds.note(Scrape(), took_ns)
@@ -163,7 +163,7 @@ def known_names(config: DaemonConfig) -> set[str]:
     return names if listener is None else {*names, listener.host}
 
 
-def steps(holds: LoopHolds) -> Histogram:
+def steps(holds: LoopHoldTimes) -> Histogram:
     """The holds of the loop as a histogram of nanoseconds."""
     found = Histogram([bound_ms * 1_000_000 for bound_ms in BOUNDS_MS])
     found.counts = list(holds.counts)

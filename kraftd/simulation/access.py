@@ -18,9 +18,9 @@ from kraftd.messages.expire_delegation_token_request import ExpireDelegationToke
 from kraftd.simulation.checkers.access import AccessChecker, AccessOperation
 from kraftd.simulation.checkers.controllers import NOT_DECIDED
 from kraftd.simulation.checkers.records import RecordChecker
-from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
+from kraftd.simulation.randomness import SeededDice
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraftd.simulation.cluster import PORT, Cluster
-from kraftd.simulation.dice import SeededDice
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
+from kraftd.simulation.randomness import SeededDice
 
 KIND = "move all ports"
 _CHANCE = 0.15

@@ -38,8 +38,8 @@ from kraftd.simulation.checkers.controllers import (
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
 from kraftd.simulation.process import Process
+from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
-from kraftd.simulation.surroundings import World
 from kraftd.simulation.workload import Call, Workload
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

@@ -22,8 +22,8 @@ from kraftd.simulation.discarding import discard_by_hand
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.process import Process
+from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, Clock
-from kraftd.simulation.surroundings import World
 from kraftd.types import Endpoint, OffsetAndEpoch, ReplicaKey
 
 WALL_MS = 1_700_000_000_000

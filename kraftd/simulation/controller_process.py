@@ -39,8 +39,8 @@ from kraftd.simulation.core_executor import NotingExecutor, PeerWire
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
 from kraftd.simulation.network import Link, Request
 from kraftd.simulation.process import Process, code_of
+from kraftd.simulation.protocols import Host, World
 from kraftd.simulation.state import Metadata, Registers
-from kraftd.simulation.surroundings import Host, World
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord

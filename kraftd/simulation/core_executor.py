@@ -15,7 +15,7 @@ from kraftd.raft import effects as raft
 from kraftd.raft.answers import fill_piece
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
-from kraftd.simulation import surroundings
+from kraftd.simulation import protocols as surroundings
 
 APPENDS = (AppendRequested, KRaftVersionUpgradeRequested)
 

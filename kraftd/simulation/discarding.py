@@ -7,7 +7,7 @@ from kraftd.log.memory_disk import SimulatedCrash
 from kraftd.metadata_dir.discard import discard, plan
 from kraftd.simulation.files import PATH
 from kraftd.simulation.mirror import LogMirror
-from kraftd.simulation.surroundings import Host
+from kraftd.simulation.protocols import Host
 
 
 def discard_by_hand(host: Host, committed: LogMirror) -> bool | None:

@@ -14,9 +14,9 @@ from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.raft.events import ResignRequested
 from kraftd.simulation.cluster import Cluster, Host
-from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
+from kraftd.simulation.randomness import SeededDice
 from kraftd.wire.batch import CorruptBatch, iter_batches
 
 INTERRUPTIONS = (

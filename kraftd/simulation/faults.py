@@ -13,12 +13,12 @@ from kraftd.log.errors import StorageFailure
 from kraftd.raft.events import ShutdownRequested
 from kraftd.simulation import addresses
 from kraftd.simulation.cluster import PORT, Cluster, Host
-from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.disk_faults import DiskFaults
 from kraftd.simulation.network import Network
 from kraftd.simulation.old_copies import OldCopies
+from kraftd.simulation.protocols import World
+from kraftd.simulation.randomness import SeededDice
 from kraftd.simulation.schedule import MS, SECOND
-from kraftd.simulation.surroundings import World
 
 SHUTDOWN_MS = 2_000
 

@@ -19,7 +19,7 @@ from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.metadata_dir.voters import InitialVoter
-from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.randomness import SeededDice
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, iter_batches
 

@@ -13,8 +13,8 @@ from kraftd.ground.destination import Destination
 from kraftd.raft.effects import Send
 from kraftd.raft.events import ConnectionLost, RequestReceived, ResponseReceived, SendFailed
 from kraftd.simulation.files import LISTENER
+from kraftd.simulation.protocols import Process, World
 from kraftd.simulation.schedule import SECOND
-from kraftd.simulation.surroundings import Process, World
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import UnsupportedFieldError

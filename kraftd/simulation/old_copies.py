@@ -15,9 +15,9 @@ from kraftd.log.memory_disk import MemoryDisk, everything_survives
 from kraftd.raft.quorum.majority import majority
 from kraftd.raft.quorum.voters import VoterSet, matches
 from kraftd.simulation.cluster import Cluster, Host
-from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.mirror import LogMirror
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
+from kraftd.simulation.randomness import SeededDice
 from kraftd.types import ReplicaKey
 
 

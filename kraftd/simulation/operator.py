@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.simulation.protocols import Process
 from kraftd.simulation.schedule import MS
-from kraftd.simulation.surroundings import Process
 
 COUNTED = {
     "the disk is full: this node waits for room": "held by a full disk",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kraftd.host.retention import RetentionRules
 from kraftd.host.snapshot_keeper import KeeperSettings
-from kraftd.simulation.dice import SeededDice
+from kraftd.simulation.randomness import SeededDice
 from kraftd.simulation.schedule import MS, SECOND
 
 FAULTS = (

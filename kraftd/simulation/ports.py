@@ -15,8 +15,8 @@ from kraftd.host.ports import FilesChecked, ProcessFailed
 from kraftd.host.scrubbing import check_files
 from kraftd.log.errors import StorageError
 from kraftd.raft.effects import WriteSnapshot
+from kraftd.simulation.protocols import Process
 from kraftd.simulation.schedule import MS
-from kraftd.simulation.surroundings import Process
 
 T = TypeVar("T")
 

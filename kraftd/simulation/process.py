@@ -43,8 +43,8 @@ from kraftd.simulation.network import Link, Request
 from kraftd.simulation.operator import Operator
 from kraftd.simulation.options import keeper_settings
 from kraftd.simulation.ports import VirtualDiskThread, VirtualProcesses, VirtualThreads, VirtualTimer
+from kraftd.simulation.protocols import Host, World
 from kraftd.simulation.state import Metadata, Registers
-from kraftd.simulation.surroundings import Host, World
 from kraftd.simulation.versions import NEWEST, OLD
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode

@@ -23,8 +23,8 @@ from kraftd.simulation.checkers.fetch_sessions import (
 )
 from kraftd.simulation.client_side import ClientSide
 from kraftd.simulation.process import Process
+from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS
-from kraftd.simulation.surroundings import World
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
 

@@ -19,11 +19,11 @@ from kraftd.raft import effects as raft
 from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
+from kraftd.simulation.foreign_requests import stranger
 from kraftd.simulation.options import ACTS
 from kraftd.simulation.process import Process
+from kraftd.simulation.protocols import World
 from kraftd.simulation.state import first_value, register_value
-from kraftd.simulation.strangers import stranger
-from kraftd.simulation.surroundings import World
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message
 

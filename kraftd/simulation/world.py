@@ -16,11 +16,11 @@ from kraftd.simulation.checkers.liveness import Liveness
 from kraftd.simulation.checkers.reference import Reference
 from kraftd.simulation.checkers.standby import StandbyChecker
 from kraftd.simulation.cluster import Cluster
-from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.faults import Fault, Nemesis, plan_faults
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.network import Network
 from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.randomness import SeededDice
 from kraftd.simulation.readers import Readers
 from kraftd.simulation.schedule import Schedule
 from kraftd.simulation.trace import Trace

@@ -28,7 +28,7 @@ class Harness:
         context: Any = SimpleNamespace(
             kraft_version=0, image=SimpleNamespace(mark=lambda: note("mark the image"))
         )
-        standing: Any = Standing()
+        standing: Any = DecisionRights()
         following: Any = SimpleNamespace(
             replay=SimpleNamespace(complete=True), undo_to=lambda *arguments: note(("undo to", *arguments))
         )
@@ -90,7 +90,7 @@ class Harness:
         return [*self._effects(), *self.done]
 
 
-class Standing:
+class DecisionRights:
     stopping = False
     active_epoch: int | None = None
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.ground.refusal import Refusal
 from kraftd.wire.error_code import ErrorCode
 
 ELSEWHERE = (ErrorCode.NOT_CONTROLLER, "The active controller appears to be 7.")
 
 
-def standing(voters: int = 3, leader_id: int | None = 7, **state: Any) -> Standing:
+def standing(voters: int = 3, leader_id: int | None = 7, **state: Any) -> DecisionRights:
     core: Any = SimpleNamespace(voters=range(voters), leader_id=leader_id)
-    made = Standing(core)
+    made = DecisionRights(core)
     for name, value in state.items():
         setattr(made, name, value)
     return made
@@ -83,5 +83,5 @@ def test_a_standbys_refusal_names_the_active_controller_as_in_kafka(leader_id: i
 def test_a_new_node_is_a_standby_without_faults() -> None:
     node = standing()
     assert (node.active_epoch, node.stopping, node.ending, node.disk_full) == (None, False, False, False)
-    assert repr(node) == "<Standing standby>"
-    assert repr(standing(active_epoch=5, ending=True)) == "<Standing active in epoch 5, ending>"
+    assert repr(node) == "<DecisionRights standby>"
+    assert repr(standing(active_epoch=5, ending=True)) == "<DecisionRights active in epoch 5, ending>"

@@ -11,7 +11,7 @@ from kraftd.messages.vote_request import VoteRequest
 from kraftd.replica.acl_publisher import AclPublisher
 from kraftd.replica.effects import SendToController
 from kraftd.replica.events import CommittedRead
-from kraftd.replica.load_progress import Loading
+from kraftd.replica.load_progress import LoadProgress
 from kraftd.requests.effects import Answer, AuditLine
 from kraftd.requests.events import FramesReceived
 from tests.controller_node.harness import Harness
@@ -47,7 +47,7 @@ def test_active_controller_shows_its_parts(harness: Harness) -> None:
             node.following.loading,
         )
     } == {
-        "Node": f"<Node 100 <Standing active in epoch 1>, <ParkedAnswers 0>, {image}>",
+        "Node": f"<Node 100 <DecisionRights active in epoch 1>, <ParkedAnswers 0>, {image}>",
         "Following": "<Following <Replay at 13, complete>, 0 calls wait for metadata>",
         "NextSlice": "<NextSlice, not scheduled>",
         "PendingEvents": "<PendingEvents 0>",
@@ -61,7 +61,7 @@ def test_active_controller_shows_its_parts(harness: Harness) -> None:
         "Leadership": "<Leadership, epoch none claimed, 1 leaders seen>",
         "Identity": f"<Identity 100 of {node.identity.cluster_id}, incarnation QMS7hsPRxCcQPDRMQesvHg>",
         "FinalizedFeatures": f"<FinalizedFeatures {levels}, kraft.version 1, since 11>",
-        "Loading": "<Loading 0 records, 0 snapshots>",
+        "LoadProgress": "<LoadProgress 0 records, 0 snapshots>",
     }
 
 
@@ -110,10 +110,10 @@ def test_a_turn_that_is_asked_for_and_a_replay_behind_its_log_show_it(harness: H
     assert repr(node.following.replay) == "<Replay at 13, behind>"
     node.registration._in_flight = True
     assert repr(node.registration) == "<Registration asked, next at None ms>"
-    loading = Loading()
+    loading = LoadProgress()
     loading.records = 5
     assert loading.snapshot_records_so_far == 5
-    assert repr(loading) == "<Loading 5 records, 0 snapshots>"
+    assert repr(loading) == "<LoadProgress 5 records, 0 snapshots>"
 
 
 def test_effects_and_events_show_how_large_they_are(harness: Harness) -> None:

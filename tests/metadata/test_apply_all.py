@@ -18,7 +18,7 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata import isr_runs
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
-from kraftd.metadata.sharing import KnownPartitions
+from kraftd.metadata.shared_values import KnownPartitions
 from kraftd.types import DIRECTORY_MIGRATING
 from kraftd.wire.message import Message
 from tests.metadata.checks import check, same

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.raft import election, fetch_answers, fetching, follower, leader, snapshots
+from kraftd.raft import election, fetch_answers, fetch_requests, follower, leader, snapshots
 from kraftd.raft.effects import Respond, TruncateLog
 from kraftd.raft.log_view import LogView
 from kraftd.raft.quorum import majority, progress
@@ -86,7 +86,7 @@ def commit_old_epochs(patch: Any) -> None:
             role.epoch_start_offset = start
 
     patch.setattr(leader, "advance_high_watermark", early)
-    patch.setattr(fetching, "advance_high_watermark", early)
+    patch.setattr(fetch_requests, "advance_high_watermark", early)
 
 
 def trust_the_leaders_mark(patch: Any) -> None:

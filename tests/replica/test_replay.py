@@ -13,7 +13,7 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.replica import replay as replay_module
 from kraftd.replica.effects import ReadCommitted
-from kraftd.replica.load_progress import Loading
+from kraftd.replica.load_progress import LoadProgress
 from kraftd.replica.replay import READ_BYTES, Replay
 from kraftd.requests.effects import ScheduleSlice
 from kraftd.types import OffsetAndEpoch
@@ -142,7 +142,7 @@ def test_a_snapshot_comes_before_the_log_in_slices() -> None:
 
 
 def test_the_log_is_not_read_until_the_expected_snapshot_is_loaded() -> None:
-    loading = Loading()
+    loading = LoadProgress()
     replay = Replay(Image(), loading=loading)
     replay.await_snapshot()
     assert replay.loads_snapshot and not replay.busy
@@ -157,7 +157,7 @@ def test_the_log_is_not_read_until_the_expected_snapshot_is_loaded() -> None:
 
 
 def test_a_snapshots_records_and_load_time_are_counted() -> None:
-    loading = Loading()
+    loading = LoadProgress()
     assert (loading.timestamp_ms, loading.snapshots, loading.records) == (-1, 0, 0)
     loading.records = 10
     loading.begin_snapshot(1_000)

@@ -11,8 +11,8 @@ import pytest
 from kraftd.answers.log_source import LogSource
 from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.simulation.cluster import Host
-from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.options import draw_options
+from kraftd.simulation.randomness import SeededDice
 from kraftd.simulation.run import run_seed
 from kraftd.simulation.schedule import MS, Clock, Schedule
 from kraftd.simulation.shrink import planned, shrink

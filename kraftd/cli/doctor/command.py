@@ -9,8 +9,8 @@ import click
 
 from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, json_option, run
 from kraftd.cli.failures import FAILED, OK
-from kraftd.cli.patience import waiting
 from kraftd.cli.values import SECONDS
+from kraftd.cli.wait_notice import waiting
 
 if TYPE_CHECKING:
     from kraftd.cli.doctor.findings import Finding

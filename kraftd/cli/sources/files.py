@@ -9,7 +9,7 @@ from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
 from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CorruptStorage
-from kraftd.metadata_dir.past import Checkpoint, Past
+from kraftd.metadata_dir.directory_history import Checkpoint, DirectoryHistory
 from kraftd.wire.batch import Batch
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.message import Message
@@ -23,7 +23,7 @@ class FileSource:
     def __init__(self, path: str) -> None:
         self.name = path
         try:
-            self._past = Past(RealDisk(), path)
+            self._past = DirectoryHistory(RealDisk(), path)
         except FileNotFoundError:
             raise CommandFailure(f"{path}: there is no such file or directory.", FAILED) from None
 

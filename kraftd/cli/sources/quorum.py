@@ -11,9 +11,9 @@ import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.leader import explained, leaderless_for, parse_addresses
-from kraftd.cli.patience import waiting
 from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
 from kraftd.cli.times import time_text
+from kraftd.cli.wait_notice import waiting
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
 from kraftd.client.failures import ClientFailure, NoAnswer, OutOfRange, Refused, Unreachable

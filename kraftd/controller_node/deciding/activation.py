@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kraftd.controller.activation import activate
 from kraftd.controller.context import Context
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.controller_node.deciding.periodic import Periodic
 from kraftd.controller_node.effects import ControllerActivated
@@ -32,7 +32,7 @@ class Leadership:
         identity: Identity,
         core: RaftCore,
         context: Context,
-        standing: Standing,
+        standing: DecisionRights,
         following: Following,
         decisions: Decisions,
         periodic: Periodic,

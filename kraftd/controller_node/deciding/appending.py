@@ -9,7 +9,7 @@ decisions.
 from __future__ import annotations
 
 from kraftd.controller.context import Context
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
 from kraftd.controller_node.effects import ScheduleFlush
 from kraftd.controller_node.watching.pending_events import PendingEvents
@@ -42,7 +42,7 @@ class Appends:
         self,
         driver: CoreDriver,
         context: Context,
-        standing: Standing,
+        standing: DecisionRights,
         following: Following,
         parked: ParkedAnswers,
         pending_events: PendingEvents,

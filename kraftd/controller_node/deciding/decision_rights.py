@@ -7,7 +7,7 @@ from kraftd.raft.core import RaftCore
 from kraftd.wire.error_code import ErrorCode
 
 
-class Standing:
+class DecisionRights:
     """The state on which a node's right to decide depends, for all its parts to read.
 
     `active_epoch` is the epoch in which the node takes decisions, None on a standby. `stopping`: the daemon
@@ -51,4 +51,4 @@ class Standing:
     def __repr__(self) -> str:
         role = f"active in epoch {self.active_epoch}" if self.active else "standby"
         marks = [name for name in ("stopping", "ending", "disk_full") if getattr(self, name)]
-        return f"<Standing {', '.join([role, *marks])}>"
+        return f"<DecisionRights {', '.join([role, *marks])}>"

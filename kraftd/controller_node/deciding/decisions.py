@@ -10,7 +10,7 @@ from kraftd.controller.brokers.states import Unchanged
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Deciding, Decision
 from kraftd.controller_node.deciding.appending import Appends
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.long_decisions import MAX_INLINE_RECORDS, LongDecisions, first_slice
 from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
 from kraftd.ground.pace import at_once
@@ -39,7 +39,7 @@ class Decisions:
         self,
         boundary: Boundary,
         context: Context,
-        standing: Standing,
+        standing: DecisionRights,
         appends: Appends,
         parked: ParkedAnswers,
         long: LongDecisions,

@@ -17,7 +17,7 @@ from typing import Any
 from kraftd.controller.context import Context
 from kraftd.controller.decision import Deciding, Decision
 from kraftd.controller_node.deciding.appending import Appends
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
 from kraftd.controller_node.watching.pending_events import PendingEvents
 from kraftd.ground.pace import Slices
@@ -60,7 +60,7 @@ class LongDecisions:
         self,
         boundary: Boundary,
         context: Context,
-        standing: Standing,
+        standing: DecisionRights,
         following: Following,
         appends: Appends,
         parked: ParkedAnswers,

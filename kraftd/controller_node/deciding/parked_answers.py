@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.raft.effects import AppendAborted, AppendCommitted
 from kraftd.replica.core_driver import CoreDriver
 from kraftd.requests.boundary import Boundary
@@ -35,7 +35,7 @@ class AppendUnderWay:
 class ParkedAnswers:
     """Appends under way, in log order, so that answers leave in the order of their decisions."""
 
-    def __init__(self, driver: CoreDriver, standing: Standing, boundary: Boundary) -> None:
+    def __init__(self, driver: CoreDriver, standing: DecisionRights, boundary: Boundary) -> None:
         self._core = driver.core
         self._standing = standing
         self._boundary = boundary

@@ -11,7 +11,7 @@ from kraftd.controller.context import Context
 from kraftd.controller.decision import Decision
 from kraftd.controller.partitions.election import balance_leaders, elect_unclean_leaders
 from kraftd.controller.tokens.change import sweep_expired_tokens
-from kraftd.controller_node.deciding.decision_rights import Standing
+from kraftd.controller_node.deciding.decision_rights import DecisionRights
 from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.replica.fatal_faults import FATAL
 from kraftd.requests.outbox import Outbox
@@ -31,7 +31,9 @@ class Periodic:
     `failures` counts tasks that failed unexpectedly.
     """
 
-    def __init__(self, context: Context, standing: Standing, decisions: Decisions, outbox: Outbox) -> None:
+    def __init__(
+        self, context: Context, standing: DecisionRights, decisions: Decisions, outbox: Outbox
+    ) -> None:
         self.failures = 0
         self._context = context
         self._standing = standing

@@ -9,7 +9,7 @@ from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.checkers.linearizability import History, linearizable
 from kraftd.simulation.checkers.records import RecordChecker
 from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
 
 
 class AccessOperation:

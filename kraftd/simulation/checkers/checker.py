@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
 
 OnEffect = Callable[[Any, Any], None]  # gets the process and the effect
 

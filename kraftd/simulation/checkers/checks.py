@@ -18,7 +18,7 @@ from kraftd.simulation.checkers.truncations import TruncationChecker
 from kraftd.simulation.checkers.wall_clock import WallClockChecker
 from kraftd.simulation.checkers.went_back import WentBackChecker
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import Host, World
+from kraftd.simulation.protocols import Host, World
 from kraftd.types import OffsetAndEpoch
 
 

@@ -7,7 +7,7 @@ from kraftd.raft.roles import Leader
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import Host, World
+from kraftd.simulation.protocols import Host, World
 
 
 class CommitChecker(Checker):

@@ -10,7 +10,7 @@ from kraftd.raft.events import ResponseReceived
 from kraftd.raft.transitions import State
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
 
 
 class _Rounds:

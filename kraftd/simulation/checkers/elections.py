@@ -18,7 +18,7 @@ from kraftd.raft.quorum.voters import matches, replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import Host, World
+from kraftd.simulation.protocols import Host, World
 from kraftd.types import ReplicaKey
 
 

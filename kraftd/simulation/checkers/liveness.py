@@ -12,8 +12,8 @@ from kraftd.raft.transitions import State
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.network import SLOWEST_US
+from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
-from kraftd.simulation.surroundings import World
 
 RESTLESS = ("L1", "L2", "L3", "L4", "L5", "S15")  # a replica that raises the epoch forever may break these
 SETTLE_US = 120 * SECOND

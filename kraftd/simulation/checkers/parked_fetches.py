@@ -17,7 +17,7 @@ from kraftd.raft.events import RequestReceived
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
 from kraftd.types import ReplicaKey
 
 

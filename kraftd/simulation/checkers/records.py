@@ -25,7 +25,7 @@ from kraftd.metadata.metadata_version import METADATA_VERSION
 from kraftd.metadata.state import BROKER_RESOURCE, RECOVERING, BrokerState, PartitionState
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.mirror import Entry
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
 from kraftd.wire.record_frame import VersionedRecord
 
 BOOTSTRAP = "Bootstrap records"

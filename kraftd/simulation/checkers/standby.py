@@ -8,7 +8,7 @@ from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
 from kraftd.wire.batch import parse_header
 
 

@@ -15,7 +15,7 @@ from kraftd.raft.quorum.voters import matches, replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.process import Process
-from kraftd.simulation.surroundings import World
+from kraftd.simulation.protocols import World
 from kraftd.types import ReplicaKey
 
 

@@ -7,15 +7,7 @@ from typing import Any
 from msgspec import structs
 
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.raft import (
-    answers,
-    checks,
-    election,
-    fetch_answers,
-    follower,
-    leader,
-    resigning,
-)
+from kraftd.raft import answers, checks, election, fetch_answers, follower, leader, quorum_epochs
 from kraftd.raft import core as raft_core
 from kraftd.raft import reconfiguration as reconfig
 from kraftd.raft.effects import ShutdownCompleted
@@ -142,7 +134,7 @@ def swallow_an_append(patch: Any) -> None:
 
 def never_end(patch: Any) -> None:
     """L6: a shutdown never completes."""
-    poll = resigning.poll_shutdown
+    poll = quorum_epochs.poll_shutdown
 
     def endless(replica: Replica) -> None:
         poll(replica)

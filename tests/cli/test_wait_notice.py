@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli import patience
+from kraftd.cli import wait_notice as patience
 from tests.cli.run import run, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"

@@ -7,7 +7,7 @@ from typing import Any
 MAX_LINES_PER_PERIOD = 20
 
 
-class Complaints:
+class LimitedLog:
     """Passes on a number of lines per period, then one with the count of omitted ones."""
 
     def __init__(self, log: Any) -> None:
@@ -30,4 +30,4 @@ class Complaints:
         self._logged = self._left_out = 0
 
     def __repr__(self) -> str:
-        return f"<Complaints {self._logged} logged, {self._left_out} left out>"
+        return f"<LimitedLog {self._logged} logged, {self._left_out} left out>"

@@ -16,7 +16,7 @@ from kraftd.messages.create_acls_response import CreateAclsResponse
 from kraftd.metadata_dir.checkpoint import checkpoint_name
 from kraftd.net.client import Unreachable
 from kraftd.runtime.assembly import make_security
-from kraftd.runtime.restoring import Dial, restore, secured
+from kraftd.runtime.checkpoint_fetch import Dial, restore, secured
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port

@@ -6,7 +6,7 @@ from typing import Any
 
 from kraftd.ground.event import DeadlineReached
 from kraftd.requests.events import FramesReceived
-from kraftd.runtime.holds import BOUNDS_MS, LoopHolds
+from kraftd.runtime.loop_hold_times import BOUNDS_MS, LoopHoldTimes
 
 MS = 1_000_000
 
@@ -20,7 +20,7 @@ class Lines:
 
 
 def test_every_step_is_in_one_count_whose_bound_is_inclusive() -> None:
-    holds = LoopHolds(Lines())
+    holds = LoopHoldTimes(Lines())
     for bound_ms in BOUNDS_MS:
         holds.note(DeadlineReached(), bound_ms * MS)
     assert holds.counts == [1] * len(BOUNDS_MS) + [0]
@@ -32,7 +32,7 @@ def test_every_step_is_in_one_count_whose_bound_is_inclusive() -> None:
 
 def test_step_over_ten_milliseconds_is_logged_with_its_cause() -> None:
     lines = Lines()
-    holds = LoopHolds(lines)
+    holds = LoopHoldTimes(lines)
     frames = [memoryview(b"\x00\x13rest"), memoryview(b"\x00\x01rest"), memoryview(b"\x00\x13")]
     holds.note(FramesReceived(1, 0, frames, "CONTROLLER", "127.0.0.1"), 10 * MS)
     assert lines.logged == []
@@ -42,4 +42,4 @@ def test_step_over_ten_milliseconds_is_logged_with_its_cause() -> None:
         ("CREATE_TOPICS, FETCH", 25.0),
         ("DeadlineReached", 12.0),
     ]
-    assert repr(holds) == "<LoopHolds 3 steps, 2 over 10 ms, the longest 25.0 ms by CREATE_TOPICS, FETCH>"
+    assert repr(holds) == "<LoopHoldTimes 3 steps, 2 over 10 ms, the longest 25.0 ms by CREATE_TOPICS, FETCH>"

@@ -31,7 +31,7 @@ class Checkpoint(NamedTuple):
     timestamp_ms: int
 
 
-class Past:
+class DirectoryHistory:
     """The files of one path: a data directory, its __cluster_metadata-0, a segment or a checkpoint.
 
     log_start is the first offset of the log, None without a segment. Raises FileNotFoundError,
@@ -63,7 +63,7 @@ class Past:
         raise DirectoryProblem(f"{path} holds no metadata log and no checkpoint of one")
 
     def __repr__(self) -> str:
-        return f"<Past of {self.path}, log from {self.log_start}>"
+        return f"<DirectoryHistory of {self.path}, log from {self.log_start}>"
 
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints from which a replay can begin, oldest first. Raises CorruptStorage for a damaged

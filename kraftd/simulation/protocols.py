@@ -16,10 +16,10 @@ from kraftd.host.disk_job import DiskJob
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft.quorum.voters import VoterSet
-from kraftd.simulation.dice import SeededDice
 from kraftd.simulation.files import Files
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.options import Options
+from kraftd.simulation.randomness import SeededDice
 from kraftd.simulation.schedule import Clock, Schedule
 from kraftd.simulation.trace import Trace
 from kraftd.types import OffsetAndEpoch, ReplicaKey

@@ -16,7 +16,7 @@ TOO_LONG_MS = 10
 _NS = 1_000_000  # in a millisecond
 
 
-class LoopHolds:
+class LoopHoldTimes:
     """A histogram: `counts[i]` steps took at most `BOUNDS_MS[i]`, and more than the bound before; the last
     count is of those above all bounds. `total_ns` is the time of all `steps` together.
     """
@@ -60,7 +60,7 @@ class LoopHolds:
 
     def __repr__(self) -> str:
         longest = f", the longest {self.longest_ns / _NS:.1f} ms by {self.longest}" if self.longest else ""
-        return f"<LoopHolds {self.steps} steps, {self.too_long} over {TOO_LONG_MS} ms{longest}>"
+        return f"<LoopHoldTimes {self.steps} steps, {self.too_long} over {TOO_LONG_MS} ms{longest}>"
 
 
 def cause(event: Any) -> str:

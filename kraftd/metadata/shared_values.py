@@ -10,7 +10,7 @@ from kraftd.metadata.state import PartitionState
 _TUPLES_LIMIT = 1 << 13
 
 
-class Sharing:
+class SharedValues:
     """Keeps one object for equal values."""
 
     __slots__ = ("_ids", "_values")
@@ -47,7 +47,7 @@ class Sharing:
         return False
 
     def __repr__(self) -> str:
-        return f"<Sharing {len(self._values)} tuples, {len(self._ids)} ids>"
+        return f"<SharedValues {len(self._values)} tuples, {len(self._ids)} ids>"
 
 
 class KnownPartitions:

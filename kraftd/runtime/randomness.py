@@ -9,7 +9,7 @@ UUIDS_PER_DRAW = 64  # drawn from the operating system together: each call costs
 LAST_SESSION_ID = 2_147_483_640  # the last id of the eight shards of Kafka's cache
 
 
-class SystemDice:
+class SystemRandomness:
     """Numbers from a generator seeded by the operating system; uuids straight from it."""
 
     def __init__(self) -> None:
