@@ -505,3 +505,117 @@ def test_a_restart_keeps_the_marks_within_the_log() -> None:
         )  # fmt: skip
         assert made.high_watermark == expected
         assert "t-0" in repr(made)
+
+
+# --- what a follower's progress is worth ---
+
+
+def test_a_follower_of_an_earlier_registration_may_not_join__kip903() -> None:
+    place = led_by_three(isr=(LOCAL,))
+    place.brokers.epochs[OTHER] = 22
+    assert fetch(place, OTHER, 0, broker_epoch=12) is NOT_LEADER
+    place.brokers.epochs[OTHER] = 12
+    place.produce(batch())
+    fetch(place, OTHER, 0, broker_epoch=12)
+    place.brokers.epochs[OTHER] = 22
+    assert not place.partition.may_join_isr(place.partition.followers[OTHER])
+    # One that is registered anew may be known here later than its fetches arrive.
+    assert not isinstance(fetch(place, OTHER, 1, broker_epoch=30), ErrorCode)
+
+
+def test_a_follower_behind_the_high_watermark_does_not_join() -> None:
+    place = led_by_three(isr=(LOCAL,))
+    place.produce(batch())
+    place.produce(batch())
+    assert place.partition.high_watermark == 2
+    for offset, proposals in ((0, 0), (1, 0), (2, 1)):
+        found = fetch(place, OTHER, offset)
+        assert len([each for each in found if isinstance(each, ProposeIsr)]) == proposals
+
+
+def test_a_follower_behind_the_start_of_the_epoch_does_not_join() -> None:
+    place = led_by_three(min_isr=2, isr=(LOCAL,))
+    place.produce(batch(), acks=1)
+    place.lead(replicas=ALL, isr=(LOCAL,), leader_epoch=8, partition_epoch=2)
+    assert place.partition.high_watermark == 0 and place.partition.leader_epoch_start == 1
+    for offset, proposals in ((0, 0), (1, 1)):
+        found = fetch(place, OTHER, offset)
+        assert len([each for each in found if isinstance(each, ProposeIsr)]) == proposals
+
+
+def test_metadata_of_the_same_leader_epoch_begins_none() -> None:
+    place = led_by_three()
+    fetch(place, OTHER, 0)
+    place.produce(batch())
+    assert place.lead(replicas=ALL, isr=ALL, partition_epoch=2) == []
+    assert place.partition.leader_epoch_start == 0
+    assert place.partition.followers[OTHER].log_end_offset == 0
+
+
+def test_a_follower_outside_of_the_isr_does_not_hold_a_new_epoch_back() -> None:
+    place = led_by_three(isr=(LOCAL,))
+    fetch(place, OTHER, 0)
+    place.lead(replicas=ALL, isr=(LOCAL,), leader_epoch=8, partition_epoch=2)
+    place.produce(batch())
+    assert place.partition.high_watermark == 1
+    # Its next fetch reaches where the leader ended when the epoch began: that alone is no progress.
+    fetch(place, OTHER, 0)
+    place.produce(batch())
+    assert place.partition.high_watermark == 2
+
+
+def test_a_follower_counts_as_caught_up_when_it_fetched_the_end_before() -> None:
+    place = led_by_three(isr=(LOCAL, OTHER))
+    for _ in range(4):
+        place.produce(batch())
+        place.now_ms += 20_000
+        fetch(place, OTHER, max(place.partition.log_end_offset - 1, 0))
+    assert shrink_isr(place.partition, place.now_ms) == [], "each fetch reaches the end of the one before"
+    place.now_ms += 30_001
+    assert len(shrink_isr(place.partition, place.now_ms)) == 1
+
+
+def test_a_refused_proposal_holds_the_mark_back_no_longer() -> None:
+    place = led_by_three(isr=(LOCAL,))
+    (proposal, *_) = fetch(place, OTHER, 0)
+    place.now_ms += 30_001
+    place.produce(batch())
+    assert place.partition.high_watermark == 0
+    isr_answered(place.partition, proposal.number, ErrorCode.INELIGIBLE_REPLICA, place.now_ms)
+    assert place.partition.advance_high_watermark(place.now_ms) == [MarksMoved(1, 1)]
+
+
+def test_an_answer_of_an_older_partition_epoch_is_ignored() -> None:
+    place = led_by_three(isr=(LOCAL,))
+    (proposal, *_) = fetch(place, OTHER, 0)
+    for leader_epoch, partition_epoch in ((7, 0), (6, 2), (8, 2)):
+        isr_answered(
+            place.partition, proposal.number, NONE, NOW_MS, leader_epoch=leader_epoch,
+            partition_epoch=partition_epoch, isr=(LOCAL, OTHER),
+        )  # fmt: skip
+        assert place.partition.isr.committed == (LOCAL,)
+
+
+def test_brokers_that_are_down_do_not_delay_a_deletion() -> None:
+    place = led_by_three(isr=(LOCAL,))
+    place.produce(batch(2))
+    del place.brokers.epochs[OTHER], place.brokers.epochs[THIRD]
+    found = delete_records(place.partition, 1)
+    assert isinstance(found, DeletedRecords) and found.low_watermark == 1
+
+
+def test_the_earliest_offset_has_an_epoch_only_if_it_is_known() -> None:
+    place = led(leader_epoch=4)
+    place.produce(batch(3))
+    place.epochs.clear()
+    place.epochs.assign(4, 2)
+    assert list_offset(place.partition, EARLIEST_TIMESTAMP, 11) == ListedOffset(-1, 0, -1)
+
+
+def test_a_follower_takes_no_log_start_above_its_high_watermark() -> None:
+    place = following()
+    (append,) = fetched_from_leader(place.partition, bytes(batch(4, leader_epoch=7)), 7)  # type: ignore[misc]
+    assert isinstance(append, AppendBatches)
+    place.write(append)
+    assert replicated_up_to(place.partition, 4, 2, 3, NOW_MS) == [MarksMoved(2, 2)]
+    assert place.partition.log_start_offset == 0

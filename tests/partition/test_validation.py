@@ -195,3 +195,27 @@ def test_torn_bytes_behind_a_batch_are_left_out() -> None:
     data = parts(behind=bytes(11)).encoded()
     found = judged(data)
     assert isinstance(found, ValidBatch) and len(found.view) == len(data) - 11
+
+
+def test_one_timestamp_out_of_range_names_the_whole_error() -> None:
+    keyless = b"\x0e\x00\x00\x00\x01\x02v\x00"
+    early = b"\x10\x00\x31\x02\x02k\x02v\x00"
+    data = parts(records=[keyless, early], count=2, last_offset_delta=1).encoded()
+    found = judged(data, is_compacted=True, timestamp_before_max_ms=10)
+    assert isinstance(found, ProduceRefusal) and found.error is ErrorCode.INVALID_TIMESTAMP
+    assert [each.batch_index for each in found.record_errors] == [0, 1]
+
+
+def test_lengths_of_compressed_records_are_compared_only_if_they_are_written_again() -> None:
+    data = parts(codec=1, records=[b"\x12" + RECORD[1:]]).encoded()
+    assert isinstance(judged(data), ValidBatch), "as in Kafka"
+    found = judged(data, compression=4)
+    assert isinstance(found, ProduceRefusal) and found.error is INVALID
+
+
+@pytest.mark.parametrize("changes", [{"producer_id": 5, "base_sequence": 0}, {"attributes": 16}])
+def test_records_of_a_producer_without_epoch_are_not_written_again(changes: dict[str, int]) -> None:
+    data = parts(**changes).encoded()
+    assert isinstance(judged(data), ValidBatch)
+    found = judged(data, compression=1)
+    assert isinstance(found, ProduceRefusal) and found.error is ErrorCode.UNKNOWN_SERVER_ERROR
