@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraftd.ground.pace import Pace
 from kraftd.groups.records import UnknownRecordType, UnreadableRecord, decode_record
 from kraftd.groups.replay import replay
 from kraftd.groups.state import ShardState
 from kraftd.wire.batch import Batch, control_records, iter_batches
 from kraftd.wire.records import decode_records
 
-RECORDS_A_SLICE = 500  # about 3 ms
+RECORD_US = 3  # of replaying a record, besides what its value costs
+BYTES_A_US = 10  # of a value: members are the most of it
 ABORT, COMMIT = 0, 1  # types of control records
 
 
 class Loading:
     """A partition that is being read from `next_offset` to `end_offset`."""
 
-    __slots__ = ("_steps", "end_offset", "group_count", "next_offset", "record_count", "state")
+    __slots__ = ("_steps", "end_offset", "group_count", "next_offset", "pace", "record_count", "state")
 
     def __init__(self, state: ShardState, start_offset: int, end_offset: int) -> None:
         self.state = state
@@ -25,6 +27,7 @@ class Loading:
         self.end_offset = end_offset
         self.record_count = 0
         self.group_count = 0  # whose members are watched
+        self.pace = Pace()
         self._steps: Iterator[None] = iter(())
 
     def __repr__(self) -> str:
@@ -44,17 +47,16 @@ class Loading:
 
         Return whether all that was read is replayed.
         """
-        return any(next(self._steps, False) is False for _ in range(RECORDS_A_SLICE))
+        return next(self._steps, False) is False
 
     def _replay(self, data: bytes | memoryview) -> Iterator[None]:
-        """Replay batches, and stop after each record."""
+        """Replay batches, and stop after each slice."""
         for batch in iter_batches(data):
             if batch.header.last_offset < self.next_offset:
                 continue
             if batch.header.is_control:
                 self._end_transaction(batch)
                 self.record_count += 1
-                yield
             else:
                 yield from self._replay_batch(batch)
             self.next_offset = batch.header.last_offset + 1
@@ -72,7 +74,8 @@ class Loading:
             except UnreadableRecord as problem:
                 raise UnreadableRecord(f"offset {view.offset}: {problem}") from problem
             replay(state, record, view.offset, producer_id)
-            yield
+            if self.pace.spent(RECORD_US + len(view.value or b"") // BYTES_A_US):
+                yield
 
     def _end_transaction(self, batch: Batch) -> None:
         for record in control_records(batch):

@@ -73,7 +73,7 @@ def test_a_partition_is_loaded_in_slices() -> None:
         effects = coordinator.step(LoadingDue(0, 1), 0)
         slices += 1
     assert effects == [PartitionLoaded(0, 1, 1_200, 1)]
-    assert slices == 3
+    assert 3 <= slices <= 6
     assert len(coordinator.shards[0].state.offsets.of_group("g")) == 1_200
 
 
