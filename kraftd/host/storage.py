@@ -71,7 +71,7 @@ class Storage:
             history.read(data)
         view = LogView(log.log_start, log.log_end, log.epochs.entries, sizes)
         own = ReplicaKey(self.directory.node_id, self.directory.directory_id)
-        election = self._quorum_state.read_beside(log.log_end, own)
+        election = self._quorum_state.read_beside(OffsetAndEpoch(log.log_end, log.last_epoch), own)
         if election is not None:
             self.durable_epoch = max(0, election.leader_epoch)
         is_empty = log.log_end == 0 and (log.latest_snapshot is None or log.latest_snapshot.offset == 0)

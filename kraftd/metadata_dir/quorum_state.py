@@ -15,7 +15,7 @@ import msgspec
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import DirectoryProblem
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
-from kraftd.types import ReplicaKey, parse_uuid, uuid_text
+from kraftd.types import OffsetAndEpoch, ReplicaKey, parse_uuid, uuid_text
 
 FILE_NAME = "quorum-state"
 _REMEDY = (
@@ -47,17 +47,22 @@ class QuorumStateFile:
         except ValueError as error:
             raise DirectoryProblem(f"{self.path} cannot be read: {error}. {_REMEDY}") from None
 
-    def read_beside(self, log_end: int, own: ReplicaKey) -> QuorumStateData | None:
+    def read_beside(self, log_end: OffsetAndEpoch, own: ReplicaKey) -> QuorumStateData | None:
         """The state with which a node starts on a log; None if its directory was just formatted.
 
-        A node writes the file before its first record, so its loss is as bad as damage: the node may have
-        voted. Raises DirectoryProblem for a missing or malformed file, or a vote for `own` id with another
-        directory id.
+        A node writes an epoch to the file before its first record of that epoch. So a missing file, or an
+        older one, is as bad as damage: the node may have voted. Raises DirectoryProblem for those, for a
+        malformed file, and for a vote for `own` id with another directory id.
         """
         state = self.read()
-        if state is None and log_end > 0:
+        if state is None and log_end.offset > 0:
             raise DirectoryProblem(
-                f"{self.path} is missing, and the log beside it ends at offset {log_end}. {_REMEDY}"
+                f"{self.path} is missing, and the log beside it ends at offset {log_end.offset}. {_REMEDY}"
+            )
+        if state is not None and log_end.offset > 0 and state.leader_epoch < log_end.epoch:
+            raise DirectoryProblem(
+                f"{self.path} is of epoch {state.leader_epoch}, and the log beside it has records of epoch "
+                f"{log_end.epoch}: it is an older copy. {_REMEDY}"
             )
         if state is not None and state.voted_id == own.id:
             voted = state.voted_directory_id

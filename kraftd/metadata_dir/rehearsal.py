@@ -16,7 +16,7 @@ from kraftd.metadata_dir.meta_properties import read_meta_properties
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.types import ReplicaKey
+from kraftd.types import OffsetAndEpoch, ReplicaKey
 
 _ANY_ID = bytes(15) + b"\x7f"
 
@@ -52,11 +52,11 @@ def rehearse(disk: Disk, path: str) -> Rehearsal:
         check_file_kinds(disk, path)
     except StorageError as error:  # nothing is opened then: opening a pipe would block
         return Rehearsal([Refusal(path, 0, None, str(error))], notes)
-    log_ends: list[int] = []
+    log_ends: list[OffsetAndEpoch] = []
 
     def check_log() -> None:
         opened = open_log(overlay, partition)
-        log_ends.append(opened.log.log_end)
+        log_ends.append(OffsetAndEpoch(opened.log.log_end, opened.log.last_epoch))
         notes.extend(opened.report.notes)
 
     checks: tuple[tuple[str, Callable[[], object]], ...] = (
@@ -84,11 +84,13 @@ def _check_identity(disk: Disk, path: str) -> None:
     open_directory(disk, path, node_id, new_directory_id=lambda: _ANY_ID, now_ms=0).close()
 
 
-def _check_election(disk: Disk, path: str, log_ends: list[int]) -> None:
+def _check_election(disk: Disk, path: str, log_ends: list[OffsetAndEpoch]) -> None:
     """Check quorum-state against the node and its log. `log_ends` is empty if the log could not be opened."""
     try:
         properties = read_meta_properties(disk, path)
     except DirectoryProblem:
         properties = None  # reported already
     own = ReplicaKey(-1) if properties is None else properties.replica_key
-    QuorumStateFile(disk, f"{path}/{PARTITION_DIRECTORY}").read_beside(max(log_ends, default=0), own)
+    QuorumStateFile(disk, f"{path}/{PARTITION_DIRECTORY}").read_beside(
+        log_ends[0] if log_ends else OffsetAndEpoch(0, 0), own
+    )

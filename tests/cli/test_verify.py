@@ -56,6 +56,14 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
+def make_older(path: Path) -> None:
+    """Put a copy of an earlier epoch than the log's in the file's place."""
+    state = json.loads(path.read_text())
+    path.write_text(
+        json.dumps(state | {"leaderEpoch": state["leaderEpoch"] - 1, "leaderId": -1, "votedId": -1})
+    )
+
+
 def halve(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -115,7 +123,7 @@ def test_verify_fails_for_a_directory_that_a_start_refuses(
     assert all(str(data) in row["path"] for row in map(json.loads, done.out.splitlines()))
 
 
-@pytest.mark.parametrize("harm", [remove, empty])
+@pytest.mark.parametrize("harm", [remove, empty, make_older])
 def test_a_lost_quorum_state_is_refused_like_an_empty_one(config: Path, harm: Callable[[Path], None]) -> None:
     """The node may have voted in an epoch of which nothing tells any more."""
     data = config.parent / "data"
