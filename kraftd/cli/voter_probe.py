@@ -75,7 +75,12 @@ class VoterAnswer(NamedTuple):
             return f"{name} answers{known if self.epoch >= 0 else ''}."
         partition = self.quorum.partition
         more = partition.high_watermark - mine.offset
-        lacking = f"{more} of them are not in this log" if more > 0 else "this log is as long"
+        if more > 0:
+            lacking = f"{more} of them are not in this log"
+        elif partition.leader_epoch > mine.epoch:  # it has begun its epoch by a record
+            lacking = "this log lacks some of them, or has others in their place"
+        else:
+            lacking = "this log is as long"
         return (
             f"{name} answers: controller {partition.leader_id} leads in epoch {partition.leader_epoch}, "
             f"with the records below offset {partition.high_watermark} committed; {lacking}, which ends at "

@@ -16,8 +16,10 @@ from kraftd.cli.former_voters import (
     former_voters,
     majority_there,
 )
+from kraftd.cli.leader import Quorum
 from kraftd.cli.voter_probe import Presence, VoterAnswer, ask_voters
 from kraftd.config import load
+from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata_dir.last_start import LastStart, Peer
@@ -111,3 +113,17 @@ def test_a_voter_that_accepts_connections_and_does_not_answer_is_not_lost() -> N
     assert (two.presence, three.presence) == (UNCLEAR, LOST)
     assert "a connection is accepted" in two.why
     assert "Connection refused" in three.why
+
+
+@pytest.mark.parametrize(
+    ("mine", "said"),
+    [
+        (OffsetAndEpoch(20, 3), "10 of them are not in this log"),
+        (OffsetAndEpoch(30, 3), "this log is as long"),
+        (OffsetAndEpoch(40, 2), "this log lacks some of them, or has others in their place"),
+    ],
+)
+def test_a_leaders_answer_is_compared_by_epoch_and_offset(mine: OffsetAndEpoch, said: str) -> None:
+    partition = PartitionData(leader_id=2, leader_epoch=3, high_watermark=30)
+    quorum = Quorum("", partition, ("host", 1), {})
+    assert said in VoterAnswer(2, "host:1", Presence.THERE, quorum=quorum).text(mine)
