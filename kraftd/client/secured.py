@@ -16,12 +16,9 @@ from kraftd.config.findings import Findings
 from kraftd.config.load import BYTE_ORDER_MARK, hidden_by_byte_order_mark, read
 from kraftd.config.providers import resolve
 from kraftd.config.security import ClientSecurity, read_client
-from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.net.token_source import TokenSource
+from kraftd.security.client_requests import ANSWERS, login_requests
 from kraftd.security.sasl import ClientExchange, SaslFailed
 from kraftd.wire.error_code import ErrorCode
 
@@ -73,18 +70,12 @@ class Secured:
         if self._login is None:
             return
         try:
-            exchange = self._login()
-            request = SaslHandshakeRequest(exchange.mechanism)
-            offered = await connection.ask_in(request, 1, SaslHandshakeResponse)
-            if offered.error_code:
-                offers = ", ".join(offered.mechanisms)
-                raise SaslFailed(f"it does not take {exchange.mechanism}, but {offers}")
-            token: bytes | None = exchange.first(0)
-            while token is not None:
-                answer = await connection.ask(SaslAuthenticateRequest(token), SaslAuthenticateResponse)
-                if answer.error_code:
-                    raise SaslFailed(answer.error_message or f"error {answer.error_code}")
-                token = exchange.respond(answer.auth_bytes, 0)
+            login = login_requests(self._login())
+            request = next(login)
+            while True:
+                request = login.send(await connection.ask(request, ANSWERS[type(request)]))
+        except StopIteration:
+            return
         except SaslFailed as failure:
             text = f"{connection.address}: login: {failure}"
             raise Refused(text, ErrorCode.SASL_AUTHENTICATION_FAILED) from None

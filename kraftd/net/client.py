@@ -13,15 +13,13 @@ from typing import Self, TypeVar
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
-from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
+from kraftd.security.client_requests import ANSWERS, login_requests
 from kraftd.security.sasl import ClientExchange, SaslFailed
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
+from kraftd.wire.table import api_key
 
 API_VERSIONS_VERSION = 3
 MAX_FRAME_BYTES = 100 * 1024 * 1024
@@ -77,20 +75,12 @@ class Client:
     def _log_in(self, begin: Callable[[], ClientExchange]) -> None:
         """Authenticate, right after the versions."""
         try:
-            exchange = begin()
-            request = SaslHandshakeRequest(exchange.mechanism)
-            offered = self._ask(ApiKey.SASL_HANDSHAKE, 1, request, SaslHandshakeResponse)
-            if offered.error_code:
-                raise SaslFailed(
-                    f"it does not take {exchange.mechanism}, but {', '.join(offered.mechanisms)}"
-                )
-            token: bytes | None = exchange.first(0)
-            while token is not None:
-                message = SaslAuthenticateRequest(token)
-                answer = self.ask(ApiKey.SASL_AUTHENTICATE, message, SaslAuthenticateResponse)
-                if answer.error_code:
-                    raise SaslFailed(answer.error_message or f"error {answer.error_code}")
-                token = exchange.respond(answer.auth_bytes, 0)
+            login = login_requests(begin())
+            request = next(login)
+            while True:
+                request = login.send(self.ask(ApiKey(api_key(request)), request, ANSWERS[type(request)]))
+        except StopIteration:
+            return
         except SaslFailed as failure:
             raise self._failure(f"login: {failure}") from None
 

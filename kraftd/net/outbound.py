@@ -16,22 +16,18 @@ from typing import Any, NamedTuple, Protocol
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
-from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
-from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
-from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
+from kraftd.security.client_requests import HANDSHAKE_VERSION, LoginRequests, login_requests
 from kraftd.security.sasl import ClientExchange, SaslFailed
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
 from kraftd.wire.frames import correlation_id, encode_request, parse_response
 from kraftd.wire.message import Message
-from kraftd.wire.table import table_of
+from kraftd.wire.table import api_key, table_of
 
 API_VERSIONS_VERSION = 4
-SASL_HANDSHAKE_VERSION = 1
 MAX_RESPONSE_BYTES = 104_857_600
 LOGIN_AGAIN_RATIO = 0.85  # of a session's life, as Kafka's clients at the earliest
 
@@ -182,7 +178,7 @@ class Channel:
         self.address = address
         self.versions: dict[int, tuple[int, int]] | None = None  # of the other side, once known
         self._ready = False  # requests may go out
-        self._exchange: ClientExchange | None = None  # the login that is under way
+        self._login: LoginRequests | None = None  # that is under way
         self._login_again_ms: int | None = None
         self._outbound = outbound
         self._link: Link | None = None
@@ -325,44 +321,34 @@ class Channel:
         self._ready = False
         self._login_again_ms = None
         try:
-            self._exchange = self._outbound.login()
+            self._login = login_requests(self._outbound.login())
+            request = next(self._login)
         except SaslFailed as failure:
             self._end(f"login: {failure}")
             return
-        request = SaslHandshakeRequest(self._exchange.mechanism)
-        self._request(ApiKey.SASL_HANDSHAKE, SASL_HANDSHAKE_VERSION, request)
+        self._request_login(request)
 
     def _on_login_answer(self, message: Message) -> None:
-        exchange = self._exchange
-        assert exchange is not None
+        assert self._login is not None
         try:
-            if isinstance(message, SaslHandshakeResponse):
-                if message.error_code:
-                    offered = ", ".join(message.mechanisms) or "none"
-                    raise SaslFailed(f"it does not take {exchange.mechanism}; it offers {offered}")
-                self._authenticate(exchange.first(0))
-                return
-            assert isinstance(message, SaslAuthenticateResponse)
-            if message.error_code:
-                raise SaslFailed(message.error_message or f"error {message.error_code}")
-            token = exchange.respond(message.auth_bytes, 0)
+            request = self._login.send(message)
         except SaslFailed as failure:
-            self._end(f"login by {exchange.mechanism}: {failure}")
-            return
-        if token is not None:
-            self._authenticate(token)
-        if exchange.complete:
-            self._exchange = None
-            if message.session_lifetime_ms > 0:
-                lasts_ms = int(message.session_lifetime_ms * LOGIN_AGAIN_RATIO)
+            self._end(f"login: {failure}")
+        except StopIteration as logged_in:
+            self._login = None
+            session_lifetime_ms = logged_in.value.session_lifetime_ms
+            if session_lifetime_ms > 0:
+                lasts_ms = int(session_lifetime_ms * LOGIN_AGAIN_RATIO)
                 self._login_again_ms = self._outbound.wiring.now_ms() + lasts_ms
             self._become_ready()
+        else:
+            self._request_login(request)
 
-    def _authenticate(self, token: bytes) -> None:
+    def _request_login(self, request: Message) -> None:
         assert self.versions is not None
-        last = valid_versions(ApiKey.SASL_AUTHENTICATE)[1]
-        offered = self.versions.get(ApiKey.SASL_AUTHENTICATE, (0, 0))[1]
-        self._request(ApiKey.SASL_AUTHENTICATE, min(last, offered), SaslAuthenticateRequest(token))
+        key = ApiKey(api_key(request))
+        offered = self.versions.get(key, (0, 0))[1] if key == ApiKey.SASL_AUTHENTICATE else HANDSHAKE_VERSION
+        self._request(key, min(valid_versions(key)[1], offered), request)
 
     # -- ending
 
@@ -379,7 +365,7 @@ class Channel:
         tags += [one.tag for one in self._waiting]
         self._in_flight.clear()
         self._waiting.clear()
-        self.versions = self._exchange = self._login_again_ms = None
+        self.versions = self._login = self._login_again_ms = None
         self._ready = False
         link, self._link = self._link, None
         if link is not None:

@@ -148,7 +148,7 @@ def test_users_of_both_password_mechanisms_can_log_in(sasl_daemon: DaemonProcess
         (scram("nobody", "x"), "invalid credentials with SASL mechanism SCRAM-SHA-512"),
         (
             scram("broker", "broker-secret", "SCRAM-SHA-256"),
-            "it does not take SCRAM-SHA-256, but PLAIN, SCRAM",
+            "it does not take SCRAM-SHA-256; it offers PLAIN, SCRAM",
         ),
     ],
 )
