@@ -37,6 +37,7 @@ from kraftd.requests.events import (
 from kraftd.requests.large_requests import Lane, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.registry import Registry
+from kraftd.requests.waiting_calls import WaitingCalls
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
@@ -81,7 +82,7 @@ class AnsweringNode:
         self.now_ms = 0
         self._by_commit: Purgatory[tuple[Call, Callable[[], None]]] = Purgatory()  # by the high watermark
         self._epoch = view.epoch  # in which those were made
-        self._unloaded: list[Call] = []  # asked before the metadata was known
+        self._waiting = WaitingCalls(self.boundary)
         self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
         self._slice_scheduled = False
         self.handlers: dict[type, Callable[[Any], None]] = {
@@ -132,7 +133,7 @@ class AnsweringNode:
         """Return whether the call can be answered from the image; if not, it is handled again once it can."""
         if self.view.is_loaded:
             return True
-        self._unloaded.append(call)
+        self._waiting.add(call)
         return False
 
     def when_committed(self, call: Call, act: Callable[[], None]) -> None:
@@ -205,10 +206,8 @@ class AnsweringNode:
         """Continue the calls that waited for this change."""
         view = self.view
         self.memo.forget()
-        if self._unloaded and view.is_loaded:
-            unloaded, self._unloaded = self._unloaded, []
-            for call in unloaded:
-                self.boundary.handle(call)
+        if view.is_loaded:
+            self._waiting.handle_all()
         if view.epoch == self._epoch:
             for call, act in self._by_commit.reach(COMMITTED, view.high_watermark):
                 self.guarded(call, act)
@@ -260,7 +259,7 @@ class AnsweringNode:
         """Forget the calls of a lost connection."""
         self.boundary.large.abandon(connection_id)
         self.passing_on.closed(connection_id)
-        self._unloaded = [call for call in self._unloaded if call.connection_id != connection_id]
+        self._waiting.abandon(connection_id)
 
 
 _DONE: Any = object()

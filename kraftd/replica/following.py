@@ -24,6 +24,7 @@ from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
 from kraftd.requests.effects import ScheduleSlice
 from kraftd.requests.outbox import Outbox
+from kraftd.requests.waiting_calls import WaitingCalls
 from kraftd.security.authorizer import Authorizer
 from kraftd.wire.record_frame import VersionedRecord
 
@@ -58,10 +59,9 @@ class Following:
         self.replay = Replay(context.image, snapshot, self.loading)
         self._context = context
         self._core = core
-        self._boundary = boundary
         self._next_slice = next_slice
         self._outbox = outbox
-        self._postponed: list[Call] = []  # arrived before the metadata was known
+        self._waiting = WaitingCalls(boundary)
 
     # -- reading the log
 
@@ -152,22 +152,18 @@ class Following:
         if first:
             self._context.image.forget_elections()
             self._outbox.emit(MetadataLoaded(high_watermark))
-        if self._postponed:
-            postponed, self._postponed = self._postponed, []
-            for call in postponed:
-                self._boundary.handle(call)
+        self._waiting.handle_all()
 
     def knows_metadata(self, call: Call) -> bool:
         """Return whether the call can be answered from the image; if not, it is handled again once it can."""
         if self.finalized.epoch >= 0:
             return True
-        self._postponed.append(call)
+        self._waiting.add(call)
         return False
 
     def abandon(self, connection_id: int) -> None:
         """Forget the calls of a lost connection."""
-        if self._postponed:
-            self._postponed = [call for call in self._postponed if call.connection_id != connection_id]
+        self._waiting.abandon(connection_id)
 
     def __repr__(self) -> str:
-        return f"<Following {self.replay!r}, {len(self._postponed)} calls wait for metadata>"
+        return f"<Following {self.replay!r}, {len(self._waiting)} calls wait for metadata>"
