@@ -29,7 +29,7 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller_node.node import Node
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
-from kraftd.requests.registry import Handle, Registry, Route, Row, handler_of
+from kraftd.requests.registry import Handle, Registry, Route, Row, Unread, handler_of, unread_of
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
@@ -212,7 +212,14 @@ OF_LOGINS = {
 def controller_registry(node: Node) -> Registry:
     """The registry of a controller listener, with handlers bound to that node."""
     routes = [
-        Route(row.key, row.operation, row.resource_type, partial(_load, node, row.module), row.also)
+        Route(
+            row.key,
+            row.operation,
+            row.resource_type,
+            partial(_load, node, row.module),
+            row.also,
+            partial(_load_unread, node, row.module),
+        )
         for row in ROWS
     ]
     routes += [Route(key, None, None, partial(_refusing, text)) for key, text in OF_LOGINS.items()]
@@ -225,6 +232,10 @@ def _load(node: Node, module: str | None) -> Handle:
     if module.startswith(_DECIDE):
         return deciding(node, module.removeprefix(_DECIDE))
     return handler_of(node, module)
+
+
+def _load_unread(node: Node, module: str | None) -> Unread | None:
+    return None if module is None or module.startswith(_DECIDE) else unread_of(node, module)
 
 
 def deciding(node: Node, rule: str) -> Handle:

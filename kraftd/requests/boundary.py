@@ -13,8 +13,9 @@ may take long is a generator: `large` runs its slices, and those of large reques
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -25,7 +26,7 @@ from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
-from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call
+from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call, read_head
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
 from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests, Work
 from kraftd.requests.outbox import Outbox
@@ -33,7 +34,8 @@ from kraftd.requests.refusal_log import RefusalLog
 from kraftd.requests.refusals import refuse
 from kraftd.requests.registry import Registry, Route
 from kraftd.requests.stats import RequestStats
-from kraftd.requests.work_shares import Job
+from kraftd.requests.unread_refusals import Refused, refuse_unread
+from kraftd.requests.work_shares import COST_US_PER_UNREAD, Job, cost_us
 from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady
 from kraftd.security.principals import ANONYMOUS
 from kraftd.wire.api import ApiKey
@@ -43,6 +45,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
 Fatal = tuple[type[Exception], ...]
+Read = TypeVar("Read")
 
 REFUSED_AT_ONCE_BYTES = 4_096  # a larger request is refused in slices
 
@@ -136,7 +139,7 @@ class Boundary:
 
     def _take_in_large(self, event: FramesReceived, slot: int, view: memoryview) -> None:
         """Give a large frame to its lane; what comes behind it on the connection waits there."""
-        read = partial(
+        read: Callable[[], Call | Refused] = partial(
             read_call,
             self._routes,
             event.connection_id,
@@ -147,24 +150,55 @@ class Boundary:
             MAX_ELEMENTS,
         )
 
-        def take(job: Job, outcome: Call | Exception) -> None:
+        def take(job: Job, outcome: Call | Refused | Exception) -> None:
             if isinstance(outcome, Exception):
                 if not self._goes_on_without(event.connection_id, slot, job.size_bytes, outcome):
                     self.large.abandon(event.connection_id)
                 return
-            outcome.principal = event.principal
-            outcome.arrived_ns = event.arrived_ns
-            outcome.size_bytes = job.size_bytes
+            call = outcome.call if isinstance(outcome, Refused) else outcome
+            call.principal = event.principal
+            call.arrived_ns = event.arrived_ns
+            call.size_bytes = job.size_bytes
             self.serve(job, outcome)
 
+        head = read_head(self._routes, event.connection_id, slot, event.listener, event.host, view)
+        if head is not None:
+            head[0].principal = event.principal
+            read = self.unless_refused(*head, view, read)
         sender = (event.principal, event.host)
         self.large.add(Job(sender, event.connection_id, len(view), read, take))
         behind = event.frames[slot - event.first_slot + 1 :]
         self.large.put_behind(replace(event, first_slot=slot + 1, frames=behind), first=True)
 
-    def serve(self, job: Job, call: Call) -> None:
+    def unless_refused(
+        self, call: Call, offset: int, frame: Buffer, read: Callable[[], Read]
+    ) -> Callable[[], Read | Refused]:
+        """The way to read a frame whose message begins at the offset: by `read`, unless the sender has no
+        right to any of the elements. Then they are refused without being decoded.
+        """
+        unread = self._routes[call.key].unread
+        try:
+            refusal = None if unread is None or self._authorizer is None else unread(call)
+        except AuthorizerNotReady:
+            refusal = None
+        if refusal is None:
+            return read
+        return lambda: refuse_unread(call, refusal, frame, offset, MAX_ELEMENTS) or read()
+
+    def serve(self, job: Job, found: Call | Refused) -> None:
         """Handle the call of a large request, from the next slice on."""
-        self.large.serve(job, call, self._work_of(call))
+        if isinstance(found, Refused):
+            work = self._refuse_unread(found)
+            self.large.serve(job, found.call, work, found.count * COST_US_PER_UNREAD)
+        else:
+            self.large.serve(job, found, self._work_of(found), cost_us(found.message))
+
+    def _refuse_unread(self, refused: Refused) -> Work:
+        call, refusal = refused.call, refused.refusal
+        self.note_denials(call, refusal.operation, refusal.type, refused.count)
+        self.count_refused(call, {int(refusal.code): refused.count})
+        parts = yield from call.frame_in_slices(refusal.response(), refused.encoded())
+        self.send(call, parts)
 
     def _work_of(self, call: Call) -> Work:
         work = self._enter(call)

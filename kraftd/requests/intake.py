@@ -68,6 +68,21 @@ def read_call(
     return _unusual(connection_id, slot, listener, host, frame)
 
 
+def read_head(
+    routes: Mapping[int, Route], connection_id: int, slot: int, listener: str, host: str, frame: Buffer
+) -> tuple[Call, int] | None:
+    """The call in a frame without its message, and where that begins; None for what `read_call` refuses."""
+    try:
+        header, key, version, at = parse_request_header(frame)
+    except ProtocolError:
+        return None
+    route = routes.get(key)
+    if route is None or not route.first <= version <= route.last:
+        return None
+    client_id = header.client_id or ""
+    return Call(connection_id, slot, listener, host, key, version, header.correlation_id, client_id, None), at
+
+
 def _unusual(connection_id: int, slot: int, listener: str, host: str, frame: Buffer) -> Call:
     """The call of an ApiVersions request in an unknown version. Raises the same as read_call for any other
     frame, since served ones take the fast path.
@@ -97,13 +112,22 @@ def read_carried(outer: Call, frame: Buffer, forwardable: Container[int]) -> Cal
     None for an API that is not forwardable, whatever other faults the request has. Raises ProtocolError for
     anything but a well-formed request of a known API and version.
     """
+    found = read_carried_head(outer, frame, forwardable)
+    if found is None:
+        return None
+    call, at = found
+    call.message = decode_prefix(request_class(call.key), call.version, frame, at, MAX_ELEMENTS)[0]
+    return call
+
+
+def read_carried_head(outer: Call, frame: Buffer, forwardable: Container[int]) -> tuple[Call, int] | None:
+    """As `read_carried`, without the message, and where that begins."""
     header, key, version, at = parse_request_header(frame)
     if is_known(key) and key not in forwardable:
         return None
     if not is_valid(key, version):
         raise ProtocolError("RequestHeader", "request_api_version", 2, f"API {key} has no version {version}")
-    message = decode_prefix(request_class(key), version, frame, at, MAX_ELEMENTS)[0]
-    return Call(
+    call = Call(
         outer.connection_id,
         outer.slot,
         outer.listener,
@@ -112,8 +136,9 @@ def read_carried(outer: Call, frame: Buffer, forwardable: Container[int]) -> Cal
         version,
         header.correlation_id,
         header.client_id or "",
-        message,
+        None,
         envelope=outer,
         arrived_ns=outer.arrived_ns,
         size_bytes=len(frame),
     )
+    return call, at

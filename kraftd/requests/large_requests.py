@@ -18,8 +18,7 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import ReadFrame
 from kraftd.requests.events import FrameRead, FramesReceived
 from kraftd.requests.outbox import Outbox
-from kraftd.requests.work_shares import COST_US_PER_BYTE, COST_US_PER_ELEMENT, Job, Sender, WorkShares
-from kraftd.wire.message import Message
+from kraftd.requests.work_shares import COST_US_PER_BYTE, Job, Sender, WorkShares
 from kraftd.wire.slices import free_in_slices
 
 LARGE_FRAME_BYTES = 16_384  # above it a frame is decoded in a thread
@@ -106,9 +105,9 @@ class LargeRequests:
         self._work_done(job, None)
         self._advance()
 
-    def serve(self, job: Job, call: Call, work: Work) -> None:
+    def serve(self, job: Job, call: Call, work: Work, cost_us: float) -> None:
         """Charge the job for its elements, and do its work, from the next slice on."""
-        job.prepaid_us = count_elements(call.message) * COST_US_PER_ELEMENT
+        job.prepaid_us = cost_us
         self.shares.charge(job.sender, job.prepaid_us, self._now_ms())
         self._served[call] = job
         self._later(call, work)
@@ -245,9 +244,3 @@ class LargeRequests:
     def __repr__(self) -> str:
         waiting = sum(map(len, self._waiting.values()))
         return f"<LargeRequests {len(self._open)} open, {waiting} waiting, {len(self._work)} in slices>"
-
-
-def count_elements(message: Message) -> int:
-    """How many elements the arrays of a message have; those within elements are not counted."""
-    found = (getattr(message, name) for name in message.__struct_fields__)
-    return sum(len(field) for field in found if type(field) in (list, tuple))

@@ -16,10 +16,12 @@ from typing import NamedTuple
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.messages.registry import APIS
 from kraftd.requests.call import Call
+from kraftd.requests.unread_refusals import UnreadRefusal
 from kraftd.wire.api import ApiKey, latest_version_unstable, request_class, valid_versions
 from kraftd.wire.message import Message
 
 Handle = Callable[[Call], Generator[None, None, None] | None]  # a generator, if it may take long
+Unread = Callable[[Call], UnreadRefusal | None]  # None: the sender may have a right
 
 
 # What a broker may forward in an Envelope for a client (Kafka's `ApiKeys.forwardable`).
@@ -59,7 +61,8 @@ class Row(NamedTuple):
     `operation` and `resource_type` are what a request needs: on the cluster itself, the boundary authorizes
     it before the handler (`door`); on single resources, the handler does. Both are None for an API that needs
     nothing. `also` is what the handler may ask besides: the boundary answers no other question. `module` is
-    below `kraftd`, and has `handle(node, call)`.
+    below `kraftd`, and has `handle(node, call)`. It may have `unread(node, call)`, which says how to refuse a
+    large request undecoded.
     """
 
     key: ApiKey
@@ -85,6 +88,7 @@ class Route:
         resource_type: AclResourceType | None,
         load: Callable[[], Handle],
         also: Iterable[Ask] = (),
+        unread: Callable[[], Unread | None] = lambda: None,
     ) -> None:
         self.key = key
         self.first, self.last = valid_versions(key)
@@ -97,6 +101,7 @@ class Route:
                 self.door = (operation, resource_type, CLUSTER_NAME)
         self.asks = frozenset(asks)
         self._load = load
+        self._load_unread = unread
 
     @cached_property
     def request(self) -> type[Message]:
@@ -108,6 +113,11 @@ class Route:
         """Its handler, loaded on first use."""
         return self._load()
 
+    @cached_property
+    def unread(self) -> Unread | None:
+        """How its large requests are refused without decoding them, if that is known."""
+        return self._load_unread()
+
     def __repr__(self) -> str:
         return f"<Route {self.key.name} v{self.first}-{self.last}>"
 
@@ -116,6 +126,12 @@ def handler_of(node: object, module: str) -> Handle:
     """The handler of a module below `kraftd`, bound to the node."""
     # A MethodType is called faster than a partial.
     return MethodType(import_module(f"kraftd.{module}").handle, node)
+
+
+def unread_of(node: object, module: str) -> Unread | None:
+    """The function `unread` of a module below `kraftd`, bound to the node; None if the module has none."""
+    found = getattr(import_module(f"kraftd.{module}"), "unread", None)
+    return None if found is None else MethodType(found, node)
 
 
 class Registry:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from kraftd.security.principals import ANONYMOUS, Principal
+from kraftd.wire.message import Message
 
 Sender = tuple[Principal, str]  # with its address
 
@@ -21,6 +22,7 @@ REFILL_US_PER_MS = 250  # a quarter of the event loop
 ADDRESS_TIMES = 2  # as much as a principal
 COST_US_PER_BYTE = 0.02  # to receive and decode it
 COST_US_PER_ELEMENT = 2.0  # to authorize, refuse and answer it
+COST_US_PER_UNREAD = 0.1  # to refuse one without decoding it
 MAX_ACCOUNTS = 20_000  # to remember; above it, the one that was charged longest ago is forgotten
 
 
@@ -89,6 +91,13 @@ class WorkShares:
 
     def __repr__(self) -> str:
         return f"<WorkShares of {len(self._spent)} principals and addresses>"
+
+
+def cost_us(message: Message) -> float:
+    """What the elements of a message cost; those within elements are not counted."""
+    found = (getattr(message, name) for name in message.__struct_fields__)
+    count = sum(len(field) for field in found if type(field) in (list, tuple))
+    return count * COST_US_PER_ELEMENT
 
 
 def _accounts(sender: Sender) -> tuple[tuple[Hashable, int], ...]:

@@ -1161,6 +1161,291 @@ static PyObject *decode_prefix(PyObject *Py_UNUSED(module), PyObject *const *arg
 }
 
 /* ------------------------------------------------------------------------------------------------
+   Rows of an answer from elements that are not decoded
+
+   A request may name a million elements, all of which are refused for the same reason.  Their rows in the
+   answer differ in one field, which has the same bytes in both.  No object is made of any element, and
+   other threads run meanwhile. */
+
+typedef struct {
+    const uint8_t *data;
+    Py_ssize_t at, size, elements_left;
+} Scan;
+
+typedef struct {
+    Py_ssize_t begin;
+    uint32_t size;
+} Span;
+
+static int scan_bytes(Scan *s, Py_ssize_t count)
+{
+    if (count > s->size - s->at)
+        return -1;
+    s->at += count;
+    return 0;
+}
+
+static int scan_uvarint(Scan *s, uint32_t *value)
+{
+    uint64_t sum = 0;
+    for (int shift = 0; shift < 35 && s->at < s->size; shift += 7) {
+        uint8_t byte = s->data[s->at++];
+        sum |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) {
+            *value = (uint32_t)sum;
+            return sum > UINT32_MAX ? -1 : 0;
+        }
+    }
+    return -1;
+}
+
+/* Read a length or a count; -1 is null, if that is allowed. */
+static int scan_length(Scan *s, int compact, int head, int nullable, Py_ssize_t *length)
+{
+    if (compact) {
+        uint32_t value;
+        if (scan_uvarint(s, &value) < 0)
+            return -1;
+        *length = (Py_ssize_t)value - 1;
+    } else {
+        const uint8_t *p = s->data + s->at;
+        if (scan_bytes(s, head) < 0)
+            return -1;
+        *length = head == 2 ? (int16_t)load16(p) : (int32_t)load32(p);
+    }
+    return *length >= (nullable ? -1 : 0) ? 0 : -1;
+}
+
+/* Return whether bytes are UTF-8 as Python decodes it: no surrogates, nothing longer than necessary. */
+static int is_utf8(const uint8_t *p, Py_ssize_t size)
+{
+    for (const uint8_t *end = p + size; p < end;) {
+        if (*p < 0x80) {
+            p++;
+            continue;
+        }
+        int more = *p >= 0xF0 ? 3 : *p >= 0xE0 ? 2 : 1;
+        if (*p < 0xC2 || *p > 0xF4 || end - p <= more)
+            return 0;
+        uint8_t low = *p == 0xE0 ? 0xA0 : *p == 0xF0 ? 0x90 : 0x80, high = *p == 0xED ? 0x9F : *p == 0xF4 ? 0x8F : 0xBF;
+        if (p[1] < low || p[1] > high)
+            return 0;
+        for (int i = 2; i <= more; i++)
+            if (p[i] < 0x80 || p[i] > 0xBF)
+                return 0;
+        p += more + 1;
+    }
+    return 1;
+}
+
+static int scan_struct(Scan *s, const Plan *plan, int depth);
+
+static int scan_value(Scan *s, const Field *field, int nullable, int depth)
+{
+    if (field->kind <= UUID)
+        return scan_bytes(s, KINDS[field->kind].width);
+    if (field->kind == STRUCT)
+        return scan_struct(s, field->nested, depth);
+    Py_ssize_t length;
+    if (scan_length(s, field->compact, field->kind == STRING ? 2 : 4, nullable, &length) < 0)
+        return -1;
+    const uint8_t *p = s->data + s->at;
+    if (length > 0 && scan_bytes(s, length) < 0)
+        return -1;
+    return field->kind != STRING || length <= 0 || (length <= MAX_STRING_BYTES && is_utf8(p, length)) ? 0 : -1;
+}
+
+/* Read the count of an array; -1 is null. */
+static int scan_count(Scan *s, const Field *field, Py_ssize_t *count)
+{
+    if (scan_length(s, field->compact, 4, field->nullable, count) < 0 || *count > (s->size - s->at) / field->least
+        || *count > s->elements_left)
+        return -1;
+    s->elements_left -= *count > 0 ? *count : 0;
+    return 0;
+}
+
+static int scan_field(Scan *s, const Field *field, int depth)
+{
+    Py_ssize_t count;
+    if (field->array) {
+        if (scan_count(s, field, &count) < 0)
+            return -1;
+        for (; count > 0; count--)
+            if (scan_value(s, field, 0, depth) < 0)
+                return -1;
+        return 0;
+    }
+    if (field->kind == STRUCT && field->nullable)
+        return -1; /* no such request is worth it */
+    return scan_value(s, field, field->nullable, depth);
+}
+
+/* Move past the tagged fields of a struct, whose tags must ascend. */
+static int scan_tags(Scan *s, const Plan *plan, int depth)
+{
+    uint32_t count, tag, size;
+    int64_t last = -1;
+    if (!plan->flexible)
+        return 0;
+    if (scan_uvarint(s, &count) < 0 || count > s->elements_left)
+        return -1;
+    s->elements_left -= count;
+    for (; count; count--, last = tag) {
+        if (scan_uvarint(s, &tag) < 0 || scan_uvarint(s, &size) < 0 || tag <= last || size > s->size - s->at)
+            return -1;
+        Py_ssize_t end = s->at + size;
+        const Field *field = plan->fields + plan->n_body, *fields_end = field + plan->n_tagged;
+        while (field < fields_end && field->tag != tag)
+            field++;
+        if (field < fields_end && (scan_field(s, field, depth) < 0 || s->at != end))
+            return -1;
+        s->at = end;
+    }
+    return 0;
+}
+
+static int scan_struct(Scan *s, const Plan *plan, int depth)
+{
+    if (depth == 0)
+        return -1;
+    for (const Field *field = plan->fields; field < plan->fields + plan->n_body; field++)
+        if (scan_field(s, field, depth - 1) < 0)
+            return -1;
+    return scan_tags(s, plan, depth - 1);
+}
+
+/* Of each element: the place of one field, `copied`, and whether another, `checked`, has these bytes. */
+static int scan_element(Scan *s, const Field *array, const Field *copied, const Field *checked, const Py_buffer *wanted,
+                        Span *span)
+{
+    Py_ssize_t begin = s->at;
+    if (array->kind != STRUCT) {
+        if (scan_value(s, array, 0, MAX_DEPTH) < 0)
+            return -1;
+        *span = (Span){begin, (uint32_t)(s->at - begin)};
+        return 0;
+    }
+    const Plan *plan = array->nested;
+    for (const Field *field = plan->fields; field < plan->fields + plan->n_body; field++, begin = s->at) {
+        /* The copied field must not be null. */
+        int failed = field == copied && !field->array ? scan_value(s, field, 0, MAX_DEPTH) : scan_field(s, field, MAX_DEPTH);
+        if (failed < 0)
+            return -1;
+        if (field == copied)
+            *span = (Span){begin, (uint32_t)(s->at - begin)};
+        if (field == checked && (s->at - begin != wanted->len || memcmp(s->data + begin, wanted->buf, (size_t)wanted->len)))
+            return -1;
+    }
+    return scan_tags(s, plan, MAX_DEPTH);
+}
+
+/* Return whether no span's bytes occur twice; -1 without memory. */
+static int are_unique(const uint8_t *data, const Span *spans, Py_ssize_t count)
+{
+    size_t room = 16;
+    while (room < 2 * (size_t)count)
+        room *= 2;
+    uint32_t *table = PyMem_RawCalloc(room, sizeof(uint32_t)); /* the number of a span and 1 */
+    if (!table)
+        return -1;
+    int unique = 1;
+    uint64_t seed = (uint64_t)(uintptr_t)table * 0x9E3779B97F4A7C15u; /* nobody can choose names that collide */
+    for (Py_ssize_t i = 0; unique && i < count; i++) {
+        uint64_t hash = seed;
+        for (uint32_t j = 0; j < spans[i].size; j++)
+            hash = (hash ^ data[spans[i].begin + j]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+        size_t at = hash & (room - 1);
+        for (; unique && table[at]; at = (at + 1) & (room - 1)) {
+            const Span *other = spans + table[at] - 1;
+            unique = other->size != spans[i].size
+                     || memcmp(data + other->begin, data + spans[i].begin, spans[i].size) != 0;
+        }
+        table[at] = (uint32_t)i + 1;
+    }
+    PyMem_RawFree(table);
+    return unique;
+}
+
+static const Field *field_named(const Plan *plan, PyObject *attribute)
+{
+    for (const Field *field = plan->fields; field < plan->fields + plan->n_body; field++)
+        if (PyUnicode_Compare(field->attribute, attribute) == 0)
+            return field;
+    return NULL;
+}
+
+/* (cls, version, view, offset, elements, copied, checked, value, unique, prefix, suffix, max_elements)
+   -> (the number of elements, their rows) or None: see CEngine.rows_of_unread. */
+static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *cls, *elements, *copied_name, *checked_name, *found = NULL;
+    long version;
+    int unique;
+    Py_ssize_t offset, most;
+    Py_buffer view, value, prefix, suffix;
+    if (!PyArg_ParseTuple(args, "Oly*nUUUy*py*y*n", &cls, &version, &view, &offset, &elements, &copied_name,
+                          &checked_name, &value, &unique, &prefix, &suffix, &most))
+        return NULL;
+    Codec *codec = (Codec *)Py_XNewRef(codec_of(cls));
+    Plan *plan = codec ? plan_of(codec, version) : NULL;
+    const Field *array = plan ? field_named(plan, elements) : NULL, *copied = NULL, *checked = NULL;
+    if (array && array->array && array->kind == STRUCT) {
+        copied = field_named(array->nested, copied_name);
+        checked = field_named(array->nested, checked_name);
+    }
+    int usable = array && array->array && (array->kind == STRING || copied) && 0 <= offset && offset <= view.len
+                 && view.len <= INT32_MAX;
+    Span *spans = NULL;
+    Py_ssize_t count = -1, size = 0;
+    int failed = 0;
+    if (usable) {
+        PyThreadState *state = PyEval_SaveThread();
+        Scan s = {view.buf, offset, view.len, most};
+        for (const Field *field = plan->fields; !failed && field < plan->fields + plan->n_body; field++) {
+            if (field != array) {
+                failed = scan_field(&s, field, MAX_DEPTH);
+                continue;
+            }
+            failed = scan_count(&s, array, &count) < 0 || count <= 0
+                     || !(spans = PyMem_RawMalloc((size_t)count * sizeof(Span)));
+            for (Py_ssize_t i = 0; !failed && i < count; i++) {
+                failed = scan_element(&s, array, copied, checked, &value, spans + i);
+                size += spans[i].size + prefix.len + suffix.len;
+            }
+        }
+        failed = failed || scan_tags(&s, plan, MAX_DEPTH) < 0 || size > INT32_MAX
+                 || (unique && are_unique(view.buf, spans, count) != 1);
+        PyEval_RestoreThread(state);
+    }
+    if (usable && !failed && spans) {
+        PyObject *rows = PyBytes_FromStringAndSize(NULL, size);
+        if (rows) {
+            uint8_t *to = (uint8_t *)PyBytes_AS_STRING(rows);
+            const uint8_t *from = view.buf;
+            PyThreadState *state = PyEval_SaveThread();
+            for (Py_ssize_t i = 0; i < count; i++) {
+                memcpy(to, prefix.buf, (size_t)prefix.len);
+                memcpy(to += prefix.len, from + spans[i].begin, spans[i].size);
+                memcpy(to += spans[i].size, suffix.buf, (size_t)suffix.len);
+                to += suffix.len;
+            }
+            PyEval_RestoreThread(state);
+            found = Py_BuildValue("(nN)", count, rows);
+        }
+    } else if (!PyErr_Occurred()) {
+        found = Py_NewRef(Py_None);
+    }
+    PyMem_RawFree(spans);
+    PyBuffer_Release(&view);
+    PyBuffer_Release(&value);
+    PyBuffer_Release(&prefix);
+    PyBuffer_Release(&suffix);
+    Py_XDECREF(codec);
+    return found;
+}
+
+/* ------------------------------------------------------------------------------------------------
    Writing */
 
 enum { FIRST_ROOM = 1024, SHARED_ARRAYS = 8 };
@@ -2147,6 +2432,7 @@ static PyMethodDef methods[] = {
     {"decode", (PyCFunction)(void (*)(void))decode, METH_FASTCALL, "The message that fills a buffer from an offset on."},
     {"decode_prefix", (PyCFunction)(void (*)(void))decode_prefix, METH_FASTCALL,
      "The message that begins at an offset, and the offset after it."},
+    {"rows_of_unread", rows_of_unread, METH_VARARGS, "Rows of an answer from elements that are not decoded, or None."},
     {"encode", (PyCFunction)(void (*)(void))encode, METH_FASTCALL, "The bytes of a message as parts."},
     {"encode_bytes", (PyCFunction)(void (*)(void))encode_bytes, METH_FASTCALL, "The bytes of a message."},
     {"encode_record", encode_record, METH_O, "A metadata record and its version as the value of a log record."},

@@ -42,6 +42,31 @@ class CEngine(Protocol):
         what is known of its type.
         """
 
+    def rows_of_unread(
+        self,
+        cls: type[Message],
+        version: int,
+        view: Buffer,
+        offset: int,
+        elements: str,
+        copied: str,
+        checked: str,
+        value: bytes,
+        unique: bool,
+        prefix: bytes,
+        suffix: bytes,
+        max_elements: int,
+        /,
+    ) -> tuple[int, bytes] | None:
+        """The number of elements in an array of a message, and for each a row of an answer: `prefix`, the
+        bytes of the element's field `copied`, `suffix`. No element is decoded, and other threads run.
+
+        `elements` is an array of structs, or of strings, which are then copied themselves. None if anything
+        is unusual, so that the message has to be decoded: a malformed message, a copied field that is null,
+        a field `checked` (if not empty) with other bytes than `value`, no element or more than
+        `max_elements`. And with `unique` if two elements have the same bytes in the field.
+        """
+
     def build_batch(
         self,
         values: Sequence[bytes],

@@ -51,6 +51,15 @@ class EncodedRows:
         self._parts.append(self._slices.encode_rows(rows))
         self._count += len(rows)
 
+    def add_encoded(self, rows: Buffer, count: int) -> None:
+        """Add rows that are encoded already."""
+        self._parts.append(rows)
+        self._count += count
+
+    def encode(self, row: Message) -> bytes:
+        """The bytes of one row, which is not added. Raises EncodeError."""
+        return self._slices.encode_rows([row])
+
     def behind_in_slices(self, message: Message) -> SlicedParts:
         """The parts of a message with these rows behind those of its list, which it consumes; as a generator.
 

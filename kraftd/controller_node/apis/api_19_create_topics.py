@@ -12,13 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.acl import AclOperation
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller_node.apis.mutation_quota import charge_of
-from kraftd.controller_node.apis.permissions import TopicPermission, TopicProblems, sort_out_topics, with_only
+from kraftd.controller_node.apis.permissions import (
+    TopicPermission,
+    TopicProblems,
+    allows_no_topic,
+    sort_out_topics,
+    with_only,
+)
 from kraftd.ground.pace import Slices
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraftd.requests.refused_rows import RefusedRows
+from kraftd.requests.unread_refusals import UnreadRefusal
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
@@ -39,6 +47,18 @@ PROBLEMS = TopicProblems(
         METADATA_TOPIC: (ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is internal and cannot be created.")
     },
 )
+UNREAD = UnreadRefusal(
+    "topics",
+    "name",
+    lambda name: CreateTopicsRequest([CreatableTopic(name, 1, 1)]),
+    CreateTopicsResponse,
+    "topics",
+    lambda name: _row(name, *PROBLEMS.denied),
+    PROBLEMS.denied[0],
+    AclOperation.CREATE,
+    AclResourceType.TOPIC,
+    reserved=frozenset(PROBLEMS.reserved),
+)
 
 
 def handle(node: Node, call: Call) -> Slices[None]:
@@ -58,3 +78,9 @@ def handle(node: Node, call: Call) -> Slices[None]:
         on_standby=not left,
         refused=refused,
     )
+
+
+def unread(node: Node, call: Call) -> UnreadRefusal | None:
+    """How to refuse all topics of a sender that may create none."""
+    denied = allows_no_topic(node, call, AclOperation.CREATE, or_on_cluster=True)
+    return UNREAD if denied else None

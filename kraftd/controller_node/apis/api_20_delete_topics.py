@@ -13,28 +13,41 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from kraftd.acl import AclOperation
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.time_left import check_time_left
 from kraftd.controller.topics.delete_topics import check_deletion_is_enabled, delete_topics
 from kraftd.controller_node.apis.mutation_quota import charge_of
-from kraftd.controller_node.apis.permissions import ELEMENT_US, TopicPermission
+from kraftd.controller_node.apis.permissions import ELEMENT_US, TopicPermission, allows_no_topic
 from kraftd.ground.occurrences import count_in_slices
 from kraftd.ground.pace import Pace, Slices
-from kraftd.messages.delete_topics_request import DeleteTopicState
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
+from kraftd.requests.unread_refusals import UnreadRefusal
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
-    from kraftd.messages.delete_topics_request import DeleteTopicsRequest
     from kraftd.requests.call import Call
 
 NEITHER = "Neither a name nor an id was given."
 BOTH = "Either a name or an id can be given, not both."
 NAME_REPEATED = "The request has this name more than once."
 ID_REPEATED = "The request has this id more than once."
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+UNREAD = UnreadRefusal(
+    "topics",
+    "name",
+    lambda name: DeleteTopicsRequest([DeleteTopicState(name)]),
+    DeleteTopicsResponse,
+    "responses",
+    lambda name: DeletableTopicResult(name, ZERO_UUID, _DENIED, _DENIED.message),
+    _DENIED,
+    AclOperation.DELETE,
+    AclResourceType.TOPIC,
+    checked="topic_id",
+)
 
 
 def handle(node: Node, call: Call) -> Slices[None]:
@@ -52,6 +65,17 @@ def handle(node: Node, call: Call) -> Slices[None]:
         return delete_topics.begin(ctx, request, version, refused_ids=sorting.refused_ids, charge=charge)
 
     node.decisions.decide(call, decide, refused=refused)
+
+
+def unread(node: Node, call: Call) -> UnreadRefusal | None:
+    """How to refuse all topics that are named by a sender that may delete none, and learns of none."""
+    denied = (
+        node.active
+        and node.context.settings.topic_deletion
+        and allows_no_topic(node, call, AclOperation.DELETE, or_on_cluster=True)
+        and allows_no_topic(node, call, AclOperation.DESCRIBE)
+    )
+    return UNREAD if denied else None
 
 
 class _Sorting:
@@ -132,7 +156,7 @@ class _Sorting:
         self.refused.add(DeletableTopicResult(name, topic_id, code, message or code.message))
 
 
-_INVALID, _DENIED = ErrorCode.INVALID_REQUEST, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_INVALID = ErrorCode.INVALID_REQUEST
 
 
 def _key(topic: str | DeleteTopicState) -> str | bytes | None:

@@ -10,18 +10,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.configs.description import describe_configs
+from kraftd.controller.configs.resources import ResourceType
 from kraftd.controller.configs.validation import cut
-from kraftd.controller_node.apis.permissions import ELEMENT_US, ConfigPermissions, is_resource_type, with_only
+from kraftd.controller_node.apis.permissions import (
+    ELEMENT_US,
+    ConfigPermissions,
+    allows_no_topic,
+    is_resource_type,
+    with_only,
+)
 from kraftd.ground.pace import Pace, Slices
+from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
+from kraftd.requests.unread_refusals import UnreadRefusal
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
-    from kraftd.messages.describe_configs_request import DescribeConfigsResource
     from kraftd.requests.call import Call
+_TOPIC, _DENIED = ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+UNREAD = UnreadRefusal(
+    "resources",
+    "resource_name",
+    lambda name: DescribeConfigsRequest([DescribeConfigsResource(_TOPIC, name)]),
+    DescribeConfigsResponse,
+    "results",
+    lambda name: DescribeConfigsResult(_DENIED, _DENIED.message, _TOPIC, name),
+    _DENIED,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclResourceType.TOPIC,
+    checked="resource_type",
+    unique=False,
+)
 
 
 def handle(node: Node, call: Call) -> Slices[None]:
@@ -35,6 +58,12 @@ def handle(node: Node, call: Call) -> Slices[None]:
         on_standby=True,
         refused=refused,
     )
+
+
+def unread(node: Node, call: Call) -> UnreadRefusal | None:
+    """How to refuse all topics of a sender that may describe none."""
+    denied = allows_no_topic(node, call, AclOperation.DESCRIBE_CONFIGS)
+    return UNREAD if denied else None
 
 
 def sort_out(node: Node, call: Call, refused: RefusedRows) -> Slices[list[DescribeConfigsResource]]:

@@ -10,17 +10,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftd.acl import AclOperation
 from kraftd.controller.configs.changes import alter_configs
-from kraftd.controller_node.apis.config_requests import decide_change
+from kraftd.controller.configs.resources import ResourceType
+from kraftd.controller_node.apis.config_requests import decide_change, unread_changes
+from kraftd.controller_node.apis.permissions import allows_no_topic
 from kraftd.ground.pace import Slices
+from kraftd.messages.alter_configs_request import AlterConfigsRequest, AlterConfigsResource
 from kraftd.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
+    from kraftd.requests.unread_refusals import UnreadRefusal
+
+UNREAD = unread_changes(
+    lambda name: AlterConfigsRequest([AlterConfigsResource(ResourceType.TOPIC, name)]),
+    AlterConfigsResponse,
+    AlterConfigsResourceResponse,
+)
 
 
 def handle(node: Node, call: Call) -> Slices[None]:
     return decide_change(
         node, call, alter_configs, AlterConfigsResponse, AlterConfigsResourceResponse, loggers=False
     )
+
+
+def unread(node: Node, call: Call) -> UnreadRefusal | None:
+    """How to refuse the configs of topics of a sender that may change those of none."""
+    denied = node.active and allows_no_topic(node, call, AclOperation.ALTER_CONFIGS)
+    return UNREAD if denied else None

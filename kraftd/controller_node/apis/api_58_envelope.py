@@ -9,14 +9,16 @@ Differs from Apache Kafka: nowhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from kraftd.messages.default_principal_data import DefaultPrincipalData
-from kraftd.requests.intake import read_carried
+from kraftd.requests.intake import read_carried, read_carried_head
 from kraftd.requests.large_requests import LARGE_FRAME_BYTES
 from kraftd.requests.registry import FORWARDABLE
+from kraftd.requests.unread_refusals import Refused
 from kraftd.requests.work_shares import Job
 from kraftd.security.hosts import java_text
 from kraftd.security.principals import Principal
@@ -27,6 +29,7 @@ from kraftd.wire.errors import ProtocolError, UnsupportedVersionError
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
+    from kraftd.wire.primitives import Buffer
 
 _VERSION = Struct(">h")
 
@@ -45,19 +48,26 @@ def handle(node: Node, call: Call) -> None:
         return
     data = envelope.request_data
 
-    def take(job: Job | None, outcome: Call | Exception | None) -> None:
+    def take(job: Job | None, outcome: Call | Refused | Exception | None) -> None:
         if isinstance(outcome, ProtocolError):
             node.boundary.refuse(call, ErrorCode.UNSUPPORTED_VERSION)
         elif isinstance(outcome, Exception):
             node.boundary.guard(call, outcome)
         elif outcome is None:
             node.boundary.refuse(call, ErrorCode.INVALID_REQUEST)
+        elif isinstance(outcome, Refused):
+            assert job is not None
+            node.boundary.serve(job, outcome)
         else:
             outcome.host, outcome.principal = host, principal
             _serve(node, job, outcome)
 
-    read = partial(read_carried, call, data, FORWARDABLE)
+    read: Callable[[], Call | Refused | None] = partial(read_carried, call, data, FORWARDABLE)
     if len(data) > LARGE_FRAME_BYTES:
+        head = _head(node, call, data)
+        if head is not None:
+            head[0].host, head[0].principal = host, principal
+            read = node.boundary.unless_refused(*head, data, read)
         node.boundary.large.add(Job((principal, host), call.connection_id, len(data), read, take, held=False))
         return
     try:
@@ -66,6 +76,15 @@ def handle(node: Node, call: Call) -> None:
         take(None, error)
     else:
         take(None, inner)
+
+
+def _head(node: Node, call: Call, data: Buffer) -> tuple[Call, int] | None:
+    """The inner call without its message, if its API is served; None if there is something wrong with it."""
+    try:
+        found = read_carried_head(call, data, FORWARDABLE)
+    except ProtocolError:
+        return None
+    return found if found is not None and found[0].key in node.boundary.registry.routes else None
 
 
 def _serve(node: Node, job: Job | None, inner: Call) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.controller.decision import Decision
 from kraftd.controller_node.apis.permissions import (
@@ -17,7 +19,9 @@ from kraftd.controller_node.apis.permissions import (
 from kraftd.ground.occurrences import count_in_slices
 from kraftd.ground.pace import Pace, Slices
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
+from kraftd.requests.unread_refusals import UnreadRefusal
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
@@ -26,6 +30,23 @@ if TYPE_CHECKING:
 
 ONLY_INCREMENTAL = "Log levels are changed with IncrementalAlterConfigs."
 Problem = tuple[ErrorCode, str | None]
+
+
+def unread_changes(request: Callable[[str], Message], response: type[Any], row: type[Any]) -> UnreadRefusal:
+    """How to refuse the configs of topics, those of the request that a name makes, unread."""
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return UnreadRefusal(
+        "resources",
+        "resource_name",
+        request,
+        response,
+        "responses",
+        lambda name: row(denied, denied.message, ResourceType.TOPIC, name),
+        denied,
+        AclOperation.ALTER_CONFIGS,
+        AclResourceType.TOPIC,
+        checked="resource_type",
+    )
 
 
 def decide_change(

@@ -85,6 +85,14 @@ class TopicPermission:
         return f"<TopicPermission {self._on_topics!r}>"
 
 
+def allows_no_topic(node: Node, call: Call, operation: AclOperation, *, or_on_cluster: bool = False) -> bool:
+    """Return whether the sender is known to have no right to the operation on any topic."""
+    boundary = node.boundary
+    if or_on_cluster and boundary.allows_quietly(call, operation, _CLUSTER, CLUSTER_NAME):
+        return False
+    return boundary.allows_none(call, operation, AclResourceType.TOPIC)
+
+
 class TopicProblems(NamedTuple):
     """Why an API refuses topics; `row` makes the answer's row of one."""
 

@@ -1,0 +1,125 @@
+"""Refuses all elements of a large request without decoding them, where the sender has no right to any.
+
+A principal without rights may name a million topics. Each is refused for the same reason, and its row in the
+answer repeats its name alone. So the rows are copied from the request's bytes in a thread. Whatever is
+unusual (a name twice, a malformed request) is decoded and answered as always: the answers are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.requests.call import Call
+from kraftd.wire.api import request_class
+from kraftd.wire.codec import encode_bytes
+from kraftd.wire.engine import C_ENGINE
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
+from kraftd.wire.slices import EncodedRows
+
+PART_BYTES = 65_536
+MAX_SAMPLE_ELEMENTS = 10
+SAMPLE = "\ue000a name that no encoding contains by chance"
+
+
+class UnreadRefusal(NamedTuple):
+    """How an API refuses all elements, those of the array `elements` of its requests.
+
+    The sender lacks `operation` on all resources of the type. `request` and `row` make a request of one
+    element and the row of its refusal, for a name. `copied` is the field of the element that the row repeats.
+    `checked` is a field that has the same value in all elements as in the sample. `unique` says whether an
+    element that is named twice is refused in another way.
+    """
+
+    elements: str
+    copied: str
+    request: Callable[[str], Message]
+    response: type[Message]
+    rows: str
+    row: Callable[[str], Message]
+    code: ErrorCode
+    operation: AclOperation
+    type: AclResourceType
+    checked: str = ""
+    unique: bool = True
+    reserved: frozenset[str] = frozenset()  # names that are refused in another way
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A call whose elements are refused: their number, and the encoded rows of the answer."""
+
+    call: Call
+    refusal: UnreadRefusal
+    count: int
+    rows: bytes
+
+    def encoded(self) -> EncodedRows:
+        """The rows in parts that a connection writes one at a time."""
+        rows = EncodedRows(self.refusal.response, self.refusal.rows, self.call.version)
+        view = memoryview(self.rows)
+        for start in range(0, len(view), PART_BYTES):
+            rows.add_encoded(view[start : start + PART_BYTES], 0 if start else self.count)
+        return rows
+
+
+def refuse_unread(
+    call: Call, refusal: UnreadRefusal, frame: Buffer, offset: int, max_elements: int
+) -> Refused | None:
+    """Refuse all elements of a call, whose message begins at an offset of the frame.
+
+    None if the request must be decoded.
+    """
+    if C_ENGINE is None:
+        return None
+    key, version = call.key, call.version
+    template = _template(refusal, key, version)
+    if template is None or (refusal.reserved and _holds(frame, refusal.reserved)):
+        return None
+    value, prefix, suffix = template
+    found = C_ENGINE.rows_of_unread(
+        request_class(key),
+        version,
+        frame,
+        offset,
+        refusal.elements,
+        refusal.copied,
+        refusal.checked,
+        value,
+        refusal.unique,
+        prefix,
+        suffix,
+        max_elements,
+    )
+    return None if found is None else Refused(call, refusal, *found)
+
+
+def _holds(frame: Buffer, names: frozenset[str]) -> bool:
+    whole = bytes(frame)
+    return any(name.encode() in whole for name in names)
+
+
+@cache
+def _template(refusal: UnreadRefusal, key: int, version: int) -> tuple[bytes, bytes, bytes] | None:
+    """The bytes of the checked field, and those before and after the copied one in a row."""
+    engine, cls = C_ENGINE, request_class(key)
+    assert engine is not None
+    sample = encode_bytes(refusal.request(SAMPLE), version)
+
+    def bytes_of(field: str) -> bytes | None:
+        found = engine.rows_of_unread(
+            cls, version, sample, 0, refusal.elements, field, "", b"", False, b"", b"", MAX_SAMPLE_ELEMENTS
+        )
+        return None if found is None else found[1]
+
+    copied, value = bytes_of(refusal.copied), bytes_of(refusal.checked) if refusal.checked else b""
+    if copied is None or value is None:
+        return None
+    row = EncodedRows(refusal.response, refusal.rows, version).encode(refusal.row(SAMPLE))
+    before, found, after = row.partition(copied)
+    return (value, before, after) if found else None
