@@ -20,7 +20,7 @@ class AppendRecords(Effect, frozen=True):
     """Append one uncompressed batch to a partition of ``__consumer_offsets``, at this offset, as its leader.
 
     Answered by RecordsAppended or AppendFailed. If the partition's log end is another one, by AppendFailed
-    with NOT_LEADER_OR_FOLLOWER. producer_id: of the transaction whose offsets these are, else -1.
+    with NOT_COORDINATOR and that end. producer_id: of the transaction whose offsets these are, else -1.
     """
 
     partition: int
@@ -52,7 +52,10 @@ class AppendMarker(Effect, frozen=True):
 
 
 class ReadRecords(Effect, frozen=True):
-    """Read whole batches of a partition from an offset to its log end; answered by RecordsRead."""
+    """Read whole batches of a partition from an offset, or from its log start if that is later.
+
+    Answered by RecordsRead with one batch at least.
+    """
 
     partition: int
     leader_epoch: int

@@ -52,10 +52,15 @@ class RecordsAppended(PartitionEvent, frozen=True):
 
 
 class AppendFailed(PartitionEvent, frozen=True):
-    """A batch is not in the log, nor any after it. Answers AppendRecords and AppendMarker."""
+    """A batch is not in the log, nor any after it. Answers AppendRecords and AppendMarker.
+
+    log_end_offset: where the log ends, if it is not at the batch's base offset, although this broker leads.
+    Then another writer was there, and the partition is loaded again.
+    """
 
     batch_id: int
     error: ErrorCode
+    log_end_offset: int | None = None
 
 
 class HighWatermarkAdvanced(PartitionEvent, frozen=True):

@@ -86,6 +86,7 @@ class Shard:
         self.state = state
         self.effects = effects
         self.status = ShardStatus.LOADING
+        self.start_offset = 0
         self.loading: Loading | None = None
         self.arming: Iterator[Group] | None = (
             None  # groups of a loaded partition, whose members are not watched
@@ -101,6 +102,7 @@ class Shard:
 
     def load(self, start_offset: int, end_offset: int) -> None:
         """Read the partition from its start to its end."""
+        self.start_offset = start_offset
         self.loading = Loading(self.state, start_offset, end_offset)
         self.read_on()
 
@@ -291,16 +293,20 @@ class Shard:
         if self.batches.appended(batch_id) is not None:
             self.flush()
 
-    def append_failed(self, batch_id: int, error: ErrorCode) -> None:
-        """Take back what a batch changed, and all that was built on it."""
+    def append_failed(self, batch_id: int, error: ErrorCode) -> bool:
+        """Take back what a batch changed, and all that was built on it.
+
+        Return whether the batch was on its way.
+        """
         offset = self.batches.failed(batch_id)
         if offset is None:
-            return
+            return False
         self.state.timeline.revert(offset)
         failed = [waiting for waiting in self.waiting if waiting.end_offset > offset]
         self.waiting = deque(waiting for waiting in self.waiting if waiting.end_offset <= offset)
         self.end(failed, error)
         self.state.offsets.sweep()
+        return True
 
     def commit(self, offset: int) -> None:
         """The high watermark has moved: answer what waited for it."""

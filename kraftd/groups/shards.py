@@ -14,7 +14,7 @@ from kraftd.groups.answers import in_version
 from kraftd.groups.call import Call, Topics
 from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.effects import Respond
+from kraftd.groups.effects import PartitionFailed, Respond
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.events import (
     AppendFailed,
@@ -78,7 +78,8 @@ class Shards:
         elif isinstance(event, RecordsAppended):
             shard.appended(event.batch_id)
         elif isinstance(event, AppendFailed):
-            shard.append_failed(event.batch_id, event.error)
+            if shard.append_failed(event.batch_id, event.error) and event.log_end_offset is not None:
+                self.load_again(shard, event.log_end_offset)
         elif isinstance(event, PartitionResigned):
             del self.shards[shard.partition]
             shard.unload()
@@ -97,11 +98,24 @@ class Shards:
                 old.leader_epoch = event.leader_epoch  # this broker leads on: what it knows stays true
                 return
             old.unload()
+        self.load(event.partition, event.leader_epoch, event.log_start_offset, event.log_end_offset, now_ms)
+
+    def load(
+        self, partition: int, leader_epoch: int, start_offset: int, end_offset: int, now_ms: int
+    ) -> None:
         state = ShardState(self.config, self.respond, self.new_uuid, self.counts, self.memory)
         state.now_ms = now_ms
-        shard = Shard(event.partition, event.leader_epoch, state, self.effects)
-        self.shards[event.partition] = shard
-        shard.load(event.log_start_offset, event.log_end_offset)
+        shard = Shard(partition, leader_epoch, state, self.effects)
+        self.shards[partition] = shard
+        shard.load(start_offset, end_offset)
+
+    def load_again(self, shard: Shard, end_offset: int) -> None:
+        """The log holds what this coordinator has not written: what it knows may be wrong."""
+        reason = f"the log ends at {end_offset}, not at {shard.batches.next_offset}"
+        self.effects.append(PartitionFailed(shard.partition, shard.leader_epoch, reason))
+        shard.unload()
+        place = (shard.partition, shard.leader_epoch, shard.start_offset, end_offset)
+        self.load(*place, shard.state.now_ms)
 
     def end_transaction(
         self,

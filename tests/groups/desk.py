@@ -117,8 +117,9 @@ class Desk:
     def append(self, effect: AppendRecords | AppendMarker) -> None:
         number, log = effect.partition, self.logs[effect.partition]
         if self.failure is not None or effect.base_offset != len(log):
-            error = self.failure or ErrorCode.NOT_LEADER_OR_FOLLOWER
-            self.step(AppendFailed(number, effect.batch_id, error))
+            error = self.failure or ErrorCode.NOT_COORDINATOR
+            end = len(log) if effect.base_offset != len(log) else None
+            self.step(AppendFailed(number, effect.batch_id, error, end))
             return
         if isinstance(effect, AppendMarker):
             log.append((effect.is_commit, effect.producer_id))

@@ -147,6 +147,19 @@ def test_a_leader_that_is_elected_again_goes_on() -> None:
     assert desk.coordinator.shards[0].leader_epoch == 5
 
 
+def test_a_partition_with_records_of_another_writer_is_loaded_again() -> None:
+    desk = Desk()
+    desk.ask(commit(1), COMMIT)
+    desk.logs[0].append((encode_record(offset_record("h", "orders", 0, OffsetCommitValue(9))), -1))
+    desk.committed[0] = 2
+    refused = desk.ask(commit(2), COMMIT).topics[0].partitions[0]
+    assert refused.error_code == ErrorCode.NOT_COORDINATOR
+    assert isinstance(desk.notes[-2], PartitionFailed)
+    assert desk.notes[-1] == PartitionLoaded(0, 1, 2, 2)
+    assert (fetched(desk), fetched(desk, "h")) == (1, 9)
+    assert desk.ask(commit(2), COMMIT).topics[0].partitions[0].error_code == 0
+
+
 def test_what_is_written_during_an_append_goes_with_the_next() -> None:
     desk = Desk()
     coordinator, now_ms = desk.coordinator, desk.now_ms
