@@ -1,10 +1,60 @@
 """The data pipeline on Spark: a cluster's metadata log as tables. Needs the extra `kraftd[spark]`.
 
-    from kraftd.spark.session import register
+    from kraftd.spark import register, tables
+
+    with tables(spark, "/var/lib/kraft", as_of="2h") as found:
+        found["partitions"].where("leader = -1").show()
+        found.create_views("leader_moves")
+        spark.sql("SELECT cause, count(*) FROM leader_moves GROUP BY cause").show()
+
     register(spark)
     records = spark.read.format("kraft").load("/var/lib/kraft")
     records.where("type = 'ConfigRecord'").select("offset", "resource_name", "name", "value").show()
 
 `fields` and `plans` define columns, `decode` fills them; `layout`, `planning` and `replicas` find the files
-to read; `source` and `stream` are the data source; `kraftd-spark tables` writes `tables`.
+to read; `source` and `stream` are the data source; the package `tables` defines tables, and `cluster_tables`
+makes and writes them.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+# Loaded first: else its first import would put the package in the place of the function below.
+from kraftd.spark import tables as _definitions  # noqa: F401
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kraftd.spark.cluster_tables import Tables
+
+__all__ = ["register", "tables"]
+
+
+def tables(
+    spark: SparkSession,
+    source: str | Sequence[str],
+    *,
+    as_of: str | int | datetime | None = None,
+    mode: str = "failfast",
+    high_watermark: int | None = None,
+    scratch: str | None = None,
+) -> Tables:
+    """The tables of docs/tables.md, by name, as of an offset or a time (the end of the log by default).
+
+    source is a metadata.log.dir, a list of replicas' directories, or `host:port` of a kraftd client listener.
+    as_of takes what `--as-of` takes, or a datetime. scratch is a directory for what is made; on a cluster,
+    one that all workers share. Notes about the input are warnings. Raises InputError.
+    """
+    from kraftd.spark.cluster_tables import open_tables
+
+    return open_tables(spark, source, as_of=as_of, mode=mode, high_watermark=high_watermark, scratch=scratch)
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("kraft")` known to a session, with tables and with filters pushed down."""
+    from kraftd.spark.registration import register as register_session
+
+    register_session(spark)

@@ -22,9 +22,19 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kraftd.spark.decode import Decoder
 from kraftd.spark.errors import InputError
 from kraftd.spark.fields import record_schema
+from kraftd.spark.layout import Replica, SegmentFile
+from kraftd.spark.planning import SegmentPlan, Split
 from kraftd.spark.redaction import redacted_batch
+from kraftd.spark.replicas import CommittedLog, ReplicaLog
+from kraftd.spark.storage import join
+from kraftd.spark.writing import replace_dataset
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.batch import CorruptBatch, build_batch, read_batch
+
+CLIENT_ID = f"{METADATA_TOPIC}-kraftd-spark"
+"""A kraftd node names no broker to such a client: brokers do not know this topic (docs/clients.md)."""
+_RECORD_BYTES = 100
+"""About how long a record is."""
 
 
 def read_live(
@@ -32,20 +42,47 @@ def read_live(
 ) -> DataFrame:
     """The records that a listener serves, from the first on. options are the connector's own."""
     reader = session.readStream if stream else session.read
-    source_options = {"kafka.bootstrap.servers": bootstrap_servers, "subscribe": METADATA_TOPIC}
+    source_options = {
+        "kafka.bootstrap.servers": bootstrap_servers,
+        "kafka.client.id": CLIENT_ID,
+        "subscribe": METADATA_TOPIC,
+    }
     rows = (
         reader.format("kafka").options(**{"startingOffsets": "earliest", **source_options, **options}).load()
     )
     return decode_values(rows)
 
 
+def live_log(session: SparkSession, bootstrap_servers: str, directory: str) -> tuple[CommittedLog, str]:
+    """The log that a listener serves up to now, and the dataset in a directory to which it was written.
+
+    Raises InputError if the listener serves no record.
+    """
+    cluster_id = live_cluster_id(session, bootstrap_servers)
+    path = join(directory, "log")
+    replace_dataset(read_live(session, bootstrap_servers), path)
+    bounds = session.read.parquet(path).agg(F.min("offset"), F.max("offset"), F.count("*")).first()
+    if bounds is None or bounds[0] is None:
+        raise InputError(f"{bootstrap_servers}: {METADATA_TOPIC} has no record")
+    first, end, size_bytes = bounds[0], bounds[1] + 1, bounds[2] * _RECORD_BYTES
+    segment = SegmentFile(bootstrap_servers, first, size_bytes)
+    plan = SegmentPlan(segment, (Split(bootstrap_servers, 0, size_bytes, first, end),), end, None, None)
+    replica = Replica(bootstrap_servers, cluster_id, None, None, (segment,), ())
+    return CommittedLog(ReplicaLog(replica, (plan,)), end, ()), path
+
+
 def live_cluster_id(session: SparkSession, bootstrap_servers: str) -> str:
     """The id of the cluster behind a listener. Raises InputError if it does not answer."""
     jvm: Any = session.sparkContext._jvm
     properties = jvm.java.util.Properties()
-    for name, value in {"bootstrap.servers": bootstrap_servers, "default.api.timeout.ms": "10000"}.items():
+    settings = {
+        "bootstrap.servers": bootstrap_servers,
+        "client.id": CLIENT_ID,
+        "default.api.timeout.ms": "10000",
+        "request.timeout.ms": "5000",
+    }
+    for name, value in settings.items():
         properties.setProperty(name, value)
-    properties.setProperty("request.timeout.ms", "5000")
     try:
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
     except TypeError:

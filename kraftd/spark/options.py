@@ -2,7 +2,7 @@
 
 path or paths (a JSON list); mode (FAILFAST, PERMISSIVE); startingOffset (earliest, latest or a number) and
 endingOffset (the first not read); highWatermark; splitBytes; maxRowsPerTrigger; decoder (columns, records);
-showSecrets (false, true).
+showSecrets (false, true). table: a table instead of records, with asOf and scratch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import paths_of
+from kraftd.spark.storage import is_listener, paths_of
 
 _KNOWN = {
     name.lower(): name
@@ -27,8 +27,15 @@ _KNOWN = {
         "maxRowsPerTrigger",
         "decoder",
         "showSecrets",
+        "table",
+        "asOf",
+        "scratch",
     )
 }
+_OF_TABLES = frozenset({"asof", "scratch"})
+_OF_RECORDS = frozenset(
+    {"startingoffset", "endingoffset", "splitbytes", "maxrowspertrigger", "showsecrets", "decoder"}
+)
 _SPARKS_OWN = frozenset({"__paths__", "header"})
 
 
@@ -45,12 +52,22 @@ class SourceOptions:
     max_rows: int | None
     columns: bool
     show_secrets: bool = False
+    table: str | None = None
+    as_of: str | None = None
+    scratch: str | None = None
 
 
 def parse_options(raw: Mapping[str, str]) -> SourceOptions:
     """Parse Spark's options, whose names ignore case. Raises InputError."""
     options = {key.lower(): raw[key] for key in raw}
+    table = options.get("table", "records")
     for key in options:
+        if table != "records" and key in _OF_RECORDS:
+            raise InputError(
+                f"option {_KNOWN[key]} is for records, not for table {table}; asOf is for tables"
+            )
+        if table == "records" and key in _OF_TABLES:
+            raise InputError(f"option {_KNOWN[key]} is for tables; records have startingOffset, endingOffset")
         if key not in _KNOWN and key not in _SPARKS_OWN:
             raise InputError(f"option {key} is not known; known are {', '.join(_KNOWN.values())}")
     mode = options.get("mode", "FAILFAST").upper()
@@ -75,6 +92,9 @@ def parse_options(raw: Mapping[str, str]) -> SourceOptions:
         _number(options, "maxRowsPerTrigger", least=1),
         decoder == "columns",
         secrets == "true",
+        options.get("table"),
+        options.get("asof"),
+        options.get("scratch"),
     )
 
 
@@ -84,6 +104,8 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
         path = options.get("path")
         if not path:
             raise InputError("no path: say load(PATH), or option paths, a JSON list of several replicas")
+        if is_listener(path) and "table" in options:
+            return (path,)
         return tuple(paths_of([path]))
     try:
         found = json.loads(text)

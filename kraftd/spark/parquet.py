@@ -18,14 +18,13 @@ from pyspark.sql import SparkSession
 
 from kraftd.spark.fields import DAMAGE
 from kraftd.spark.reading import read_split
+from kraftd.spark.small import COMPRESSION, COMPRESSION_LEVEL, SMALL_BYTES, SUCCESS
 from kraftd.spark.storage import delete_files, join, list_files, open_output, write_bytes
 from kraftd.spark.tasks import SplitPartition
 from kraftd.spark.writing import delete, move
 
 ROW_GROUP_ROWS = 1 << 17
 ROW_GROUP_BYTES = 32 << 20
-COMPRESSION, COMPRESSION_LEVEL = "zstd", 1
-SUCCESS = "_SUCCESS"
 EMPTY = "part-empty"
 
 
@@ -56,7 +55,10 @@ def write_splits(session: SparkSession, tasks: Sequence[SplitPartition], job: Jo
     delete(session, unfinished.directory)
     numbered = list(enumerate(tasks))
     parts: list[Part] = []
-    if numbered:
+    if sum(task.split.end - task.split.start for task in tasks) <= SMALL_BYTES:
+        # Starting a worker costs more than decoding these bytes.
+        parts = [write_part(number, task, unfinished) for number, task in numbered]
+    else:
         slices = session.sparkContext.parallelize(numbered, len(numbered))
         parts = slices.map(lambda task: write_part(task[0], task[1], unfinished)).collect()
     if not any(part.rows for part in parts):

@@ -9,15 +9,25 @@ from importlib.resources import files
 from pyspark.sql import SparkSession
 
 from kraftd.spark.failures import takes_interrupts
-from kraftd.spark.source import KraftDataSource
+from kraftd.spark.input_log import is_small_log
+from kraftd.spark.replicas import CommittedLog
+from kraftd.spark.small import small_session
+from kraftd.spark.source import source_of
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_ADDRESS = "spark.kraftd.tables"
 
 
-def start_session(master: str | None, name: str = "kraftd-spark", *, jars: str | None = None) -> SparkSession:
+_SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For runs of seconds: one tier of the compiler and one thread for collections cost less than they save."""
+
+
+def start_session(
+    master: str | None, name: str = "kraftd-spark", *, jars: str | None = None, small: bool = False
+) -> SparkSession:
     """A session, or the one that spark-submit made. master is `local[*]` unless it is given; jars, separated
-    by commas, are those that PySpark lacks."""
+    by commas, are those that PySpark lacks. small is for a run of seconds."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -30,7 +40,9 @@ def start_session(master: str | None, name: str = "kraftd-spark", *, jars: str |
         )
     log4j = files("kraftd.spark").joinpath("log4j2.properties")
     settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}"
+        + (f" {_SMALL_JVM}" if small else ""),
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.memory": "2g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "true" if sys.stderr.isatty() else "false",
@@ -50,11 +62,22 @@ def start_session(master: str | None, name: str = "kraftd-spark", *, jars: str |
     if not session.sparkContext.getConf().contains(SHUFFLE_PARTITIONS):
         # Spark's 200 partitions suit clusters; it merges the smallest ones at run time.
         session.conf.set(SHUFFLE_PARTITIONS, str(4 * session.sparkContext.defaultParallelism))
-    register(session)
+    register_source(session)
     return session
 
 
-def register(session: SparkSession) -> None:
-    """Make `format("kraft")` known to a session, with filters pushed down."""
+def session_for(session: SparkSession, log: CommittedLog) -> SparkSession:
+    """The session in which a log's tables are made: one of its own for a small log."""
+    return small_session(session) if is_small_log(log) else session
+
+
+def register_source(session: SparkSession, address: str | None = None) -> None:
+    """Make `format("kraft")` known to a session, with filters pushed down.
+
+    address is that of a `TableServer`, without which option `table` is refused. A source that has one stays.
+    """
     session.conf.set(PUSHDOWN, "true")
-    session.dataSource.register(KraftDataSource)
+    if address is None and session.conf.get(_ADDRESS, ""):
+        return
+    session.conf.set(_ADDRESS, address or "")
+    session.dataSource.register(source_of(address))

@@ -7,7 +7,7 @@ With a narrower schema than the source's own, the omitted columns are not decode
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -29,26 +29,58 @@ from kraftd.spark.pushdown import narrowed
 from kraftd.spark.reading import Wanted, read_split
 from kraftd.spark.replicas import committed_log
 from kraftd.spark.stream import KraftStreamReader
+from kraftd.spark.table_source import TableFiles, TableReader, ask_driver
 from kraftd.spark.tasks import SplitPartition, plan_tasks
 
 NAME = "kraft"
+RECORDS = "records"
 
 
 class KraftDataSource(DataSource):
     """The data source `kraft`."""
+
+    address: ClassVar[str | None] = None
+    """Where the driver answers questions for tables."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._table: TableFiles | None = None
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(source_schema())
+        table = self._find_table()
+        return from_arrow_schema(source_schema()) if table is None else table.schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        table = self._find_table()
+        if table is not None:
+            return TableReader(table, schema)
         return KraftReader(parse_options(self.options), arrow_schema(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return KraftStreamReader(parse_options(self.options), arrow_schema(schema))
+        options = parse_options(self.options)
+        if options.table is not None:
+            raise InputError(f"table={options.table}: a stream has records alone")
+        return KraftStreamReader(options, arrow_schema(schema))
+
+    def _find_table(self) -> TableFiles | None:
+        """The table that the options name; None without one. It stays the same for the reads that follow."""
+        if self._table is None and parse_options(self.options).table not in (None, RECORDS):
+            self._table = ask_driver(self.address, self.options)
+        return self._table
+
+
+def source_of(address: str | None) -> type[KraftDataSource]:
+    """The data source with the address of a driver. Defined in here, so that Spark pickles its attributes."""
+
+    class Registered(KraftDataSource):
+        pass
+
+    Registered.address = address
+    return Registered
 
 
 class KraftReader(DataSourceReader):

@@ -4,11 +4,15 @@ knows (file, s3, gs, abfs, hdfs; Hadoop's s3a and s3n are read as s3)."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 
+import pyarrow.dataset as ds
 from pyarrow import ArrowInvalid, NativeFile, fs
 
 from kraftd.spark.errors import InputError
+
+_LISTENER = re.compile(r"[\w.-]+:\d{1,5}(,[\w.-]+:\d{1,5})*|\[[\da-fA-F:]+\]:\d{1,5}")
 
 
 class StoredFile:
@@ -95,6 +99,15 @@ def open_output(path: str) -> NativeFile:
         raise InputError(f"{path}: {_reason(error)}") from None
 
 
+def open_parquet(path: str) -> ds.Dataset:
+    """A Parquet file, to be read in batches."""
+    system, name = _resolve(path)
+    try:
+        return ds.dataset(name, filesystem=system, format="parquet")
+    except OSError as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+
+
 def write_bytes(path: str, data: bytes) -> None:
     """Write a small file, in place of an existing one."""
     with open_output(path) as stream:
@@ -121,6 +134,11 @@ def split_name(path: str) -> tuple[str, str]:
     """A file's directory and its name."""
     directory, _, name = path.rpartition("/")
     return directory, name
+
+
+def is_listener(source: str) -> bool:
+    """Return whether a source is no path but the address of a listener, or several with commas."""
+    return _LISTENER.fullmatch(source) is not None
 
 
 def paths_of(paths: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
+from threading import RLock
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -23,6 +24,7 @@ from kraftd.spark.layout import CheckpointFile
 from kraftd.spark.parquet import Job, write_splits
 from kraftd.spark.reading import Wanted
 from kraftd.spark.replicas import CommittedLog
+from kraftd.spark.small import in_one_task
 from kraftd.spark.source import NAME
 from kraftd.spark.storage import join
 from kraftd.spark.tasks import plan_tasks
@@ -59,12 +61,20 @@ class Timeline:
         self._base = base
         self._staged: dict[str, DataFrame] | None = None
         self._directory: str | None = None
+        self._sharing = RLock()
+        self.records_path: str | None = None
+        """The dataset of the decoded log, once it is staged."""
         self.made: dict[str, DataFrame] = {}
         self._check_start()
 
     def __repr__(self) -> str:
         path, start = self.source.replica.path, self.source.start_offset
         return f"<Timeline of {path}, offsets {start} to {self.end_offset - 1}>"
+
+    @property
+    def is_staged(self) -> bool:
+        """Return whether reads use what `stage` decoded."""
+        return self._staged is not None
 
     @property
     def cluster_id(self) -> str | None:
@@ -102,7 +112,7 @@ class Timeline:
             checkpoints_below=checkpoints_below,
             base=base,
         )
-        found._staged = self._staged
+        found._staged, found.records_path = self._staged, self.records_path
         return found
 
     def write_log(self, path: str, start: int = 0, *, damage: bool = False) -> int:
@@ -122,6 +132,7 @@ class Timeline:
         if records is None:
             records = join(directory, "log")
             self.write_log(records, damage=self.permissive)
+        self.records_path = records
         staged = {"log": self._staged_rows(records, source_schema())}
         bases = [self.state_checkpoint, self.first_checkpoint, *self.unsound_checkpoints]
         for checkpoint in dict.fromkeys(bases):
@@ -135,21 +146,25 @@ class Timeline:
         self._directory = directory
 
     def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """What several tables are made from. Of a staged timeline it is written once, beside the records."""
-        if name not in self.made:
-            if self._directory is None:
-                return make()
-            path = join(self._directory, name)
-            replace_dataset(make(), path)
-            self.keep(name, path)
-        return self.made[name]
+        """What several tables are made from. Of a staged timeline it is written once, beside the records.
+
+        Threads that need it wait for the one that writes it.
+        """
+        with self._sharing:
+            if name not in self.made:
+                if self._directory is None:
+                    return make()
+                path = join(self._directory, name)
+                replace_dataset(make(), path)
+                self.keep(name, path)
+            return self.made[name]
 
     def keep(self, name: str, path: str) -> None:
         """Remember that a table of this timeline was written, so that others are made from it."""
-        self.made[name] = self.session.read.parquet(path)
+        self.made[name] = in_one_task(self.session.read.parquet(path))
 
     def _staged_rows(self, path: str, schema: pa.Schema) -> DataFrame:
-        return self.session.read.schema(from_arrow_schema(schema)).parquet(path)
+        return in_one_task(self.session.read.schema(from_arrow_schema(schema)).parquet(path))
 
     def state(
         self, columns: Sequence[str], types: Sequence[str], *, dated_by: Sequence[str] = ()

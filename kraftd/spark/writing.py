@@ -7,12 +7,18 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from kraftd.spark.errors import InputError
+from kraftd.spark.small import is_small, write_file
 
 
-def replace_dataset(rows: DataFrame, path: str, partition_by: tuple[str, ...] = ()) -> None:
+def replace_dataset(rows: DataFrame, path: str) -> None:
     """Write Parquet beside path and put it in its place. A failure leaves the dataset that was there."""
     unfinished = f"{path}.unfinished"
-    rows.write.mode("overwrite").partitionBy(*partition_by).parquet(unfinished)
+    if is_small(rows.sparkSession):
+        delete(rows.sparkSession, unfinished)
+        write_file(rows, unfinished)
+        move(rows.sparkSession, unfinished, path)
+        return
+    rows.write.mode("overwrite").parquet(unfinished)
     move(rows.sparkSession, unfinished, path)
 
 
@@ -36,6 +42,12 @@ def list_directories(session: SparkSession, path: str) -> list[str]:
     if not system.exists(place):
         return []
     return sorted(entry.getPath().getName() for entry in system.listStatus(place) if entry.isDirectory())
+
+
+def size_below(session: SparkSession, path: str) -> int:
+    """The bytes of all files below a directory."""
+    place = _java(session).org.apache.hadoop.fs.Path(path)
+    return int(_file_system(session, path).getContentSummary(place).getLength())
 
 
 def _java(session: SparkSession) -> Any:

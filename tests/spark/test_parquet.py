@@ -88,6 +88,12 @@ def test_a_dataset_has_the_rows_of_the_source_and_replaces_the_last_one(
     assert spark.read.parquet(str(target)).columns == record_schema().names
 
 
+@pytest.fixture(autouse=True)
+def in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These logs are small, but Spark's workers decode them as they do large ones."""
+    monkeypatch.setattr(parquet, "SMALL_BYTES", 0)
+
+
 def test_a_failure_leaves_the_existing_dataset(spark: SparkSession, tmp_path: Path) -> None:
     directory, target = written(tmp_path / "a"), tmp_path / "records"
     log = committed_log(find_replicas([str(directory.path)]), split_bytes=1000)

@@ -18,7 +18,7 @@ from kraftd.metadata_dir.in_use import lock_holder
 from kraftd.spark import planning
 from kraftd.spark.checkpoints import checkpoint_splits, is_sound
 from kraftd.spark.commands.ingest import ingest_command
-from kraftd.spark.commands.options import find_log
+from kraftd.spark.commands.options import find_input
 from kraftd.spark.errors import InputError
 from kraftd.spark.fields import source_schema
 from kraftd.spark.layout import find_replica, find_replicas
@@ -338,13 +338,13 @@ def test_a_directory_in_use_is_refused_with_the_process_that_holds_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = written(tmp_path / "a")
-    find_log([str(directory.path)], "failfast", None)
+    find_input([str(directory.path)], "failfast", None)
     assert lock_holder(str(directory.path)) is None and capsys.readouterr().err == ""
     command = [sys.executable, "-c", HOLDER, str(directory.path / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
         assert node.stdout is not None and node.stdout.readline() == b"\n"
         assert lock_holder(str(directory.partition)) == lock_holder(str(directory.log)) == node.pid
-        _, log = find_log([str(directory.path)], "failfast", None)
+        _, log = find_input([str(directory.path)], "failfast", None)
         assert log.end_offset == 121
         assert capsys.readouterr().err == (
             f"kraftd-spark: {directory.path}: in use by process {node.pid}; what is written from offset 121 "
@@ -396,4 +396,4 @@ def test_wrong_options_are_refused_with_the_reason(options: dict[str, str], reas
 def test_ingest_requires_either_a_directory_or_a_listener(tmp_path: Path) -> None:
     for inputs in ([], ["--input", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]):
         done = CliRunner().invoke(ingest_command, ["--output", str(tmp_path / "out"), *inputs])
-        assert done.exit_code == 2 and "give --input or --bootstrap-server" in done.output
+        assert done.exit_code == 2 and "--bootstrap-server" in done.stderr

@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +18,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from kraftd.messages.no_op_record import NoOpRecord
+from kraftd.spark.commands import ingest as ingest_module
 from kraftd.spark.commands.ingest import append_batch
 from tests.spark.logs import LogDirectory
 from tests.spark.test_planning import written
@@ -96,6 +100,37 @@ def test_a_batch_that_is_written_twice_is_stored_once(spark: SparkSession, tmp_p
     assert sorted(found["offset"].to_pylist()) == list(range(16))
 
 
+class KilledAfter:
+    """Stands in for a function of the module: the process dies after some calls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
+        self.left = calls
+        for name in ("move", "delete"):
+            monkeypatch.setattr(ingest_module, name, partial(self.call, getattr(ingest_module, name)))
+
+    def call(self, function: Callable[..., None], *arguments: object) -> None:
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        function(*arguments)
+
+
+def test_small_batches_share_a_directory_wherever_a_writer_is_killed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = spark.read.format("kraft").load(str(written(tmp_path / "a", batches=5).path))
+    for calls in range(5):
+        target = tmp_path / str(calls)
+        append_batch(rows.where("offset < 9"), str(target))
+        with pytest.MonkeyPatch.context() as patch, suppress(KeyboardInterrupt):
+            KilledAfter(patch, calls)
+            append_batch(rows.where("offset BETWEEN 9 AND 12"), str(target))
+        append_batch(rows.where("offset BETWEEN 9 AND 12"), str(target))
+        assert [path.name for path in target.glob("[!.]*")] == [f"first_offset={0:020d}"]
+        found = ds.dataset(str(target), partitioning="hive").to_table(columns=["offset"])
+        assert sorted(found["offset"].to_pylist()) == list(range(13))
+
+
 def ingest(directory: LogDirectory, out: Path) -> subprocess.Popen[bytes]:
     """Start the command as a separate process, with 20 records a batch."""
     arguments = ["--input", directory.path, "--output", out, "--max-rows", "20", "--master", "local[1]"]
@@ -111,7 +146,7 @@ def test_ingest_loses_and_duplicates_nothing_when_its_driver_is_killed(tmp_path:
     for stage in (1, 3):
         process = ingest(directory, out)
         deadline = time.monotonic() + 300
-        while len(list(out.glob("records/*/first_offset=*"))) < stage and process.poll() is None:
+        while len(list(out.glob(".checkpoint/commits/[0-9]*"))) < stage and process.poll() is None:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         if process.poll() is None:

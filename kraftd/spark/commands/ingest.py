@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 
 import click
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kraftd.spark.commands.options import find_log, input_options, print_note, refuse_output_in_input
+from kraftd.spark.commands.options import find_input, input_options, print_note, refuse_output_in_input
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.live import live_cluster_id, read_live
 from kraftd.spark.session import start_session
 from kraftd.spark.source import NAME
 from kraftd.spark.storage import absolute, join
-from kraftd.spark.writing import delete, list_directories, move
+from kraftd.spark.writing import delete, list_directories, move, size_below
 
 FOLLOW_INTERVAL = "5 seconds"
+MERGED_BYTES = 1 << 20
+"""A directory up to this size is rewritten with the next batch: about 50,000 records."""
+_FIRST, _READY = "first_offset=", ".ready-"
 
 
 @click.command("ingest")
@@ -67,7 +70,7 @@ def ingest_command(
         raise click.UsageError("give --input or --bootstrap-server")
     with ends_on_failure():
         refuse_output_in_input(inputs, output)
-        log = find_log(inputs, mode, high_watermark)[1] if inputs else None
+        log = find_input(inputs, mode, high_watermark)[1] if inputs else None
         session = start_session(master, jars=jars)
         try:
             if log is None:
@@ -96,23 +99,47 @@ def ingest_command(
 
 
 def append_batch(rows: DataFrame, directory: str) -> None:
-    """Write a batch as a directory named after its first offset, in place of all directories from that offset
-    on.
+    """Write a batch as a directory named after its first offset, in place of all rows from that offset on.
 
-    Spark repeats an unfinished batch with the same offsets, so this may run twice.
+    A small directory before it takes the batch in, so an idle cluster makes no more directories. Spark
+    repeats an unfinished batch with the same offsets, so this may run twice, also after a kill anywhere.
     """
     session = rows.sparkSession
-    unfinished = join(directory, ".unfinished")
-    rows.write.mode("overwrite").parquet(unfinished)
-    found = session.read.schema(rows.schema).parquet(unfinished).agg(F.min("offset")).first()
+    batch, merged = join(directory, ".batch"), join(directory, ".merged")
+    _finish(session, directory)
+    rows.write.mode("overwrite").parquet(batch)
+    written = session.read.schema(rows.schema).parquet(batch)
+    found = written.agg(F.min("offset")).first()
     if found is None or found[0] is None:
-        delete(session, unfinished)
+        delete(session, batch)
         return
-    name = f"first_offset={found[0]:020d}"
-    for other in list_directories(session, directory):
-        if other.startswith("first_offset=") and other >= name:
-            delete(session, join(directory, other))
-    move(session, unfinished, join(directory, name))
+    name = f"{_FIRST}{found[0]:020d}"
+    before = [other for other in _stored(session, directory) if other < name]
+    if before and size_below(session, join(directory, before[-1])) <= MERGED_BYTES:
+        name = before[-1]
+        kept = session.read.schema(rows.schema).parquet(join(directory, name))
+        both = kept.where(F.col("offset") < found[0]).unionByName(written)
+        both.coalesce(1).write.mode("overwrite").parquet(merged)
+        delete(session, batch)
+        batch = merged
+    move(session, batch, join(directory, f"{_READY}{name}"))
+    _finish(session, directory)
+
+
+def _finish(session: SparkSession, directory: str) -> None:
+    """Put a complete directory in the place of those that it replaces, also if a kill had cut that off."""
+    for ready in list_directories(session, directory):
+        if ready.startswith(_READY):
+            name = ready.removeprefix(_READY)
+            for other in _stored(session, directory):
+                if other >= name:
+                    delete(session, join(directory, other))
+            move(session, join(directory, ready), join(directory, name))
+
+
+def _stored(session: SparkSession, directory: str) -> list[str]:
+    """The directories of batches, by offset."""
+    return [name for name in list_directories(session, directory) if name.startswith(_FIRST)]
 
 
 def _summary(progress: object) -> str:

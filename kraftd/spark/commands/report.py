@@ -8,19 +8,20 @@ from pathlib import Path
 import click
 
 from kraftd.history.points import Point
+from kraftd.spark.as_of import check_offset, make_timeline
 from kraftd.spark.commands.options import (
     AsOf,
     Progress,
-    check_offset,
-    find_log,
+    find_input,
     input_options,
-    make_timeline,
+    print_note,
     refuse_output_in_input,
 )
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
+from kraftd.spark.input_log import is_small_log
 from kraftd.spark.report.page import make_page
-from kraftd.spark.session import start_session
+from kraftd.spark.session import session_for, start_session
 from kraftd.spark.storage import join
 from kraftd.spark.tables.catalog import TABLES
 from kraftd.spark.writing import replace_dataset
@@ -53,11 +54,11 @@ def report_command(
     """Write a page with partitions over time, incidents, leader moves, ISR churn and admin operations."""
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         refuse_output_in_input(inputs, output)
-        _, log = find_log(inputs, mode, high_watermark)
+        _, log = find_input(inputs, mode, high_watermark)
         check_offset(log, as_of)
-        session = start_session(master)
+        session = start_session(master, small=is_small_log(log))
         try:
-            timeline = make_timeline(session, log, as_of, mode)
+            timeline = make_timeline(session_for(session, log), log, as_of, mode, print_note)
             progress = Progress(PARTS)
             timeline.stage(staging)
             progress.step("decoding")

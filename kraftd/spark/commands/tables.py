@@ -11,27 +11,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraftd.history.points import Point
+from kraftd.spark.as_of import check_offset, make_timeline
+from kraftd.spark.cluster_tables import DAMAGED, STAGING, write_tables
 from kraftd.spark.commands.options import (
     AsOf,
     Progress,
-    check_offset,
-    find_log,
+    find_input,
     input_options,
-    make_timeline,
     print_note,
     refuse_output_in_input,
 )
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
+from kraftd.spark.input_log import is_small_log
 from kraftd.spark.planning import TornTail
-from kraftd.spark.session import start_session
+from kraftd.spark.session import session_for, start_session
 from kraftd.spark.storage import absolute, join
-from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, table
-from kraftd.spark.writing import delete, replace_dataset
-
-RECORDS = "records"
-STAGING = ".staging"
-DAMAGED = "damaged"
+from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG
+from kraftd.spark.writing import delete
 
 
 @click.command("tables")
@@ -60,29 +57,16 @@ def tables_command(
     with ends_on_failure():
         chosen = _chosen(names)
         refuse_output_in_input(inputs, output, [*NAMES, DAMAGED, STAGING])
-        replicas, log = find_log(inputs, mode, high_watermark)
+        replicas, log = find_input(inputs, mode, high_watermark)
         check_offset(log, as_of)
-        session = start_session(master)
+        session = start_session(master, small=is_small_log(log))
         try:
-            timeline = make_timeline(session, log, as_of, mode)
+            timeline = make_timeline(session_for(session, log), log, as_of, mode, print_note)
             if mode == "permissive":
                 chosen = [*chosen, DAMAGED]
             target = absolute(output)
-            rest = [name for name in chosen if name != RECORDS]
-            staged = not WITHOUT_LOG.issuperset(rest)
-            progress = Progress(len(chosen) + staged)
-            records = None
-            if RECORDS in chosen:
-                records = join(target, RECORDS)
-                timeline.write_log(records)
-                progress.step(RECORDS)
-            if staged:
-                timeline.stage(join(target, STAGING), None if timeline.permissive else records)
-                progress.step("decoding")
-            for name in rest:
-                replace_dataset(table(name, timeline, replicas), join(target, name))
-                timeline.keep(name, join(target, name))
-                progress.step(name)
+            staged = not WITHOUT_LOG.issuperset(chosen)
+            write_tables(timeline, replicas, target, chosen, Progress(len(chosen) + staged).step)
             if mode == "permissive":
                 faults = _report_damage(timeline.made[DAMAGED], join(target, DAMAGED), log.log.torn)
         finally:

@@ -9,9 +9,11 @@ from functools import partial
 
 import click
 
-from kraftd.spark.commands.options import Progress, find_log, input_options, make_timeline, notes_of
+from kraftd.spark.as_of import make_timeline
+from kraftd.spark.commands.options import Progress, find_input, input_options, print_note
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted, what_failed
+from kraftd.spark.input_log import is_small_log, notes_of
 from kraftd.spark.session import start_session
 from kraftd.spark.validation.comparisons import (
     checkpoint_difference,
@@ -44,7 +46,7 @@ def validate_command(
     """
     held = tried = 0
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
-        replicas, log = find_log(inputs, mode, high_watermark)
+        replicas, log = find_input(inputs, mode, high_watermark)
         notes = []
 
         def note(text: str) -> None:
@@ -53,9 +55,9 @@ def validate_command(
 
         for text in notes_of(replicas, log):
             note(text)
-        session = start_session(master)
+        session = start_session(master, small=is_small_log(log))
         try:
-            timeline = make_timeline(session, log, None, mode)
+            timeline = make_timeline(session, log, None, mode, print_note)
             checks: dict[str, Callable[[], str | None]] = {READABLE: partial(unreadable, timeline)}
             for other in replicas:
                 if other is not log.replica:

@@ -1,0 +1,122 @@
+"""The point in time of a read: an offset or a time becomes the end of a timeline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from kraftd.history.points import Point, parse_point
+from kraftd.spark.checkpoints import read_header
+from kraftd.spark.errors import InputError
+from kraftd.spark.reading import Wanted, read_split
+from kraftd.spark.replicas import CommittedLog
+from kraftd.spark.small import is_small
+from kraftd.spark.timeline import Timeline
+
+Note = Callable[[str], None]
+"""Takes a text for the user."""
+_TIMES = ("offset", "timestamp_ms")
+
+
+def point_of(as_of: Point | str | int | datetime | None) -> Point | None:
+    """The point that a caller names: an offset, a time, or either as text (`4711`, `2h`, ISO 8601).
+
+    Raises InputError for any other text, and for a time in the future.
+    """
+    if as_of is None or isinstance(as_of, Point):
+        return as_of
+    if isinstance(as_of, datetime):
+        as_of = (as_of if as_of.tzinfo else as_of.replace(tzinfo=UTC)).isoformat()
+    try:
+        return parse_point(str(as_of), time.time())
+    except ValueError as error:
+        raise InputError(f"as of {as_of}: {error}") from None
+
+
+def check_offset(log: CommittedLog, as_of: Point | None) -> None:
+    """Raises InputError for an offset that no committed record has yet."""
+    if as_of is not None and as_of.offset is not None and as_of.offset >= log.end_offset:
+        raise InputError(
+            f"{log.replica.path}: --as-of {as_of.offset} is beyond the end: the log is committed to offset "
+            f"{log.end_offset - 1}"
+        )
+
+
+def make_timeline(
+    session: SparkSession, log: CommittedLog, as_of: Point | None, mode: str, note: Note
+) -> Timeline:
+    """The timeline up to and including an offset or a time. Raises InputError for one outside the log."""
+    check_offset(log, as_of)
+    timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
+    return timeline_at(timeline, as_of, note)
+
+
+def timeline_at(timeline: Timeline, as_of: Point | None, note: Note) -> Timeline:
+    """A timeline of a whole log, cut at a point. Raises InputError for one outside the log."""
+    if as_of is None or as_of == Point():
+        return timeline
+    offset = as_of.offset if as_of.offset is not None else _offset_at(timeline, as_of.time_ms or 0, note)
+    if offset < timeline.first_state_offset:
+        raise _too_early(timeline, str(offset))
+    return timeline.until(min(timeline.end_offset, offset + 1))
+
+
+def _too_early(timeline: Timeline, as_of: str) -> InputError:
+    return InputError(
+        f"{timeline.source.replica.path}: --as-of {as_of} lies before offset {timeline.first_state_offset}, "
+        "the first at which the log and its oldest checkpoint tell the state"
+    )
+
+
+def _offset_at(timeline: Timeline, time_ms: int, note: Note) -> int:
+    """The last offset before the first record that is later than a time.
+
+    Raises InputError for a time before the first record, or before the end of the first checkpoint.
+    """
+    text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()
+    if timeline.first_checkpoint is not None:
+        known_ms = read_header(timeline.first_checkpoint).last_contained_log_timestamp_ms
+        if known_ms is not None and time_ms < known_ms:
+            raise _too_early(timeline, text)
+    if not timeline.source.replica.segments:
+        return timeline.end_offset - 1
+    later, newest_ms = _first_later(timeline, time_ms)
+    if later is None:
+        if newest_ms is not None:
+            newest = datetime.fromtimestamp(newest_ms / 1000, UTC).isoformat()
+            note(f"--as-of {text} is after the last record, of {newest}: the whole log is read")
+        return timeline.end_offset - 1
+    offset = later - 1
+    if offset < 0:
+        raise InputError(f"{timeline.source.replica.path}: --as-of {text} is before the first record")
+    note(f"--as-of {text} is offset {offset}")
+    return offset
+
+
+def _first_later(timeline: Timeline, time_ms: int) -> tuple[int | None, int | None]:
+    """The first offset whose record is later than a time, and the newest time; each None if there is none."""
+    if is_small(timeline.session) and not timeline.is_staged:
+        return _first_later_here(timeline, time_ms)
+    later = F.min(F.when(F.col("timestamp_ms") > time_ms, F.col("offset")))
+    found = timeline.log(_TIMES).agg(later.alias("later"), F.max("timestamp_ms").alias("newest_ms")).first()
+    return (None, None) if found is None else (found["later"], found["newest_ms"])
+
+
+def _first_later_here(timeline: Timeline, time_ms: int) -> tuple[int | None, int | None]:
+    """The same of a small log, which this process reads itself."""
+    schema = pa.schema([(name, pa.int64()) for name in _TIMES])
+    wanted = Wanted(last_offset=timeline.end_offset - 1)
+    batches = [
+        batch
+        for split in timeline.source.log.splits
+        for batch in read_split(split, schema, wanted, permissive=timeline.permissive)
+    ]
+    rows = pa.Table.from_batches(batches, schema)
+    later = rows.filter(pc.greater(rows["timestamp_ms"], time_ms))
+    return pc.min(later["offset"]).as_py(), pc.max(rows["timestamp_ms"]).as_py()
