@@ -12,7 +12,7 @@ HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run wheel release incidents test conformance demo lint format schemas codegen fuzz bench audit clients-test image-test
+.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench audit clients-test image-test
 .PHONY: clean
 
 help:  ## what can be made
@@ -35,8 +35,11 @@ $(SPARK_READY): requirements-spark.lock $(READY)
 	$(PIP) install --require-hashes -r requirements-spark.lock
 	@touch $@
 
-run: setup  ## a controller on 127.0.0.1:9093 with its data in ./data
+run: setup  ## a whole Kafka: clients at 127.0.0.1:9092, controllers at 9093, its data in ./data
 	@exec tools/run
+
+run-controller: setup  ## a controller alone on 127.0.0.1:9093, for stock brokers
+	@exec tools/run controller
 
 wheel: setup  ## a wheel and an sdist in ./dist, with unit file, alert rules and dashboard
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation --outdir dist .

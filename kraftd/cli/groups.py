@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -77,6 +76,8 @@ async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> i
 @of_brokers
 async def delete(cluster: Cluster, group: tuple[str, ...]) -> int:
     """Delete groups without members, with their committed offsets."""
+    import asyncio
+
     from kraftd.client.groups import delete_group
     from kraftd.wire.error_code import ErrorCode, error_name
 

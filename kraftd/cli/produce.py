@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -53,6 +52,8 @@ async def produce(
     With --json, each line is an object with key, value, headers, partition and timestamp_ms, as
     `kraftd consume --json` prints it. For each batch an object with partition and first offset is printed.
     """
+    import asyncio
+
     from kraftd.cli.records_as_text import BadLine, from_json, from_line, header_of
     from kraftd.client.producer import Producer, Written
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kraftd.cli.broker_options import DEFAULT_BOOTSTRAP
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 from kraftd.types import address_text
 
@@ -127,12 +128,26 @@ def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endp
     return "\n".join(
         (
             f"kraftd is listening on {address} (node {config.node_id}, cluster {cluster_id}).",
-            *([f"Clients connect to {for_clients}."] if for_clients else []),
+            *([f"Clients connect to {for_clients}.", *trials(for_clients)] if for_clients else []),
             "A broker joins with these two lines in its file:",
             f"  {line}",
             f"  controller.listener.names={config.controller_listener_names[0]}",
         )
     )
+
+
+def trials(for_clients: str) -> list[str]:
+    """Three commands with which a record goes round."""
+    program = sys.argv[0] if os.sep in sys.argv[0] else "kraftd"
+    program = os.path.relpath(program) if os.path.isabs(program) else program
+    first = for_clients.split(", ")[0]
+    at = "" if first == DEFAULT_BOOTSTRAP else f" --bootstrap {first}"
+    return [
+        "Try, in another terminal:",
+        f"  {program} produce hello{at}                   # a record for each line that you type",
+        f"  {program} consume hello --from-beginning{at}",
+        f"  {program} groups list{at}",
+    ]
 
 
 def host_port(endpoint: Endpoint) -> str:

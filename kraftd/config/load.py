@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from kraftd.config.broker_keys import BROKER_ROLE, OF_BROKERS
 from kraftd.config.checks import check
 from kraftd.config.daemon import ROWS, DaemonConfig
 from kraftd.config.errors import ConfigError
@@ -51,6 +52,9 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> DaemonConfig:
             problems.append(f"{OVERRIDE} {override}: must be key=value, like {OVERRIDE} node.id=2")
     settings = resolve(settings, problems)
     meant = {classify(setting, problems, warnings, meaningless, unknown) for setting in settings.values()}
+    roles = settings["process.roles"].text if "process.roles" in settings else ""
+    if BROKER_ROLE in roles:
+        meaningless = [key for key in meaningless if key not in OF_BROKERS]
     # One line each: a stock file has dozens of them.
     if meaningless:
         warnings.append(f"these keys have no effect on kraftd: {', '.join(sorted(meaningless))}")

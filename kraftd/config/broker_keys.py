@@ -1,0 +1,34 @@
+"""Keys of Kafka that only the broker role reads; their types and defaults are Kafka's.
+
+A node without that role says that they have no effect. What a broker's keys mean for topics, such as
+`log.retention.hours`, is read on every node.
+"""
+
+from __future__ import annotations
+
+BROKER_ROLE = "broker"
+
+OF_BROKERS = frozenset(
+    (
+        "auto.create.topics.enable",
+        "group.initial.rebalance.delay.ms",
+        "group.max.session.timeout.ms",
+        "group.max.size",
+        "group.min.session.timeout.ms",
+        "log.flush.offset.checkpoint.interval.ms",
+        "log.flush.scheduler.interval.ms",
+        "log.retention.check.interval.ms",
+        "offset.metadata.max.bytes",
+        "offsets.commit.timeout.ms",
+        "offsets.load.buffer.size",
+        "offsets.retention.check.interval.ms",
+        "offsets.retention.minutes",
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        "offsets.topic.segment.bytes",
+        "producer.id.expiration.ms",
+        "replica.lag.time.max.ms",
+        "transaction.max.timeout.ms",
+        "transaction.partition.verification.enable",
+    )
+)
