@@ -90,7 +90,7 @@ class BrokerExecutor(AnsweringExecutor):
             DeleteLog: self.logs.delete,
             SetLog: self.logs.set,
             OfPartition: self.logs.perform,
-            FindOffsets: self.logs.find_offsets,
+            FindOffsets: lambda effect: self.logs.find_offsets(effect, self._metadata_log),
             ReadPartition: self.logs.read_partition,
             AnswerRecords: self.reads.begin,
         }

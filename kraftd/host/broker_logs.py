@@ -32,6 +32,7 @@ from kraftd.broker_node.events import (
 )
 from kraftd.ground.event import Event
 from kraftd.host.ports import Log, Ports
+from kraftd.log import timestamps
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.producer_snapshot import ProducerEntry
 from kraftd.log.data.reading import ColdRead
@@ -40,6 +41,7 @@ from kraftd.log.data.time_search import max_timestamp, offset_for_timestamp
 from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.disk import Disk, File
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
+from kraftd.log.partition_log import PartitionLog
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.loading import Loading, LogOpening
@@ -54,7 +56,7 @@ from kraftd.partition.effects import (
 )
 from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.partition.producers import ProducerStates
-from kraftd.types import Uuid
+from kraftd.types import METADATA_TOPIC, Uuid
 from kraftd.wire.batch import Batch
 from kraftd.wire.error_code import ErrorCode
 
@@ -296,13 +298,17 @@ class BrokerLogs:
         read = log.cold_read(max(effect.offset, log.log_start), effect.max_bytes, log.log_end)
         self._ports.work_threads.run(partial(run_cold, self.directories.resources.disk, read), done, failed)
 
-    def find_offsets(self, effect: FindOffsets) -> None:
-        """Search logs by time, here if everything is in memory would be a guess: in a thread."""
-        logs = [self.directories.logs.get((one.topic, one.partition)) for one in effect.lookups]
-        found = [self._found(log, one) for log, one in zip(logs, effect.lookups, strict=True)]
-        self._ports.timer.call_soon(self._step, OffsetsFound(effect.request_id, tuple(found)))
+    def find_offsets(self, effect: FindOffsets, metadata_log: PartitionLog) -> None:
+        """Search logs by time: an index interval and a batch of each are read."""
+        found = tuple(
+            _found_in_metadata(metadata_log, one) if one.topic == METADATA_TOPIC else self._found(one)
+            for one in effect.lookups
+        )
+        self._ports.timer.call_soon(self._step, OffsetsFound(effect.request_id, found))
 
-    def _found(self, log: DataLog | None, lookup: LogLookup) -> Found | ErrorCode | None:
+    def _found(self, lookup: LogLookup) -> Found | ErrorCode | None:
+        key = lookup.topic, lookup.partition
+        log = self.directories.logs.get(key)
         if log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:
@@ -310,7 +316,7 @@ class BrokerLogs:
                 max_timestamp(log) if lookup.wants_maximum else offset_for_timestamp(log, lookup.target_ms)
             )
         except StorageError as error:
-            self._failed((lookup.topic, lookup.partition), log, error)
+            self._failed(key, log, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return None if record is None else Found(record.offset, record.timestamp_ms, record.leader_epoch)
 
@@ -446,3 +452,17 @@ def run_cold(disk: Disk, read: ColdRead) -> bytes | memoryview:
     finally:
         for file in opened:
             file.close()
+
+
+def _found_in_metadata(log: PartitionLog, lookup: LogLookup) -> Found | ErrorCode | None:
+    try:
+        if lookup.wants_maximum:
+            found = timestamps.max_timestamp(log, lookup.end_offset)
+        else:
+            found = timestamps.offset_for_timestamp(log, lookup.target_ms, lookup.end_offset)
+    except StorageError:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if found is None:
+        return None
+    epoch = log.epochs.epoch_of(found[1])
+    return Found(found[1], found[0], -1 if epoch is None else epoch)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.answers import metadata_offsets
+from kraftd.answers.metadata_offsets import MAX_TIMESTAMP
 from kraftd.broker_node.effects import LogLookup
 from kraftd.broker_node.events import Found
 from kraftd.messages.list_offsets_response import (
@@ -21,6 +23,7 @@ from kraftd.messages.list_offsets_response import (
 )
 from kraftd.partition.reading import Isolation, ListedOffset, TimestampLookup, list_offset
 from kraftd.requests.permission import Permission
+from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -63,6 +66,16 @@ def handle(node: BrokerNode, call: Call) -> None:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             else:
                 seen.add(key)
+                if topic.name == METADATA_TOPIC:
+                    listed = metadata_offsets.list_offset(node.view, topic.name, one, True, call.version)
+                    if listed is not None:
+                        answers.partitions[-1] = listed
+                        continue
+                    end, wants_maximum = node.view.high_watermark, one.timestamp == MAX_TIMESTAMP
+                    log = TimestampLookup(one.timestamp, wants_maximum, 0, end, None, call.version >= 4)
+                    asked.append(Asked(answer, log))
+                    lookups.append(LogLookup(*key, one.timestamp, wants_maximum, end))
+                    continue
                 found = _offset(node, call, topic.name, one)
                 if isinstance(found, TimestampLookup):
                     asked.append(Asked(answer, found))

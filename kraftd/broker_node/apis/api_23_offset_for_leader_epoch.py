@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.answers.metadata_offsets import end_of
+from kraftd.answers.metadata_topic import epoch_error, partition_error
 from kraftd.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,
@@ -18,6 +20,7 @@ from kraftd.messages.offset_for_leader_epoch_response import (
 )
 from kraftd.partition.reading import end_offset_for_epoch
 from kraftd.requests.permission import Permission
+from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -53,6 +56,16 @@ def handle(node: BrokerNode, call: Call) -> None:
 def _answer(
     node: BrokerNode, topic: str, requested: OffsetForLeaderPartition, answer: EpochEndOffset
 ) -> None:
+    if topic == METADATA_TOPIC:
+        error = partition_error(node.view, topic, requested.partition)
+        error = error or epoch_error(node.view, requested.current_leader_epoch)
+        if error:
+            answer.error_code = error
+            return
+        end = end_of(node.view, True, requested.partition, requested.leader_epoch)
+        answer.error_code, answer.leader_epoch = end.error_code, end.leader_epoch
+        answer.end_offset = end.end_offset
+        return
     hosted = node.replicas.get(topic, requested.partition)
     if hosted is None or hosted.partition is None:
         answer.error_code = node.missing_partition(topic, requested.partition)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.long_answers import answer_in_slices
-from kraftd.answers.metadata_topic import epoch_error, partition_error
+from kraftd.answers.metadata_offsets import MAX_TIMESTAMP, epoch_or_none, list_offset
 from kraftd.ground.occurrences import Occurrences
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.list_offsets_response import (
@@ -24,29 +24,13 @@ from kraftd.messages.list_offsets_response import (
 )
 from kraftd.metadata_topic_node.effects import LookUpTimes
 from kraftd.requests.permission import Permission
-from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
+    from kraftd.messages.list_offsets_request import ListOffsetsTopic
     from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
-FIRST_VERSIONS = {
-    LATEST: 1,
-    EARLIEST: 1,
-    MAX_TIMESTAMP: 7,
-    EARLIEST_LOCAL: 8,
-    LATEST_TIERED: 9,
-    EARLIEST_PENDING_UPLOAD: 11,
-}
-NO_VERSION = 1 << 15
 FIRST_VERSION_WITH_EPOCHS = 4
 
 TOPIC_US, PARTITION_US = 3, 2  # microseconds, for the pace
@@ -77,7 +61,7 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
                 )
             if count != 1:
                 continue
-            one = answer_one(node, topic.name, requested, allowed, call.version)
+            one = list_offset(node.view, topic.name, requested, allowed, call.version)
             if one is None:
                 one = ListOffsetsPartitionResponse(requested.partition_index)
                 times_ms.append(None if requested.timestamp == MAX_TIMESTAMP else requested.timestamp)
@@ -98,7 +82,7 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
             if place is not None:
                 one.timestamp, one.offset = place
                 if call.version >= FIRST_VERSION_WITH_EPOCHS:
-                    one.leader_epoch = _epoch(node.view.epoch_of(one.offset))
+                    one.leader_epoch = epoch_or_none(node.view.epoch_of(one.offset))
         node.boundary.answer(call, response)
 
     node.look_up(call, answer, LookUpTimes(call, times_ms, node.view.high_watermark))
@@ -120,36 +104,3 @@ def occurrences(topics: list[ListOffsetsTopic], pace: Pace) -> Slices[Occurrence
             if pace.spent(1):
                 yield
     return named
-
-
-def answer_one(
-    node: MetadataTopicNode, topic: str, requested: ListOffsetsPartition, allowed: bool, version: int
-) -> ListOffsetsPartitionResponse | None:
-    """The offset or the error of one partition; None if the log must be searched."""
-    view = node.view
-    error: int = 0
-    if not allowed:
-        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    elif requested.timestamp < 0 and version < FIRST_VERSIONS.get(requested.timestamp, NO_VERSION):
-        error = ErrorCode.UNSUPPORTED_VERSION
-    error = error or partition_error(view, topic, requested.partition_index)
-    error = error or epoch_error(view, requested.current_leader_epoch)
-    if error:
-        return ListOffsetsPartitionResponse(requested.partition_index, error)
-    if requested.timestamp in (EARLIEST, EARLIEST_LOCAL):
-        offset = view.log_start_offset
-        epoch = _epoch(view.epoch_of(offset))
-        return ListOffsetsPartitionResponse(requested.partition_index, 0, -1, offset, epoch)
-    if requested.timestamp == LATEST:
-        offset = view.high_watermark
-        return ListOffsetsPartitionResponse(
-            requested.partition_index, 0, -1, offset, _epoch(view.epoch_of(offset - 1))
-        )
-    if requested.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return ListOffsetsPartitionResponse(requested.partition_index)
-    assert topic == METADATA_TOPIC
-    return None
-
-
-def _epoch(epoch: int | None) -> int:
-    return -1 if epoch is None else epoch

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.long_answers import ROW_US, answer_in_slices
+from kraftd.answers.metadata_offsets import end_of
 from kraftd.answers.metadata_topic import epoch_error, partition_error
 from kraftd.answers.nodes import metadata_partition
-from kraftd.answers.view import ClusterView
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
@@ -25,7 +25,6 @@ from kraftd.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from kraftd.requests.permission import Permission
-from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -34,31 +33,6 @@ if TYPE_CHECKING:
 
 
 PARTITION_US = 4  # microseconds, for the pace
-NO_EPOCH = -1
-NOT_ENDED = (1 << 63) - 1  # the end offset of the current epoch: after every position
-
-
-def end_of(view: ClusterView, is_named_leader: bool, partition: int, epoch: int) -> EpochEndOffset:
-    """The answer for the partition: the end of the epoch. `is_named_leader`: Metadata names this node.
-
-    The quorum's leader answers from its log, as in Kafka, because a new one learns the high watermark late. A
-    replica that is named without leading (the quorum's leader serves no clients) may lag behind the reader.
-    It returns an end only once it has committed later records. Readers have only committed records of the
-    current epoch, none of which can be truncated: that epoch has no end yet.
-    """
-    end = view.end_offset_for_epoch(epoch) if epoch != NO_EPOCH else OffsetAndEpoch(-1, -1)
-    if view.leader_id == view.node_id:
-        ended = end if epoch <= view.epoch else OffsetAndEpoch(-1, -1)
-        return EpochEndOffset(0, partition, ended.epoch, ended.offset)
-    if not is_named_leader:
-        return EpochEndOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER, partition)
-    if epoch > view.epoch:
-        return EpochEndOffset(ErrorCode.UNKNOWN_LEADER_EPOCH, partition)
-    if epoch == view.epoch:
-        return EpochEndOffset(0, partition, epoch, NOT_ENDED)
-    if end.offset >= view.high_watermark:
-        return EpochEndOffset(ErrorCode.OFFSET_NOT_AVAILABLE, partition)
-    return EpochEndOffset(0, partition, end.epoch, end.offset)
 
 
 def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
