@@ -5,6 +5,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
+# Shows what is fetched, with the size of each file and how far it is.
+FETCH := $(BIN)/pip --disable-pip-version-check install --require-hashes
 # Three workers keep two cores busy, because tests wait for processes; WORKERS=0 runs everything in one process.
 WORKERS ?= 3
 # A session of Spark has threads of its own, and faults on real processes have limits of time: one for each core.
@@ -24,7 +26,7 @@ setup: $(READY)  ## .venv with the locked dependencies and kraftd itself
 $(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/wire/_records.c kraftd/spark/_columns.c
 	$(PYTHON) -m venv .venv
 	$(PIP) install --require-hashes -r requirements-build.lock
-	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(FETCH) -r requirements-dev.lock
 	$(PIP) --quiet install --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q kraftd
 	@touch $@
@@ -32,7 +34,7 @@ $(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py 
 spark-setup: $(SPARK_READY)  ## the extra kraftd[spark] into .venv
 
 $(SPARK_READY): requirements-spark.lock $(READY)
-	$(PIP) install --require-hashes -r requirements-spark.lock
+	$(FETCH) -r requirements-spark.lock
 	@touch $@
 
 run: setup  ## a whole Kafka: clients at 127.0.0.1:9092, controllers at 9093, its data in ./data
