@@ -16,8 +16,7 @@ _REMEDY = (
 
 
 def read_batches(disk: Disk, directory: str, start: int, end: int, position: int = 0) -> Iterator[Batch]:
-    """The batches from the one that begins at offset start to the one after which offset end follows,
-    checked.
+    """Yield checked batches covering [start, end).
 
     position is that of a batch at or before start in its segment, where the walk begins. All files are opened
     before the first batch is read, so segments may be deleted meanwhile. Raises CorruptStorage for damage,

@@ -190,7 +190,7 @@ class Process:
         self.world.cluster.failed(self.host, error)
 
     def asleep(self, action: Callable[..., None], *arguments: Any) -> bool:
-        """Return whether the process is gone or paused; after a pause the action follows.
+        """Return whether the process is gone or paused; when a pause ends, do the action.
 
         If a process was to start during the pause, its start comes before anything that arrives when the
         pause ends.

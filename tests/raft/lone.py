@@ -17,6 +17,7 @@ from kraftd.messages import begin_quorum_epoch_response as begin_response
 from kraftd.messages import end_quorum_epoch_request as end_request
 from kraftd.messages import end_quorum_epoch_response as end_response
 from kraftd.messages import fetch_request, fetch_response, vote_request, vote_response
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.config import DurableState, RaftConfig
 from kraftd.raft.core import RaftCore
@@ -296,3 +297,17 @@ def partition_of(answer: Any) -> Any:
     assert answer is not None and not answer.error_code, answer
     topics = answer.responses if hasattr(answer, "responses") else answer.topics
     return topics[0].partitions[0]
+
+
+def broker_fetch(
+    broker_id: int, epoch: int, offset: int, last_epoch: int, high_watermark: int, max_wait_ms: int = 500
+) -> FetchRequest:
+    """The Fetch of a broker."""
+    partition = FetchPartition(0, epoch, offset, last_epoch, high_watermark=high_watermark)
+    return FetchRequest(
+        cluster_id="cluster",
+        replica_state=ReplicaState(broker_id),
+        max_wait_ms=max_wait_ms,
+        max_bytes=1 << 20,
+        topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
+    )

@@ -50,8 +50,8 @@ from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import State
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft import mutants
 from tests.raft.world import LISTENER, START_MS, SeededDice, World, node_config
+from tests.simulation.mutants import replicas as mutants
 
 WANTED = OffsetAndEpoch(100, 3)
 RESET = ResetLog(WANTED, 0, 2, 3)

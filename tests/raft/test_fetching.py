@@ -20,7 +20,7 @@ from kraftd.raft.events import (
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.nemesis import broker_fetch
+from tests.raft.lone import broker_fetch
 from tests.raft.world import World
 
 ANY_MARK = (1 << 63) - 1

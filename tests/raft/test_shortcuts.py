@@ -10,14 +10,17 @@ from kraftd.raft import answers, fetch_answers
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import AppendRequested, LogStartMoved, SnapshotTaken
 from kraftd.raft.log_view import Fit, LogView
+from kraftd.simulation.schedule import SECOND
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.test_mutants import history
 from tests.raft.world import World
+from tests.simulation.mutants.planted import Planted
+
+CALM = Planted(safety_us=3 * SECOND, controllers=False)  # a world without a defect
 
 
 def trace(seed: int, patch: pytest.MonkeyPatch) -> list[Any]:
-    """The effects of all replicas in one random history, with their times."""
+    """The effects of all replicas in one simulated world, with their times."""
     done: list[Any] = []
     step = RaftCore.step
 
@@ -29,7 +32,7 @@ def trace(seed: int, patch: pytest.MonkeyPatch) -> list[Any]:
 
     with patch.context() as patched:
         patched.setattr(RaftCore, "step", traced)
-        history(seed)
+        assert CALM.run(seed) is None
     return done
 
 

@@ -33,7 +33,7 @@ from kraftd.raft.transitions import State
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.batch import control_records, iter_batches
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.nemesis import broker_fetch
+from tests.raft.lone import broker_fetch
 from tests.raft.world import World, directory_id
 
 

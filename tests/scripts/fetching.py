@@ -13,7 +13,7 @@ from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.effects import Respond, RespondRecords
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.nemesis import broker_fetch
+from tests.raft.lone import broker_fetch
 from tests.raft.world import directory_id
 from tests.scripts.stage import Stage, cluster_id
 

@@ -1,4 +1,4 @@
-"""Defects of the consensus core: some that histories of cores alone show too (tests/raft), and others."""
+"""Defects of the consensus core, and the worlds that show them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from kraftd.raft.roles import Candidate, Resigned
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.mutants import (
+from tests.simulation.mutants.planted import FAST, Planted
+from tests.simulation.mutants.replicas import (
     answer_twice,
     commit_old_epochs,
     count_observers,
@@ -30,12 +31,13 @@ from tests.raft.mutants import (
     forget_a_parked_fetch,
     forget_at_the_deadline,
     keep_the_diverging_tail,
+    lead_the_same_epoch_again,
     refuse_no_parked_fetch,
     truncate_below_the_mark,
+    trust_the_leaders_mark,
     vote_for_any_candidate,
     vote_twice,
 )
-from tests.simulation.mutants.planted import FAST, Planted
 
 
 def vote_before_it_is_durable(patch: Any) -> None:
@@ -258,6 +260,8 @@ ALL: dict[Any, Planted] = {
     count_observers: Planted("S7", observer_count=5, voter_count=3),
     count_unsynced: Planted("S7"),
     commit_what_is_synced_here: Planted("S7", voter_count=3),
+    trust_the_leaders_mark: Planted("S7", "S12", "S9"),
+    lead_the_same_epoch_again: Planted("S2"),
     commit_old_epochs: Planted("S8"),
     truncate_below_the_mark: Planted("S9"),
     fetch_unsynced: Planted("S12"),
