@@ -208,8 +208,12 @@ class GroupCoordination:
     def _append(self, effect: AppendRecords) -> None:
         hosted = self._node.replicas.get(OFFSETS_TOPIC, effect.partition)
         partition = None if hosted is None else hosted.partition
-        if hosted is None or partition is None or partition.next_offset != effect.base_offset:
+        if hosted is None or partition is None:
             self._step(AppendFailed(effect.partition, effect.batch_id, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            return
+        if partition.next_offset != effect.base_offset:  # another client has written into the topic
+            failed = effect.partition, effect.batch_id, ErrorCode.NOT_COORDINATOR
+            self._step(AppendFailed(*failed, partition.log_end_offset))
             return
         self._node.replicas.refresh_config(hosted)
         records = [KeyedRecord(key, value) for key, value in effect.records]

@@ -28,6 +28,7 @@ from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
+    from kraftd.host.storage import Storage
     from kraftd.runtime.randomness import SystemRandomness
     from kraftd.runtime.runner import Runner
     from kraftd.types import Endpoint
@@ -45,6 +46,37 @@ def schedules(static: NodeConfig) -> Schedules:
     )
 
 
+class LogsAtStart:
+    """The log directories of a broker, and what is loaded from them: logs, and the producers of each."""
+
+    def __init__(
+        self,
+        config: DaemonConfig,
+        storage: Storage,
+        static: NodeConfig,
+        view: NodeView,
+        dice: SystemRandomness,
+    ) -> None:
+        self.disk = RealDisk()
+        self.producers: dict[tuple[str, int], ReplayedProducers] = {}
+        self._configs = TopicConfigs(static, config.node_id, lambda: view.image)
+        self._now_ms = view.context.wall_ms
+        self.directories = LogDirectories(
+            LogResources(self.disk, draw=dice.below),
+            [LogDirectory(one, storage.directory.directory_ids[one]) for one in config.log_dirs],
+            lambda topic: self._configs.of(topic).log,
+        )
+        self.loading = Loading(self.directories, self._now_ms, self._producers_of)
+
+    def _producers_of(self, topic: str, partition: int) -> ReplayedProducers:
+        found = ReplayedProducers(self._configs.of(topic).partition, self._now_ms)
+        self.producers[topic, partition] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"<LogsAtStart {self.directories!r}>"
+
+
 def serve_broker(
     runner: Runner, config: DaemonConfig, dice: SystemRandomness, endpoints: tuple[Endpoint, ...]
 ) -> None:
@@ -59,19 +91,7 @@ def serve_broker(
         config.unstable_api_versions_enable,
     )
     static = NodeConfig.of(config.node_config)
-    disk = RealDisk()
-    configs = TopicConfigs(static, config.node_id, lambda: view.image)
-    paths = [LogDirectory(one, storage.directory.directory_ids[one]) for one in config.log_dirs]
-    resources = LogResources(disk, draw=dice.below)
-    directories = LogDirectories(resources, paths, lambda topic: configs.of(topic).log)
-    producers: dict[tuple[str, int], ReplayedProducers] = {}
-
-    def producers_of(topic: str, partition: int) -> ReplayedProducers:
-        found = ReplayedProducers(configs.of(topic).partition, runner.node.context.wall_ms)
-        producers[topic, partition] = found
-        return found
-
-    loading = Loading(directories, runner.node.context.wall_ms, producers_of)
+    logs = LogsAtStart(config, storage, static, view, dice)
     broker = Broker(
         config.node_id,
         storage.directory.cluster_id,
@@ -80,7 +100,7 @@ def serve_broker(
         tuple(storage.directory.directory_ids[one] for one in config.log_dirs),
         supported_features(unstable=config.unstable_feature_versions_enable),
         config.rack or None,
-        -1 if loading.broker_epoch is None else loading.broker_epoch,
+        -1 if logs.loading.broker_epoch is None else logs.loading.broker_epoch,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         session_timeout_ms=config.broker_session_timeout_ms,
         registration_timeout_ms=config.registration_timeout_ms,
@@ -104,11 +124,11 @@ def serve_broker(
             node,
             view,
             storage.log,
-            directories,
-            loading,
-            producers,
+            logs.directories,
+            logs.loading,
+            logs.producers,
             schedules(static),
-            disk,
+            logs.disk,
             runner.ports,
             wire,
             lambda: dice.uuid().hex(),
