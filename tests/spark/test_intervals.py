@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
+from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
+from kraftd.spark.tables.intervals import MIN_ISR
 from tests.spark.logs import MS_PER_RECORD, LogDirectory
 from tests.spark.test_tables import rows_of, timeline_of
 
@@ -46,3 +49,23 @@ def test_each_broker_has_its_own_spans_in_an_interval(spark: SparkSession, tmp_p
         totals["broker", "3"]["intervals"] == 2 and totals["broker", "3"]["longest_ms"] == 2 * MS_PER_RECORD
     )
     assert ("broker", "4") not in totals
+
+
+def test_min_isr_is_that_of_the_time_and_at_most_the_replicas(spark: SparkSession, tmp_path: Path) -> None:
+    directory = LogDirectory(tmp_path / "node")
+    two, directories = (1, 2), (b"d" * 16,) * 2
+    created = PartitionRecord(0, TOPIC, two, two, (), (), 1, 0, 0, 0, directories)
+    directory.append([TopicRecord("orders", TOPIC), created])
+    messages = [
+        ConfigRecord(4, "", MIN_ISR, "3"),  # 2: no more than both replicas, which are in sync
+        PartitionChangeRecord(0, TOPIC, isr=(1,)),  # 3
+        ConfigRecord(2, "orders", MIN_ISR, "1"),  # 4: the topic's value, which one replica fulfils
+        ConfigRecord(4, "", MIN_ISR, "2"),  # 5
+        ConfigRecord(2, "orders", MIN_ISR, None),  # 6: the cluster's again
+        RemoveTopicRecord(TOPIC),  # 7
+    ]
+    for message in messages:
+        directory.append([message])
+    intervals = rows_of(timeline_of(spark, directory.path), "partition_intervals")
+    found = sorted((row["kind"], row["start_offset"], row["end_offset"]) for row in intervals)
+    assert found == [("under_min_isr", 3, 4), ("under_min_isr", 6, 7), ("under_replicated", 3, 7)]
