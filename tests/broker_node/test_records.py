@@ -1,0 +1,325 @@
+"""Records of a broker's partitions: produced, fetched, listed and deleted, without a loop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraftd.messages.fetch_request import ForgottenTopic
+from kraftd.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kraftd.messages.produce_request import ProduceRequest
+from kraftd.requests.events import ConnectionClosed
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire import batch as batches
+from kraftd.wire.api import ApiKey
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import CONNECTION, BrokerHarness, records
+from tests.controller_node.harness import START_MS
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> BrokerHarness:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 4)
+    return harness
+
+
+def read_values(harness: BrokerHarness, topic: str = "t", index: int = 0) -> list[bytes]:
+    data = harness.read(topic, index=index)
+    assert not data.error_code, data
+    return [bytes(one.value or b"") for batch in iter_batches(data.records) for one in batches.records(batch)]
+
+
+def list_offset(harness: BrokerHarness, timestamp: int, topic: str = "t", index: int = 0) -> Any:
+    partition = ListOffsetsPartition(index, -1, timestamp)
+    request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic(topic, [partition])])
+    return harness.client_ask(ApiKey.LIST_OFFSETS, 7, request).topics[0].partitions[0]
+
+
+def delete_records(harness: BrokerHarness, topic: str, offset: int) -> Any:
+    partition = DeleteRecordsPartition(0, offset)
+    request = DeleteRecordsRequest([DeleteRecordsTopic(topic, [partition])], 1_000)
+    return harness.client_ask(ApiKey.DELETE_RECORDS, 2, request).topics[0].partitions[0]
+
+
+# -- produce
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_what_is_produced_is_read(harness: BrokerHarness, acks: int) -> None:
+    assert harness.produce("t", records(2), acks=acks).base_offset == 0
+    answer = harness.produce("t", records(1), acks=acks)
+    assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (0, 2, 0)
+    assert read_values(harness) == [b"v0", b"v1", b"v0"]
+    assert len(harness.broker.produces) == 0
+
+
+def test_a_produce_without_acks_is_written_and_not_answered(harness: BrokerHarness) -> None:
+    slot = harness.client_send(ApiKey.PRODUCE, 12, harness.produce_request("t", {0: records()}, acks=0))
+    assert harness.wire.responses[slot] == b"" and not harness.wire.closed
+    assert read_values(harness) == [b"v0"]
+
+
+def test_an_error_without_acks_closes_that_connection_alone(harness: BrokerHarness) -> None:
+    request = harness.produce_request("unknown", {0: records()}, acks=0)
+    harness.client_send(ApiKey.PRODUCE, 12, request, connection_id=51)
+    assert list(harness.wire.closed) == [51]
+    assert harness.produce("t", records()).base_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "batch", "acks", "error"),
+    [
+        ("unknown", 0, records(), 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 4, records(), 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", -1, records(), 1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("t", 0, records(), 2, ErrorCode.INVALID_REQUIRED_ACKS),
+        ("t", 0, b"", 1, ErrorCode.INVALID_RECORD),
+        ("t", 0, None, 1, ErrorCode.INVALID_RECORD),
+        ("t", 0, b"garbage" * 20, 1, ErrorCode.CORRUPT_MESSAGE),
+        ("t", 0, records()[:-1] + b"\xff", 1, ErrorCode.CORRUPT_MESSAGE),
+        ("t", 0, records() + records(), 1, ErrorCode.INVALID_RECORD),
+        (METADATA_TOPIC, 0, records(), 1, ErrorCode.POLICY_VIOLATION),
+        ("__consumer_offsets", 0, records(), 1, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ],
+)
+def test_a_refused_produce_leaves_the_others_of_its_request(
+    harness: BrokerHarness, topic: str, index: int, batch: Any, acks: int, error: ErrorCode
+) -> None:
+    request = harness.produce_request(topic, {index: batch}, acks)
+    request.topic_data += harness.produce_request("t", {1: records()}).topic_data
+    answer = harness.client_ask(ApiKey.PRODUCE, 12, request)
+    refused, other = (one.partition_responses[0] for one in answer.responses)
+    assert refused.error_code == error
+    assert refused.base_offset == -1
+    is_for_all = error is ErrorCode.INVALID_REQUIRED_ACKS
+    assert other.error_code == (error if is_for_all else 0)
+    assert read_values(harness, index=1) == ([] if is_for_all else [b"v0"])
+    assert not harness.wire.closed
+
+
+def test_min_insync_replicas_asks_for_no_more_than_there_are(harness: BrokerHarness) -> None:
+    harness.create_topic("strict", min_insync_replicas="2")
+    assert harness.produce("strict", records(), acks=-1).error_code == 0
+
+
+def test_a_batch_of_an_idempotent_producer_is_written_once(harness: BrokerHarness) -> None:
+    batch = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    assert harness.produce("t", records(2, **batch), acks=-1).base_offset == 0
+    assert harness.produce("t", records(2, **batch), acks=-1).base_offset == 0
+    out_of_order = harness.produce("t", records(1, **batch | {"base_sequence": 5}), acks=-1)
+    assert out_of_order.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert read_values(harness) == [b"v0", b"v1"]
+
+
+def test_a_produce_of_many_partitions_is_answered_for_each(harness: BrokerHarness) -> None:
+    request = harness.produce_request("t", {n: records(n + 1) for n in range(4)}, acks=-1)
+    answer = harness.client_ask(ApiKey.PRODUCE, 12, request)
+    parts = answer.responses[0].partition_responses
+    assert [(one.index, one.error_code, one.base_offset) for one in parts] == [(n, 0, 0) for n in range(4)]
+    assert [len(read_values(harness, index=n)) for n in range(4)] == [1, 2, 3, 4]
+
+
+def test_the_same_partition_twice_in_a_request_is_written_twice(harness: BrokerHarness) -> None:
+    request = harness.produce_request("t", {0: records()})
+    request.topic_data += harness.produce_request("t", {0: records()}).topic_data
+    answer = harness.client_ask(ApiKey.PRODUCE, 12, request)
+    offsets = [one.partition_responses[0].base_offset for one in answer.responses]
+    assert offsets == [0, 1]
+
+
+def test_an_empty_produce_is_answered(harness: BrokerHarness) -> None:
+    assert harness.client_ask(ApiKey.PRODUCE, 12, ProduceRequest(None, 1, 1_000, [])).responses == []
+
+
+def test_a_transactional_batch_is_refused_while_there_are_no_transactions(harness: BrokerHarness) -> None:
+    batch = records(producer_id=7, producer_epoch=0, base_sequence=0, attributes=0x10)
+    request = harness.produce_request("t", {0: batch}, acks=-1)
+    request.transactional_id = "x"
+    answer = harness.client_ask(ApiKey.PRODUCE, 12, request)
+    assert answer.responses[0].partition_responses[0].error_code
+    assert read_values(harness) == []
+
+
+# -- fetch
+
+
+def test_a_fetch_is_parked_until_records_come(harness: BrokerHarness) -> None:
+    slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
+    assert slot not in harness.wire.responses
+    harness.produce("t", records(), index=1)
+    assert slot not in harness.wire.responses
+    harness.produce("t", records())
+    assert harness.response(slot).responses[0].partitions[0].high_watermark == 1
+
+
+def test_a_parked_fetch_is_answered_after_its_wait(harness: BrokerHarness) -> None:
+    slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
+    harness.pass_time(499)
+    assert slot not in harness.wire.responses
+    harness.pass_time(1)
+    (partition,) = harness.response(slot).responses[0].partitions
+    assert (partition.error_code, partition.records) == (0, b"")
+
+
+def test_a_fetch_waits_for_its_min_bytes(harness: BrokerHarness) -> None:
+    batch = records()
+    request = harness.fetch_request("t", {0: 0, 1: 0}, min_bytes=2 * len(batch))
+    slot = harness.client_send(ApiKey.FETCH, 12, request)
+    harness.produce("t", batch)
+    assert slot not in harness.wire.responses
+    harness.produce("t", batch, index=1)
+    parts = harness.response(slot).responses[0].partitions
+    assert [len(one.records) for one in parts] == [len(batch)] * 2
+
+
+def test_an_offset_out_of_range_is_answered_at_once(harness: BrokerHarness) -> None:
+    assert harness.read("t", 1, max_wait_ms=500).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert harness.read("t", -5, max_wait_ms=500).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_session_shows_only_what_is_new(harness: BrokerHarness) -> None:
+    harness.create_topic("many", 200)
+    everything = dict.fromkeys(range(200), 0)
+    request = harness.fetch_request("many", everything, session_epoch=0, max_wait_ms=0)
+    full = harness.client_ask(ApiKey.FETCH, 12, request)
+    assert full.session_id and len(full.responses[0].partitions) == 200
+    slot = harness.client_send(
+        ApiKey.FETCH, 12, harness.fetch_request("many", {}, session_id=full.session_id, session_epoch=1)
+    )
+    harness.produce("many", records(), index=137)
+    (topic,) = harness.response(slot).responses
+    assert [one.partition_index for one in topic.partitions] == [137]
+    forget = harness.fetch_request(
+        "many", {137: 1}, session_id=full.session_id, session_epoch=2, max_wait_ms=0
+    )
+    forget.forgotten_topics_data = [ForgottenTopic("many", partitions=tuple(range(100)))]
+    assert harness.client_ask(ApiKey.FETCH, 12, forget).responses == []
+    harness.produce("many", records(), index=3)
+    next_one = harness.fetch_request("many", {}, session_id=full.session_id, session_epoch=3, max_wait_ms=0)
+    assert harness.client_ask(ApiKey.FETCH, 12, next_one).responses == []
+
+
+def test_records_that_are_not_in_memory_are_read_by_a_thread(harness: BrokerHarness) -> None:
+    harness.produce("t", records(3))
+    log = harness.directories.logs["t", 0]
+    log.forget_tail()
+    harness.disk.is_cached = False
+    harness.threads.held = []
+    slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
+    assert slot not in harness.wire.responses and len(harness.threads.held) == 1
+    harness.threads.held[0]()
+    harness.timer.run_soon()
+    assert len(harness.response(slot).responses[0].partitions[0].records)
+
+
+def test_a_fetch_is_bounded_by_its_max_bytes_and_has_at_least_a_batch(harness: BrokerHarness) -> None:
+    batch = records(50)
+    for n in range(4):
+        harness.produce("t", batch, index=n)
+    request = harness.fetch_request("t", dict.fromkeys(range(4), 0), max_bytes=10, max_wait_ms=0)
+    parts = harness.client_ask(ApiKey.FETCH, 12, request).responses[0].partitions
+    assert [len(one.records) for one in parts] == [len(batch), 0, 0, 0]
+
+
+def test_the_metadata_log_is_read_like_a_topic(harness: BrokerHarness) -> None:
+    answer = harness.read(METADATA_TOPIC, 0, max_bytes=1 << 20)
+    assert not answer.error_code and len(list(iter_batches(answer.records)))
+    both = harness.fetch_request(METADATA_TOPIC, {0: 0}, max_wait_ms=0)
+    harness.produce("t", records())
+    both.topics += harness.fetch_request("t", {0: 0}).topics
+    topics = harness.client_ask(ApiKey.FETCH, 12, both).responses
+    assert [len(one.partitions[0].records) > 0 for one in topics] == [True, True]
+
+
+def test_a_closed_connection_leaves_nothing_that_waits(harness: BrokerHarness) -> None:
+    for n in range(10):
+        harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}), connection_id=60 + n)
+    assert harness.broker.client_fetches.parked.deadline_ms() is not None
+    for n in range(10):
+        harness.broker_step(ConnectionClosed(60 + n))
+    assert harness.broker.client_fetches.parked.deadline_ms() is None
+    harness.produce("t", records())
+    assert all(slot not in harness.wire.responses for slot in range(10))
+
+
+# -- offsets and deletion
+
+
+def test_offsets_are_listed_by_name_and_by_time(harness: BrokerHarness) -> None:
+    harness.produce("t", records(3))
+    harness.produce("t", records(1, timestamp_ms=START_MS + 10))
+    earliest, latest, largest = (list_offset(harness, one) for one in (-2, -1, -3))
+    assert (earliest.offset, latest.offset) == (0, 4)
+    assert (largest.offset, largest.timestamp) == (3, START_MS + 10)
+    found = list_offset(harness, START_MS + 1)
+    assert (found.offset, found.timestamp, found.leader_epoch) == (1, START_MS + 1, 0)
+    none = list_offset(harness, START_MS + 11)
+    assert (none.error_code, none.offset, none.timestamp) == (0, -1, -1)
+    assert list_offset(harness, -1, "unknown").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_records_are_deleted_up_to_an_offset(harness: BrokerHarness) -> None:
+    for _ in range(3):
+        harness.produce("t", records(2))
+    assert delete_records(harness, "t", 9).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    answer = delete_records(harness, "t", 3)
+    assert (answer.error_code, answer.low_watermark) == (0, 3)
+    assert harness.read("t", 2).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert list_offset(harness, -2).offset == 3
+    everything = delete_records(harness, "t", -1)
+    assert everything.low_watermark == 6 and read_from(harness, 6) == b""
+    assert harness.produce("t", records()).base_offset == 6
+    compacted = "compacted"
+    harness.create_topic(compacted, cleanup_policy="compact")
+    assert delete_records(harness, compacted, 0).error_code == ErrorCode.POLICY_VIOLATION
+    assert delete_records(harness, METADATA_TOPIC, 0).error_code == ErrorCode.POLICY_VIOLATION
+
+
+def read_from(harness: BrokerHarness, offset: int) -> bytes:
+    data = harness.read("t", offset)
+    assert not data.error_code
+    return bytes(data.records)
+
+
+def test_a_topic_that_is_deleted_and_made_again_is_empty(harness: BrokerHarness) -> None:
+    harness.produce("t", records(5))
+    parked = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 5}, max_wait_ms=60_000))
+    harness.delete_topic("t")
+    (partition,) = harness.response(parked).responses[0].partitions
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert harness.produce("t", records()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert not harness.directories.logs
+    harness.create_topic("t")
+    assert harness.produce("t", records()).base_offset == 0
+    assert read_values(harness) == [b"v0"]
+    assert len(harness.broker.replicas) == 1
+    names = harness.disk.list_others("/data") | harness.disk.list_others("/data-2")
+    assert sum("-delete" in name for name in names) == 4
+    harness.pass_time(62_000)  # file.delete.delay.ms
+    names = harness.disk.list_others("/data") | harness.disk.list_others("/data-2")
+    assert not [name for name in names if "-delete" in name]
+
+
+def test_a_malformed_frame_closes_its_connection_alone(harness: BrokerHarness) -> None:
+    slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
+    for n, frame in enumerate(
+        (b"", b"\x00", b"\x00\x00\x00\x0c\xff\xff", b"\x00\x00\x00\x09" + b"\xff" * 40)
+    ):
+        harness.send_frame_to_broker([frame], 70 + n)
+    assert sorted(harness.wire.closed) == [70, 71, 72, 73]
+    assert CONNECTION not in harness.wire.closed
+    harness.produce("t", records())
+    assert harness.response(slot) is not None
