@@ -131,6 +131,7 @@ class BrokerLogs:
         self._snapshot_of = snapshot_of
         self._high_watermarks = high_watermarks
         self._appended: list[AppendEnded] = []
+        self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -223,7 +224,10 @@ class BrokerLogs:
         key, inner = (effect.topic, effect.partition), effect.effect
         log = self.directories.logs.get(key)
         if isinstance(inner, AppendBatches):
-            self._appended.append(self._append(key, log, inner))
+            ended = self._append(key, log, inner)
+            if ended.error is not None:
+                self._refusing.add(key)
+            self._appended.append(ended)
         elif log is not None:
             try:
                 if isinstance(inner, AssignEpoch):
@@ -239,7 +243,7 @@ class BrokerLogs:
 
     def _append(self, key: TopicPartition, log: DataLog | None, append: AppendBatches) -> AppendEnded:
         ended = AppendEnded(*key, append.base_offset, append.end_offset)
-        if log is None:
+        if log is None or key in self._refusing:
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
         try:
             log.append(
@@ -267,6 +271,7 @@ class BrokerLogs:
         if not self._appended:
             return None
         appended, self._appended = self._appended, []
+        self._refusing.clear()
         return AppendsEnded(tuple(appended))
 
     def flush_due(self) -> None:

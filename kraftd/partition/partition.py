@@ -356,7 +356,8 @@ class Partition:
 
     def append_failed(self, base_offset: int) -> None:
         """Nothing from `base_offset` on was written: sequences, transactions and offsets are as before."""
-        self.next_offset = max(base_offset, self.log_end_offset)
+        # An append before it may have failed already: then the offset is past the next one.
+        self.next_offset = max(min(base_offset, self.next_offset), self.log_end_offset)
         if self._producers is not None:
             self._producers.roll_back(self.next_offset)
 

@@ -1,0 +1,166 @@
+"""A broker whose disks, controller or clients fail: what else it serves, and that nothing stays behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kraftd.log.errors import StorageFailure
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.requests.events import ConnectionClosed
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import PATHS, BrokerHarness, records
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> BrokerHarness:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 4)
+    return harness
+
+
+def failing(path: str) -> Callable[[str, str], None]:
+    def fault(operation: str, at: str) -> None:
+        if at.startswith(f"{path}/"):
+            raise StorageFailure(f"cannot {operation} {at}: an error of the disk. Replace it")
+
+    return fault
+
+
+def in_directory(harness: BrokerHarness, path: str) -> list[int]:
+    """The partitions of t whose logs are in a log directory."""
+    return sorted(index for (_, index), log in harness.directories.logs.items() if log.parent == path)
+
+
+def test_a_directory_that_fails_takes_its_partitions_alone(harness: BrokerHarness) -> None:
+    lost, kept = in_directory(harness, PATHS[1]), in_directory(harness, PATHS[0])
+    assert lost and kept
+    parked = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {lost[0]: 0}))
+    harness.disk.fault = failing(PATHS[1])
+    answer = harness.produce("t", records(), index=lost[0])
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    (partition,) = harness.response(parked).responses[0].partitions
+    assert partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    for index in lost:
+        assert harness.produce("t", records(), index=index).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert harness.read("t", index=index).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    for index in kept:
+        assert harness.produce("t", records(), index=index).base_offset == 0
+    assert not harness.failures
+    assert harness.produce("t", records(), index=kept[0]).base_offset == 1
+
+
+def test_the_process_ends_without_a_directory(harness: BrokerHarness) -> None:
+    harness.disk.fault = failing(PATHS[1])
+    harness.produce("t", records(), index=in_directory(harness, PATHS[1])[0])
+    assert not harness.failures
+    harness.disk.fault = failing(PATHS[0])
+    harness.produce("t", records(), index=in_directory(harness, PATHS[0])[0])
+    assert isinstance(harness.failures[0], StorageFailure)
+
+
+def test_a_full_disk_refuses_and_takes_records_once_there_is_room(harness: BrokerHarness) -> None:
+    disk = harness.disk
+    total, usable = disk.space_bytes("/data")
+    disk.capacity_bytes = total - usable
+    assert harness.produce("t", records()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    batch = records(2, producer_id=7, producer_epoch=0, base_sequence=0)
+    assert harness.produce("t", batch, acks=-1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    disk.capacity_bytes = None
+    assert harness.produce("t", batch, acks=-1).base_offset == 0
+    assert not harness.failures and not harness.directories.offline
+
+
+def test_what_follows_a_failed_append_in_the_same_step_leaves_no_gap(harness: BrokerHarness) -> None:
+    """Two Produces that arrive together: the disk has room only for the second."""
+    total, usable = harness.disk.space_bytes("/data")
+    harness.disk.capacity_bytes = total - usable + 200
+    requests = [harness.produce_request("t", {0: records(count)}) for count in (100, 1)]
+    first = harness.client_send(ApiKey.PRODUCE, 12, *requests)
+    parts = [harness.response(first + n).responses[0].partition_responses[0] for n in range(2)]
+    assert [one.error_code for one in parts] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    harness.disk.capacity_bytes = None
+    assert harness.produce("t", records(3)).base_offset == 0
+    assert harness.directories.logs["t", 0].log_end == 3
+    assert harness.read("t").high_watermark == 3
+
+
+def test_a_damaged_log_stays_offline_and_the_others_serve(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t", 2)
+    for index in range(2):
+        before.produce("t", records(50), index=index)
+    directory = before.directories.logs["t", 0].directory
+    before.executor.close_files()
+    disk = before.disk
+    segment = next(one for one in disk.paths() if one.startswith(directory) and one.endswith(".log"))
+    disk.flip_bit(segment, 100, 1)
+    (clean,) = [one for one in disk.paths() if one.endswith("/data/.kafka_cleanshutdown")]
+    for path in PATHS:
+        disk.remove(f"{path}/{clean.rsplit('/')[-1]}")
+    disk.locked.clear()
+    after = BrokerHarness(tmp_path, disk)
+    after.clock.ms = before.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    assert after.broker.lifecycle.broker_epoch > 0
+    assert after.produce("t", records(), index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert after.read("t", index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert after.produce("t", records(), index=1).base_offset == 50
+
+
+def test_records_and_producers_outlive_a_restart(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t")
+    batch = records(2, producer_id=7, producer_epoch=0, base_sequence=0)
+    before.produce("t", batch)
+    before.executor.close_files()
+    before.disk.locked.clear()
+    after = BrokerHarness(tmp_path, before.disk)
+    after.clock.ms = before.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    assert after.produce("t", batch).base_offset == 0
+    assert after.read("t").high_watermark == 2
+
+
+# -- producer ids
+
+
+def producer_id(harness: BrokerHarness, connection_id: int = 90) -> int:
+    return harness.client_send(
+        ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(None, 60_000), connection_id=connection_id
+    )
+
+
+def test_producer_ids_go_on_past_the_end_of_a_block(harness: BrokerHarness) -> None:
+    given = {harness.response(producer_id(harness)).producer_id for _ in range(2_500)}
+    assert len(given) == 2_500
+
+
+def test_producers_wait_for_a_block_and_are_refused_without_one(harness: BrokerHarness) -> None:
+    harness.wire.is_cut_off = True
+    slots = [producer_id(harness) for _ in range(3)]
+    harness.pass_time(29_000)
+    assert not set(slots) & harness.wire.responses.keys()
+    harness.pass_time(2_000)
+    errors = [harness.response(slot).error_code for slot in slots]
+    assert errors == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 3
+    waiting = producer_id(harness)
+    harness.wire.is_cut_off = False
+    harness.pass_time(1_000)
+    assert harness.response(waiting).error_code == 0
+
+
+def test_producers_that_left_while_they_waited_leave_nothing(harness: BrokerHarness) -> None:
+    harness.wire.is_cut_off = True
+    for n in range(5):
+        producer_id(harness, 100 + n)
+        harness.broker_step(ConnectionClosed(100 + n))
+    harness.wire.is_cut_off = False
+    harness.pass_time(1_000)
+    assert harness.response(producer_id(harness)).error_code == 0
+    assert "0 producers wait" in repr(harness.broker.producer_ids)
