@@ -76,6 +76,12 @@ class FindOffsets(Effect, frozen=True):
     lookups: tuple[LogLookup, ...]
 
 
+class DescribeDirectories(Effect, frozen=True):
+    """Look at the log directories and their disks, from a thread: DirectoriesDescribed comes back."""
+
+    request_id: int
+
+
 class LogLookup(Effect, frozen=True):
     """The first record of at least `target_ms` from the log start on. With `wants_maximum`: the first of the
     largest timestamp. Only what lies before `end_offset` counts.

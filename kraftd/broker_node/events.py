@@ -12,8 +12,10 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class LogView(Protocol):
-    """What the node reads of an open log, without a wait."""
+    """What the node reads of an open log, without a wait. `parent` is the path of its log directory."""
 
+    @property
+    def parent(self) -> str: ...
     @property
     def log_start(self) -> int: ...
     @property
@@ -85,6 +87,23 @@ class OffsetsFound(Event, frozen=True):
 
     request_id: int
     found: tuple[Found | ErrorCode | None, ...]
+
+
+class DirectoryState(NamedTuple):
+    """A log directory, and its disk: -1 bytes where `error` says that it cannot be looked at."""
+
+    path: str
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    is_cordoned: bool = False
+    error: ErrorCode | None = None
+
+
+class DirectoriesDescribed(Event, frozen=True):
+    """The answer to a DescribeDirectories, in the order of log.dirs."""
+
+    request_id: int
+    directories: tuple[DirectoryState, ...]
 
 
 class PartitionRead(Event, frozen=True):

@@ -5,6 +5,7 @@ IO.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.client_fetches import ClientFetches
@@ -14,10 +15,18 @@ from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
-from kraftd.broker_node.effects import FindOffsets, LogLookup, NotRegistered, OfPartition
+from kraftd.broker_node.effects import (
+    DescribeDirectories,
+    FindOffsets,
+    LogLookup,
+    NotRegistered,
+    OfPartition,
+)
 from kraftd.broker_node.events import (
     AppendEnded,
     AppendsEnded,
+    DirectoriesDescribed,
+    DirectoryState,
     Found,
     LogNotOpened,
     LogOpened,
@@ -54,6 +63,7 @@ LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of call
 CHANGES_PER_CALLBACK = 100  # of hosted partitions: each opens a log
 
 OffsetsThen = Callable[[tuple[Found | ErrorCode | None, ...]], None]
+DirectoriesThen = Callable[[tuple[DirectoryState, ...]], None]
 
 
 class BrokerNode(AnsweringNode):
@@ -92,7 +102,7 @@ class BrokerNode(AnsweringNode):
         self._is_changing = False
         self._image = view.image  # whose partitions are hosted
         self._has_failed = False
-        self._lookups: dict[int, tuple[Call, OffsetsThen]] = {}
+        self._lookups: dict[int, tuple[Call, Callable[[Any], None]]] = {}
         self._last_lookup = 0
         self.handlers |= {
             LogsLoaded: lambda _: self._on_logs_loaded(),
@@ -100,7 +110,8 @@ class BrokerNode(AnsweringNode):
             LogNotOpened: self._on_log_not_opened,
             LogsFailed: self._on_logs_failed,
             AppendsEnded: self._on_appends_ended,
-            OffsetsFound: self._on_offsets_found,
+            OffsetsFound: lambda event: self._on_looked_up(event.request_id, event.found),
+            DirectoriesDescribed: lambda event: self._on_looked_up(event.request_id, event.directories),
             PartitionRead: self._on_partition_read,
         }
 
@@ -186,10 +197,17 @@ class BrokerNode(AnsweringNode):
 
     def find_offsets(self, call: Call, lookups: tuple[LogLookup, ...], then: OffsetsThen) -> None:
         """Search logs by time, and continue with the results."""
+        self.outbox.emit(FindOffsets(self._await_lookup(call, then), lookups))
+
+    def describe_directories(self, call: Call, then: DirectoriesThen) -> None:
+        """Look at the log directories, and continue with the results."""
+        self.outbox.emit(DescribeDirectories(self._await_lookup(call, then)))
+
+    def _await_lookup(self, call: Call, then: Callable[[Any], None]) -> int:
         call.settled = True
         self._last_lookup += 1
         self._lookups[self._last_lookup] = call, then
-        self.outbox.emit(FindOffsets(self._last_lookup, lookups))
+        return self._last_lookup
 
     # -- the life of the broker
 
@@ -326,11 +344,9 @@ class BrokerNode(AnsweringNode):
     def _on_partition_read(self, event: PartitionRead) -> None:
         self.groups.partition_read(event)
 
-    def _on_offsets_found(self, event: OffsetsFound) -> None:
-        waiting = self._lookups.pop(event.request_id, None)
-        if waiting is not None:
-            call, then = waiting
-            self.guarded(call, lambda: then(event.found))
+    def _on_looked_up(self, request_id: int, found: object) -> None:
+        call, then = self._lookups.pop(request_id)
+        self.guarded(call, lambda: then(found))
 
     def on_answer_not_written(self, event: AnswerNotWritten) -> None:
         super().on_answer_not_written(event)

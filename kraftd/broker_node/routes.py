@@ -67,6 +67,7 @@ ROWS: tuple[Row, ...] = (
         ((AclOperation.IDEMPOTENT_WRITE, _CLUSTER), (AclOperation.WRITE, _TOPIC)),
     ),
     Row(ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "broker_node.apis.api_21_delete_records"),
+    Row(ApiKey.DESCRIBE_LOG_DIRS, _DESCRIBE, _CLUSTER, "broker_node.apis.api_35_describe_log_dirs"),
     Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         AclOperation.DESCRIBE,

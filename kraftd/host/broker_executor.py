@@ -7,6 +7,7 @@ from functools import partial
 
 from kraftd.broker_node.effects import (
     DeleteLog,
+    DescribeDirectories,
     FindOffsets,
     NotRegistered,
     OfPartition,
@@ -91,6 +92,7 @@ class BrokerExecutor(AnsweringExecutor):
             SetLog: self.logs.set,
             OfPartition: self.logs.perform,
             FindOffsets: lambda effect: self.logs.find_offsets(effect, self._metadata_log),
+            DescribeDirectories: self.logs.describe_directories,
             ReadPartition: self.logs.read_partition,
             AnswerRecords: self.reads.begin,
         }

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from kraftd.broker_node.effects import (
     DeleteLog,
+    DescribeDirectories,
     FindOffsets,
     LogLookup,
     OfPartition,
@@ -22,6 +23,8 @@ from kraftd.broker_node.effects import (
 from kraftd.broker_node.events import (
     AppendEnded,
     AppendsEnded,
+    DirectoriesDescribed,
+    DirectoryState,
     Found,
     LogNotOpened,
     LogOpened,
@@ -324,6 +327,25 @@ class BrokerLogs:
             self._failed(key, log, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return None if record is None else Found(record.offset, record.timestamp_ms, record.leader_epoch)
+
+    def describe_directories(self, effect: DescribeDirectories) -> None:
+        """Ask the disks how much room there is, in a thread."""
+        directories = self.directories
+        disk, cordoned, offline = directories.resources.disk, directories.cordoned, set(directories.offline)
+        paths = list(directories.directories)
+
+        def look(path: str) -> DirectoryState:
+            try:
+                if path not in offline:
+                    return DirectoryState(path, *disk.space_bytes(path), path in cordoned)
+            except StorageError:
+                pass
+            return DirectoryState(path, error=ErrorCode.KAFKA_STORAGE_ERROR)
+
+        def done(found: tuple[DirectoryState, ...]) -> None:
+            self._step(DirectoriesDescribed(effect.request_id, found))
+
+        self._ports.work_threads.run(lambda: tuple(map(look, paths)), done, self._ports.failed)
 
     # -- work besides requests
 

@@ -61,3 +61,9 @@ def test_a_broker_lists_only_apis_that_it_serves(harness: BrokerHarness) -> None
     listed = {one.api_key for one in answer.api_keys}
     assert {ApiKey.METADATA, ApiKey.DESCRIBE_CONFIGS, ApiKey.CREATE_TOPICS} <= listed
     assert listed == harness.broker.boundary.registry.routes.keys()
+
+
+def test_telemetry_is_left_out_as_without_a_reporter_for_clients__kip714(harness: BrokerHarness) -> None:
+    answer = harness.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+    listed = {one.api_key for one in answer.api_keys}
+    assert not listed & {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}

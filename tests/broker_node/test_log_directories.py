@@ -1,0 +1,83 @@
+"""DescribeLogDirs of a broker: its directories, their disks, and the logs in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.log.errors import StorageFailure
+from kraftd.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import PATHS, BrokerHarness, records
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> BrokerHarness:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 4)
+    harness.create_topic("u", 2)
+    return harness
+
+
+def describe(harness: BrokerHarness, topics: list[DescribableLogDirTopic] | None, version: int = 5) -> Any:
+    return harness.client_ask(ApiKey.DESCRIBE_LOG_DIRS, version, DescribeLogDirsRequest(topics))
+
+
+def logs(answer: Any) -> list[tuple[str, int]]:
+    return sorted(
+        (topic.name, one.partition_index)
+        for directory in answer.results
+        for topic in directory.topics
+        for one in topic.partitions
+    )
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_all_logs_are_described_with_their_sizes(harness: BrokerHarness, version: int) -> None:
+    batch = records(3)
+    harness.produce("t", batch, index=2)
+    answer = describe(harness, None, version)
+    assert answer.error_code == 0
+    assert [one.log_dir for one in answer.results] == list(PATHS)
+    assert logs(answer) == [("t", 0), ("t", 1), ("t", 2), ("t", 3), ("u", 0), ("u", 1)]
+    sizes = {
+        (topic.name, one.partition_index): (one.partition_size, one.offset_lag, one.is_future_key)
+        for directory in answer.results
+        for topic in directory.topics
+        for one in topic.partitions
+    }
+    assert sizes["t", 2] == (len(batch), 0, False) and sizes["t", 0] == (0, 0, False)
+    total, usable = harness.disk.space_bytes(PATHS[0])
+    known = (total, usable, False) if version >= 4 else (-1, -1, False)
+    assert [(one.total_bytes, one.usable_bytes, one.is_cordoned) for one in answer.results] == [known] * 2
+
+
+def test_only_the_partitions_that_are_named_are_described(harness: BrokerHarness) -> None:
+    named = [DescribableLogDirTopic("t", (1, 3, 9)), DescribableLogDirTopic("unknown", (0,))]
+    answer = describe(harness, named)
+    assert logs(answer) == [("t", 1), ("t", 3)]
+    assert [one.error_code for one in answer.results] == [0, 0]
+    assert logs(describe(harness, [])) == []
+
+
+def test_a_directory_that_failed_is_named_with_its_error(harness: BrokerHarness) -> None:
+    kept = sorted(key for key, log in harness.directories.logs.items() if log.parent == PATHS[0])
+    lost = next(key for key, log in harness.directories.logs.items() if log.parent == PATHS[1])
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith(f"{PATHS[1]}/"):
+            raise StorageFailure(f"cannot {operation} {path}: an error of the disk. Replace it")
+
+    harness.disk.fault = fault
+    harness.produce(lost[0], records(), index=lost[1])
+    first, second = describe(harness, None).results
+    assert not first.error_code and logs(describe(harness, None)) == kept
+    assert (second.error_code, second.topics, second.total_bytes) == (ErrorCode.KAFKA_STORAGE_ERROR, [], -1)
+
+
+def test_logs_of_a_deleted_topic_are_gone(harness: BrokerHarness) -> None:
+    harness.delete_topic("t")
+    assert logs(describe(harness, None)) == [("u", 0), ("u", 1)]
