@@ -372,7 +372,9 @@ class BrokerLogs:
     def _flush_failed(self, log: DataLog, job: object, error: Exception) -> None:
         failure = error if isinstance(error, StorageError) else StorageFailure(f"{log.directory}: {error!r}")
         log.end_flush(job, self._now_ms(), failure)  # type: ignore[arg-type]
-        self._failed((log.topic, log.partition), log, failure)
+        key = log.topic, log.partition
+        if log in (self.directories.logs.get(key), self.directories.futures.get(key)):
+            self._failed(key, log, failure)  # else it was deleted meanwhile, and its files have other names
 
     def checkpoint(self) -> None:
         """Write recovery points and log starts."""
