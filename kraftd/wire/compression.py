@@ -47,7 +47,7 @@ def compress(codec: int, data: bytes, level: int | None = None) -> bytes:
     """
     import cramjam
 
-    if level is None:
+    if level is None or (codec == 1 and level == -1):  # gzip's own word for its default
         level = DEFAULT_LEVELS.get(codec)
     if codec == 0:
         return data
