@@ -149,6 +149,11 @@ class BrokerLifecycle:
             self._communicate_at_once(now_ms)
 
     @property
+    def is_caught_up(self) -> bool:
+        """Return whether the metadata reached this run's registration: it knows all earlier runs' topics."""
+        return self.state not in (BrokerState.NOT_RUNNING, BrokerState.STARTING)
+
+    @property
     def has_ended(self) -> bool:
         """Return whether the broker need not wait for the controller any more."""
         return self.state is BrokerState.SHUTTING_DOWN

@@ -100,6 +100,7 @@ class BrokerNode(AnsweringNode):
         )
         self._logs_are_loaded = False
         self._is_changing = False
+        self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
         self._has_failed = False
         self._lookups: dict[int, tuple[Call, Callable[[Any], None]]] = {}
@@ -224,6 +225,8 @@ class BrokerNode(AnsweringNode):
     def on_answered(self, event: Answered) -> None:
         if event.request_id == LIFECYCLE_REQUEST:
             self.lifecycle.answered(event.message, self.now_ms)
+            if not self._is_hosting:
+                self._follow_metadata()
         elif not self.own_requests.answered(event.request_id, event.message, self.now_ms):
             super().on_answered(event)
 
@@ -235,7 +238,8 @@ class BrokerNode(AnsweringNode):
     def _communicate(self) -> None:
         """Send what the lifecycle has to say, if the active controller is known."""
         lifecycle = self.lifecycle
-        request = lifecycle.due_request(self.view.applied_end_offset - 1, self.now_ms)
+        committed_end = min(self.view.applied_end_offset, self.view.high_watermark)
+        request = lifecycle.due_request(committed_end - 1, self.now_ms)
         if request is not None:
             destination = self.view.controller_destination()
             if destination is None:
@@ -258,12 +262,31 @@ class BrokerNode(AnsweringNode):
         self._follow_metadata()
 
     def _follow_metadata(self) -> None:
-        """Take what has changed of the hosted partitions, once the metadata and the logs are known."""
-        if self.view.is_loaded and self._logs_are_loaded and not self._is_changing:
+        """Take what has changed of the hosted partitions, once the metadata and the logs are known.
+
+        Logs are not opened before the metadata has caught up with the registration. A log may be younger than
+        what is replayed at a start, and be taken for that of a former topic.
+        """
+        is_known = self.view.is_loaded and self.lifecycle.is_caught_up
+        if is_known and self._logs_are_loaded and not self._is_changing:
             self._is_changing = True
             self.go_on(self._change())
 
+    def _host(self) -> Slices:
+        """Host the partitions of the metadata so far, by the newest change of each."""
+        newest: dict[tuple[str, int], ReplicaChange] = {}
+        while changes := self.view.take_replica_changes(CHANGES_PER_CALLBACK):
+            newest |= {(change.topic, change.partition): change for change in changes}
+            yield
+        for number, change in enumerate(newest.values(), 1):
+            self.replicas.begin(change)
+            if not number % CHANGES_PER_CALLBACK:
+                yield
+        self._is_hosting = True
+
     def _change(self) -> Slices:
+        if not self._is_hosting:
+            yield from self._host()
         while changes := self.view.take_replica_changes(CHANGES_PER_CALLBACK):
             for change in changes:
                 key = change.topic, change.partition

@@ -97,6 +97,13 @@ class Replicas:
 
     # -- metadata
 
+    def begin(self, change: ReplicaChange) -> None:
+        """Open the log of a partition at a start, or delete it if the partition went meanwhile."""
+        if change.state is None:
+            self._outbox.emit(DeleteLog(change.topic, change.partition))
+        else:
+            self._open(change, change.state)
+
     def apply(self, change: ReplicaChange, now_ms: int) -> list[Effect]:
         """Follow a committed change; returns what the node has to follow up itself."""
         key = change.topic, change.partition
@@ -109,14 +116,17 @@ class Replicas:
         if change.state is None:
             return []
         if hosted is None:
-            hosted = self._hosted[key] = Hosted(*key, change.topic_id, change.state)
-            self.opening_count += 1
-            directory_id = change.state.directory(self._view.node_id)
-            is_new = change.state.partition_epoch == 0
-            self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, is_new))
+            self._open(change, change.state)
             return []
         hosted.state = change.state
         return self._follow(hosted, now_ms)
+
+    def _open(self, change: ReplicaChange, state: PartitionState) -> None:
+        key = change.topic, change.partition
+        self._hosted[key] = Hosted(*key, change.topic_id, state)
+        self.opening_count += 1
+        directory_id = state.directory(self._view.node_id)
+        self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, state.partition_epoch == 0))
 
     def _follow(self, hosted: Hosted, now_ms: int) -> list[Effect]:
         if hosted.partition is None:

@@ -163,6 +163,7 @@ class Wire:
         self.responses: dict[int, bytes] = {}  # by slot
         self.closed: dict[int, str] = {}
         self.is_cut_off = False
+        self.sent: list[Any] = []  # to the controller
 
     def is_open(self, connection_id: int) -> bool:
         return connection_id not in self.closed
@@ -192,6 +193,7 @@ class Wire:
 
     def send_to_node(self, effect: SendToNode) -> None:
         harness, message, answer = self._harness, effect.message, None
+        self.sent.append(message)
         if not self.is_cut_off:
             key = api_key(message)
             answer = harness.ask(key, valid_versions(key)[1], message, 7)

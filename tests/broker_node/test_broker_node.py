@@ -39,6 +39,16 @@ def test_the_metadata_log_is_no_topic_of_a_broker(harness: BrokerHarness) -> Non
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_a_heartbeat_reports_committed_metadata_only(harness: BrokerHarness) -> None:
+    harness.pass_time(100)
+    harness.sync_by_itself = False
+    harness.wire.is_cut_off = True
+    harness.create("t")
+    assert harness.view.applied_end_offset > harness.view.high_watermark
+    harness.pass_time(2_000)
+    assert harness.wire.sent[-1].current_metadata_offset == harness.view.high_watermark - 1
+
+
 def test_a_broker_that_stops_is_fenced_before_it_has_ended(harness: BrokerHarness) -> None:
     harness.pass_time(100)
     harness.broker_step(StopRequested())
