@@ -142,7 +142,7 @@ def never_end(patch: Any) -> None:
         poll(replica)
         replica.effects = [one for one in replica.effects if not isinstance(one, ShutdownCompleted)]
 
-    patch.setattr(raft_core.resigning, "poll_shutdown", endless)
+    patch.setattr(raft_core.quorum_epochs, "poll_shutdown", endless)
 
 
 def start_no_election(patch: Any) -> None:

@@ -119,7 +119,7 @@ ALL: dict[Any, Planted] = {
     skip_the_sync_of_the_log: Planted("D2", "D1"),
     report_too_much_as_synced: Planted("D1", "S7", "S12", "D2"),
     skip_the_sync_of_quorum_state: Planted("S2", "D2", "error"),
-    forget_to_write_the_epoch: Planted("S2"),
+    forget_to_write_the_epoch: Planted("S2", "D2"),  # a start refuses a file older than its log
     give_out_what_was_damaged: Planted("D3", "C1", "S10", "error", controllers=True, **ROTTEN),
     scrub_blindly: Planted("D3", scrub_interval_ms=5_000, **ROTTEN),
     lead_on_with_a_full_disk: Planted("D4", voter_count=3, **FULL),
