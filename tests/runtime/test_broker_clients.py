@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from kafka import KafkaConsumer, KafkaProducer
 
 from testkit.process import wait_until
 from tests.runtime.daemon_process import DaemonProcess, free_port
@@ -178,3 +181,31 @@ def test_groups_and_records_are_administered(kafka: WholeKafka) -> None:
     earliest = kafka.admin.list_offsets({partition: OffsetSpec.earliest()})[partition].result(10)
     assert earliest.offset == 40
     assert kafka.consume("t", "g", 60) == values("v", 100)[40:]
+
+
+def test_kafka_python_and_aiokafka(kafka: WholeKafka) -> None:
+    at = {"bootstrap_servers": kafka.bootstrap["bootstrap.servers"]}
+    expected = values("python", 100)
+    producer = KafkaProducer(**at, compression_type="gzip", enable_idempotence=True)
+    sent = [producer.send("python", value) for value in expected]
+    producer.flush(10)
+    assert [one.get(10).offset for one in sent] == list(range(100))
+    producer.close()
+    group = {"group_id": "python", "auto_offset_reset": "earliest"}
+    reader = KafkaConsumer("python", **at, **group, consumer_timeout_ms=10_000)
+    read = [next(reader).value for _ in expected[:60]]
+    reader.close()  # commits
+    assert read == expected[:60]
+
+    async def go_on() -> list[bytes]:
+        consumer = AIOKafkaConsumer("python", **at, **group)
+        await consumer.start()
+        try:
+            async with AIOKafkaProducer(**at, enable_idempotence=True) as producer:
+                await asyncio.gather(*[producer.send_and_wait("python", b"%d" % at) for at in range(40)])
+            return [(await asyncio.wait_for(consumer.getone(), 10)).value for _ in range(80)]
+        finally:
+            await consumer.stop()
+
+    rest = asyncio.run(go_on())
+    assert rest[:40] == expected[60:] and sorted(rest[40:]) == sorted(b"%d" % at for at in range(40))
