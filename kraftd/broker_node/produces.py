@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from kraftd.answers.current_leaders import CurrentLeaders
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.ground.pace import Pace
+from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraftd.partition.partition import ACKS_ALL, Partition, Produced
 from kraftd.requests.boundary import Boundary
+from kraftd.requests.large_requests import LARGE_FRAME_BYTES
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -169,9 +170,23 @@ class Produces:
         if under_way.acks == 0:
             self._send_nothing(call, response)
             return
-        for _ in self._leaders_for(call).add_to_produce(response, Pace()):
-            pass
-        self._boundary.answer(call, response)
+        answering = self._answer(call, response)
+        if call.size_bytes > LARGE_FRAME_BYTES:
+            self._boundary.large.begin(call, answering)
+        else:
+            at_once(answering)
+
+    def _answer(self, call: Call, response: ProduceResponse) -> Slices[None]:
+        try:
+            yield from self._leaders_for(call).add_to_produce(response, Pace())
+            if call.size_bytes <= LARGE_FRAME_BYTES:
+                self._boundary.answer(call, response)
+                return
+            yield from self._boundary.count_in_slices(call, response)
+            self._boundary.send(call, (yield from call.frame_in_slices(response)))
+        except Exception:
+            call.settled = False  # so that the guard answers
+            raise
 
     def _send_nothing(self, call: Call, response: ProduceResponse) -> None:
         """An error of a Produce without an answer closes its connection, so that the producer looks again."""

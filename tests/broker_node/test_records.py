@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.ground.event import Event
 from kraftd.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -19,7 +20,8 @@ from kraftd.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kraftd.messages.produce_request import ProduceRequest
-from kraftd.requests.events import ConnectionClosed
+from kraftd.requests.effects import ScheduleSlice
+from kraftd.requests.events import ConnectionClosed, SliceDue
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire import batch as batches
 from kraftd.wire.api import ApiKey
@@ -130,6 +132,29 @@ def test_a_produce_of_many_partitions_is_answered_for_each(harness: BrokerHarnes
     parts = answer.responses[0].partition_responses
     assert [(one.index, one.error_code, one.base_offset) for one in parts] == [(n, 0, 0) for n in range(4)]
     assert [len(read_values(harness, index=n)) for n in range(4)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_large_produce_takes_many_callbacks_and_keeps_the_order(harness: BrokerHarness, acks: int) -> None:
+    """400 partitions are judged and written in slices; what comes behind on the connection waits."""
+    harness.create_topic("wide", 400)
+    slices = 0
+    step = harness.executor.step
+
+    def count(event: Event) -> None:
+        nonlocal slices
+        slices += isinstance(event, SliceDue)
+        step(event)
+
+    harness.executor.step = count  # type: ignore[method-assign]
+    harness.executor.performers[ScheduleSlice] = lambda _: harness.timer.call_soon(count, SliceDue())
+    large = harness.produce_request("wide", {n: records() for n in range(400)}, acks)
+    behind = harness.produce_request("wide", {399: records()}, acks)
+    first = harness.client_send(ApiKey.PRODUCE, 12, large, behind)
+    parts = harness.response(first).responses[0].partition_responses
+    assert [(one.index, one.error_code, one.base_offset) for one in parts] == [(n, 0, 0) for n in range(400)]
+    assert harness.response(first + 1).responses[0].partition_responses[0].base_offset == 1
+    assert slices > 10 and len(harness.broker.produces) == 0
 
 
 def test_the_same_partition_twice_in_a_request_is_written_twice(harness: BrokerHarness) -> None:

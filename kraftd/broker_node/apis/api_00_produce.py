@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.broker_node.produces import NO_OFFSET, UnderWay
+from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.produce_response import (
     BatchIndexAndErrorMessage,
@@ -26,6 +27,7 @@ from kraftd.messages.produce_response import (
 )
 from kraftd.partition.partition import VALID_ACKS
 from kraftd.partition.validation import ProduceRefusal
+from kraftd.requests.large_requests import LARGE_FRAME_BYTES
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
@@ -35,11 +37,21 @@ if TYPE_CHECKING:
     from kraftd.messages.produce_request import PartitionProduceData, TopicProduceData
     from kraftd.requests.call import Call
 
+PARTITION_US = 80  # to judge a batch and to write it
+BYTES_A_US = 1_000
 ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
 INTERNAL = "Cannot append to internal topic {}"
 
 
-def handle(node: BrokerNode, call: Call) -> None:
+def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
+    appending = _append_all(node, call)
+    if call.size_bytes > LARGE_FRAME_BYTES:
+        return appending  # later requests of the connection wait for it
+    at_once(appending)
+    return None
+
+
+def _append_all(node: BrokerNode, call: Call) -> Slices[None]:
     request = call.message
     id = request.transactional_id
     if id is not None and not node.boundary.allows(
@@ -50,6 +62,7 @@ def handle(node: BrokerNode, call: Call) -> None:
     response = ProduceResponse()
     under_way = UnderWay(call, response)
     call.settled = True
+    pace = Pace()
     for topic in request.topic_data:
         name, error = _judge(node, writing, topic)
         answers = TopicProduceResponse(topic.name, topic.topic_id)
@@ -58,6 +71,8 @@ def handle(node: BrokerNode, call: Call) -> None:
             answers.partition_responses.append(answer)
             if not error:
                 _append(node, under_way, name, one, answer)
+            if pace.spent(PARTITION_US + len(one.records or b"") // BYTES_A_US):
+                yield
         response.responses.append(answers)
     writing.end()
     node.produces.handled(under_way, node.now_ms)
