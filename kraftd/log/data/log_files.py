@@ -156,8 +156,11 @@ class LogFiles(NamedTuple):
         self.resources.disk.rename(f"{path}.tmp", path)
 
     def read_epochs(self) -> list[tuple[int, int]] | None:
-        """The entries of leader-epoch-checkpoint; none without the file, None if it cannot be read."""
+        """The entries of leader-epoch-checkpoint; None if it cannot be read. Without the file there are none,
+        nor in an empty one, which Apache Kafka makes with the log.
+        """
         try:
-            return decode_epochs(self.resources.disk.read_bytes(f"{self.directory}/{EPOCHS_FILE_NAME}"))
+            data = self.resources.disk.read_bytes(f"{self.directory}/{EPOCHS_FILE_NAME}")
         except FileNotFoundError:
             return []
+        return decode_epochs(data) if data else []

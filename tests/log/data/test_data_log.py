@@ -414,3 +414,12 @@ def test_another_topic_id_is_refused() -> None:
     log.assign_topic_id(bytes(range(16)))
     with pytest.raises(ValueError, match="another topic"):
         log.assign_topic_id(bytes(16))
+
+
+def test_an_empty_file_of_epochs_is_no_damage() -> None:
+    disk, log = new_log()
+    path = f"{log.directory}/leader-epoch-checkpoint"
+    disk.open(path, create=True).close()
+    assert reopened(disk).notes == []
+    disk.open(path).write(0, b"?")
+    assert "cannot be read" in reopened(disk).notes[0]
