@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -189,6 +190,20 @@ def test_a_batch_is_changed_in_place_where_it_is_writable() -> None:
     found = validate(frozen, PartitionConfig(), "t-0", 100, 7, NOW_MS)
     assert isinstance(found, ValidBatch) and found.view == data
     assert frozen == parts().encoded()
+
+
+def test_a_batch_that_is_too_large_is_refused_without_a_copy() -> None:
+    frozen = bytes(records.build_records_batch([(NOW_MS, None, bytes(4_000_000), ())]))
+    small = PartitionConfig(max_message_bytes=1_000)
+    tracemalloc.start()
+    try:
+        found = validate(frozen, small, "t-0", 100, 7, NOW_MS)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found == validate(bytearray(frozen), small, "t-0", 100, 7, NOW_MS)
+    assert isinstance(found, ProduceRefusal) and found.error == ErrorCode.MESSAGE_TOO_LARGE
+    assert peak_bytes < 1_000_000
 
 
 def test_torn_bytes_behind_a_batch_are_left_out() -> None:
