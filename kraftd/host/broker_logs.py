@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from kraftd.broker_node.effects import (
@@ -66,6 +67,7 @@ from kraftd.wire.error_code import ErrorCode
 Step = Callable[[Event], None]
 
 LOGS_OPENED_AT_ONCE = 4  # at a start, each by a thread
+LOOKUPS_PER_CALLBACK = 100  # of offsets by time
 
 
 class Schedules(NamedTuple):
@@ -307,12 +309,19 @@ class BrokerLogs:
         self._ports.work_threads.run(partial(run_cold, self.directories.resources.disk, read), done, failed)
 
     def find_offsets(self, effect: FindOffsets, metadata_log: PartitionLog) -> None:
-        """Search logs by time: an index interval and a batch of each are read."""
-        found = tuple(
-            _found_in_metadata(metadata_log, one) if one.topic == METADATA_TOPIC else self._found(one)
-            for one in effect.lookups
-        )
-        self._ports.timer.call_soon(self._step, OffsetsFound(effect.request_id, found))
+        """Search logs by time, some in each callback: an index interval and a batch of each are read."""
+        lookups, found = iter(effect.lookups), list[Found | ErrorCode | None]()
+
+        def search() -> None:
+            for one in islice(lookups, LOOKUPS_PER_CALLBACK):
+                is_metadata = one.topic == METADATA_TOPIC
+                found.append(_found_in_metadata(metadata_log, one) if is_metadata else self._found(one))
+            if len(found) < len(effect.lookups):
+                self._ports.timer.call_soon(search)
+            else:
+                self._step(OffsetsFound(effect.request_id, tuple(found)))
+
+        self._ports.timer.call_soon(search)
 
     def _found(self, lookup: LogLookup) -> Found | ErrorCode | None:
         key = lookup.topic, lookup.partition

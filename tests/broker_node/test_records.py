@@ -296,6 +296,15 @@ def test_offsets_are_listed_by_name_and_by_time(harness: BrokerHarness) -> None:
     assert list_offset(harness, -1, "unknown").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_offsets_of_many_partitions_are_searched_in_several_callbacks(harness: BrokerHarness) -> None:
+    harness.create_topic("wide", 250)
+    harness.produce("wide", records(2), index=249)
+    asked = [ListOffsetsPartition(n, -1, START_MS) for n in range(250)]
+    request = ListOffsetsRequest(-1, 0, [ListOffsetsTopic("wide", asked)])
+    (topic,) = harness.client_ask(ApiKey.LIST_OFFSETS, 7, request).topics
+    assert [one.offset for one in topic.partitions] == [-1] * 249 + [0]
+
+
 def test_records_are_deleted_up_to_an_offset(harness: BrokerHarness) -> None:
     for _ in range(3):
         harness.produce("t", records(2))
