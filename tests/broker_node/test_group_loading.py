@@ -1,0 +1,70 @@
+"""Groups of a broker: what they have committed outlives a restart of the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kraftd.broker_node.effects import ReadPartition
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraftd.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestTopic
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import BrokerHarness
+
+
+def commit(harness: BrokerHarness, offset: int) -> Any:
+    part = OffsetCommitRequestPartition(0, offset, committed_metadata="")
+    request = OffsetCommitRequest("g", -1, "", topics=[OffsetCommitRequestTopic("t", partitions=[part])])
+    return harness.client_ask(ApiKey.OFFSET_COMMIT, 8, request).topics[0].partitions[0].error_code
+
+
+def committed(harness: BrokerHarness) -> tuple[int, int]:
+    request = OffsetFetchRequest("g", [OffsetFetchRequestTopic("t", (0,))])
+    answer = harness.client_ask(ApiKey.OFFSET_FETCH, 7, request)
+    if answer.error_code:
+        return answer.error_code, -1
+    return 0, answer.topics[0].partitions[0].committed_offset
+
+
+def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t")
+    before.create_topic("__consumer_offsets", 3, cleanup_policy="compact")
+    before.pass_time(100)
+    assert commit(before, 5) == 0 and commit(before, 9) == 0
+    before.executor.close_files()
+    before.disk.locked.clear()
+    after = BrokerHarness(tmp_path, before.disk)
+    after.clock.ms = before.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    assert committed(after) == (0, 9)
+    assert commit(after, 10) == 0 and committed(after) == (0, 10)
+
+
+def test_a_group_whose_partition_is_being_loaded_says_so(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t")
+    assert committed(harness)[0] in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    harness.pass_time(100)
+    assert commit(harness, 5) == 0
+    harness.executor.close_files()
+    harness.disk.locked.clear()
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    held: list[ReadPartition] = []
+    read = after.executor.performers[ReadPartition]
+    after.executor.performers[ReadPartition] = held.append
+    after.run()
+    after.pass_time(20_000)
+    assert committed(after) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
+    for effect in held:
+        read(effect)
+    after.pass_time(1_000)
+    assert committed(after) == (0, 5)
