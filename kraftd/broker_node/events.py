@@ -30,7 +30,7 @@ class LogView(Protocol):
 
 
 class LogOpened(Event, frozen=True):
-    """The log of a partition is open. `high_watermark` is that of the checkpoint."""
+    """The log of a partition is open, in the directory of that id. `high_watermark` is the checkpoint's."""
 
     topic: str
     partition: int
@@ -38,6 +38,7 @@ class LogOpened(Event, frozen=True):
     log: LogView
     high_watermark: int
     producers: ProducerStates | None
+    directory_id: Uuid | None = None
 
     def __repr__(self) -> str:
         return f"<LogOpened {self.topic}-{self.partition}: {self.log!r}>"

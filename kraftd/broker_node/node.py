@@ -15,6 +15,7 @@ from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
+from kraftd.broker_node.directory_assignments import DirectoryAssignments
 from kraftd.broker_node.effects import (
     DescribeDirectories,
     FindOffsets,
@@ -91,6 +92,9 @@ class BrokerNode(AnsweringNode):
         self.producer_ids = ProducerIds(
             self.ask_controller, lambda: (view.node_id, self.lifecycle.broker_epoch)
         )
+        self.directory_assignments = DirectoryAssignments(
+            self.ask_controller, lambda: (view.node_id, self.lifecycle.broker_epoch)
+        )
         self.topic_creation = TopicCreation(
             static, self.ask_controller, self.outbox, settings.request_timeout_ms
         )
@@ -122,6 +126,7 @@ class BrokerNode(AnsweringNode):
         self.now_ms = now_ms
         self.handlers[type(event)](event)
         self.groups.flush()
+        self.directory_assignments.send(now_ms)
         self._communicate()
         return self.outbox.take()
 
@@ -132,6 +137,7 @@ class BrokerNode(AnsweringNode):
             self.produces.deadline_ms(),
             self.own_requests.deadline_ms(),
             self.groups.deadline_ms(),
+            self.directory_assignments.deadline_ms(),
             *super().deadlines_ms(),
         ]
 
@@ -330,6 +336,9 @@ class BrokerNode(AnsweringNode):
         effects = self.replicas.opened(event, self.now_ms)
         hosted = self.replicas.get(event.topic, event.partition)
         if hosted is not None:
+            known = (None, hosted.state.directory(self.view.node_id))
+            if event.topic_id == hosted.topic_id and event.directory_id not in known:
+                self.directory_assignments.note(hosted.topic_id, hosted.index, event.directory_id)
             self.follow_up(hosted, effects)
             self.on_leadership(None, hosted)
             self.client_fetches.changed(hosted.topic_id)

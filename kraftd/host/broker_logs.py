@@ -197,7 +197,8 @@ class BrokerLogs:
             return
         high_watermark = directories.high_watermarks.pop(key, 0)
         states = producers.states if producers is not None else None
-        self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states))
+        directory_id = directories.id_of(log)
+        self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
 
     def delete(self, effect: DeleteLog) -> None:
         """Delete the log of a partition that is gone."""

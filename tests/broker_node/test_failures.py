@@ -50,7 +50,20 @@ def test_a_directory_that_fails_takes_its_partitions_alone(harness: BrokerHarnes
     for index in kept:
         assert harness.produce("t", records(), index=index).base_offset == 0
     assert not harness.failures
+    harness.pass_time(5_000)  # a heartbeat names the directory, and the controller elects no leader there
+    image = harness.node.image
+    states = [image.partition(image.topic_names()["t"], n) for n in range(4)]
+    assert [n for n, state in enumerate(states) if state is not None and state.leader < 0] == lost
     assert harness.produce("t", records(), index=kept[0]).base_offset == 1
+
+
+def test_the_controller_learns_the_directory_of_each_log__kip858(harness: BrokerHarness) -> None:
+    image, directories = harness.node.image, harness.directories
+    for index in range(4):
+        state = image.partition(image.topic_names()["t"], index)
+        assert state is not None
+        assert state.directory(100) == directories.id_of(directories.logs["t", index])
+    assert "0 to be sent" in repr(harness.broker.directory_assignments)
 
 
 def test_the_process_ends_without_a_directory(harness: BrokerHarness) -> None:

@@ -47,7 +47,7 @@ def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
     assert commit(after, 10) == 0 and committed(after) == (0, 10)
 
 
-def test_a_group_whose_partition_is_being_loaded_says_so(tmp_path: Path) -> None:
+def test_a_group_is_refused_while_its_partition_is_loaded(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path).run()
     harness.create_topic("t")
     assert committed(harness)[0] in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
