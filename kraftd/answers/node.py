@@ -129,9 +129,14 @@ class AnsweringNode:
 
     # -- how calls are answered
 
+    @property
+    def is_ready(self) -> bool:
+        """Return whether calls can be answered from the image."""
+        return self.view.is_loaded
+
     def knows_metadata(self, call: Call) -> bool:
         """Return whether the call can be answered from the image; if not, it is handled again once it can."""
-        if self.view.is_loaded:
+        if self.is_ready:
             return True
         self._waiting.add(call)
         return False
@@ -206,7 +211,7 @@ class AnsweringNode:
         """Continue the calls that waited for this change."""
         view = self.view
         self.memo.forget()
-        if view.is_loaded:
+        if self.is_ready:
             self._waiting.handle_all()
         if view.epoch == self._epoch:
             for call, act in self._by_commit.reach(COMMITTED, view.high_watermark):

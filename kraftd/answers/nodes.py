@@ -66,11 +66,11 @@ def reported_nodes(
 ) -> ReportedNodes:
     """The brokers; and the replicas of the metadata log if the answer includes it.
 
-    If no broker can be named, the answer names those replicas in any case, and this node forwards requests
-    to the controller: otherwise the client would know no node.
+    If no broker can be named, the answer of a node that is none names those replicas, and it forwards
+    requests to the controller: otherwise the client would know no node.
     """
     known = brokers(view, broker_listener(settings, listener))
-    if not known and settings.serves_metadata_topic:
+    if not known and settings.serves_metadata_topic and settings.stands_in_for_brokers:
         return log_nodes(view, settings, listener)
     controller_ids = list(known)
     if with_metadata_log:

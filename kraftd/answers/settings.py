@@ -20,4 +20,5 @@ class ClientSettings(NamedTuple):
     fetch_max_bytes: int = 57_671_680  # Kafka's fetch.max.bytes
     unstable_versions: bool = False  # of APIs: unstable.api.versions.enable
     serves_metadata_topic: bool = True  # else it is as unknown as at Apache Kafka's brokers
+    stands_in_for_brokers: bool = True  # else an answer names no node while every broker is fenced
     request_timeout_ms: int = 30_000  # until a request that is passed on is given up

@@ -107,6 +107,7 @@ class BrokerNode(AnsweringNode):
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
         self._has_failed = False
+        self._was_unfenced = False
         self._lookups: dict[int, tuple[Call, Callable[[Any], None]]] = {}
         self._last_lookup = 0
         self.handlers |= {
@@ -152,6 +153,18 @@ class BrokerNode(AnsweringNode):
     def wall_ms(self) -> int:
         """The wall clock, for what is stored."""
         return self.now_ms + self.view.context.wall_ahead_ms
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether the metadata is known, and this broker was unfenced once.
+
+        The first clients of a broker that starts wait for that: librdkafka rarely asks again after an answer
+        without any broker.
+        """
+        if not self._was_unfenced and self.view.is_loaded:
+            own = self.view.image.brokers.get(self.view.node_id)
+            self._was_unfenced = own is not None and not own.fenced
+        return self._was_unfenced
 
     @property
     def session_cache(self) -> SessionCache:

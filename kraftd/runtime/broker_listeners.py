@@ -89,6 +89,7 @@ def serve_broker(
         CacheLimits(slots=config.fetch_session_slots),
         config.fetch_max_bytes,
         config.unstable_api_versions_enable,
+        stands_in_for_brokers=False,
     )
     static = NodeConfig.of(config.node_config)
     logs = LogsAtStart(config, storage, static, view, dice)
