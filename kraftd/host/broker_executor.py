@@ -19,10 +19,11 @@ from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
-from kraftd.host.broker_logs import BrokerLogs, ReplayedProducers, Schedules, run_cold
+from kraftd.host.broker_logs import BrokerLogs, Schedules, run_cold
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.paced_reads import PacedReads, Rest
 from kraftd.host.ports import AnswerWire, Handle, Ports
+from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead
 from kraftd.log.disk import Disk

@@ -6,7 +6,7 @@ A directory that fails goes offline with its partitions, and the node is notifie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -36,9 +36,9 @@ from kraftd.broker_node.events import (
 )
 from kraftd.ground.event import Event
 from kraftd.host.ports import Log, Ports
+from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log import timestamps
 from kraftd.log.data.data_log import DataLog
-from kraftd.log.data.producer_snapshot import ProducerEntry
 from kraftd.log.data.reading import ColdRead
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.time_search import max_timestamp, offset_for_timestamp
@@ -50,7 +50,6 @@ from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.loading import Loading, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
-from kraftd.partition.config import PartitionConfig
 from kraftd.partition.effects import (
     AppendBatches,
     AssignEpoch,
@@ -59,9 +58,7 @@ from kraftd.partition.effects import (
     TruncateLog,
 )
 from kraftd.partition.producer_entry import SnapshotEntry
-from kraftd.partition.producers import ProducerStates
 from kraftd.types import METADATA_TOPIC, Uuid
-from kraftd.wire.batch import Batch
 from kraftd.wire.error_code import ErrorCode
 
 Step = Callable[[Event], None]
@@ -78,38 +75,6 @@ class Schedules(NamedTuple):
     high_watermark_ms: int  # replica.high.watermark.checkpoint.interval.ms
     retention_ms: int  # log.retention.check.interval.ms
     deletion_ms: int = 1_000
-
-
-class ReplayedProducers:
-    """The producers of a partition while its log is opened (`kraftd.log.data.recovery.ProducerReplay`)."""
-
-    def __init__(self, config: PartitionConfig, now_ms: int) -> None:
-        self.states = ProducerStates()
-        self._config = config
-        self._now_ms = now_ms
-
-    def load(self, entries: Sequence[ProducerEntry], offset: int) -> None:
-        """Begin with a snapshot as of an offset."""
-        self.states.load((SnapshotEntry(*entry) for entry in entries), offset, self._config, self._now_ms)
-
-    def replay(self, batch: Batch) -> AbortedTransaction | None:
-        """Account for a batch; returns the transaction that its marker aborts."""
-        completed = self.states.replay(batch)
-        if completed is None or not completed.is_aborted:
-            return None
-        return AbortedTransaction(
-            completed.producer_id,
-            completed.first_offset,
-            completed.last_offset,
-            completed.last_stable_offset,
-        )
-
-    def entries(self) -> Iterable[ProducerEntry]:
-        """The state as entries of a snapshot."""
-        return [ProducerEntry(*entry) for entry in self.states.snapshot()]
-
-    def __repr__(self) -> str:
-        return f"<ReplayedProducers of {len(self.states)}>"
 
 
 class BrokerLogs:
@@ -256,7 +221,7 @@ class BrokerLogs:
                 append.views,
                 append.headers,
                 self._now_ms(),
-                lambda: self._entries_before(key, append.base_offset),
+                lambda: self._snapshot_of(key, append.base_offset),
             )
             for one in append.aborted:
                 log.append_aborted(
@@ -268,9 +233,6 @@ class BrokerLogs:
             self._failed(key, log, error)
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
         return ended
-
-    def _entries_before(self, key: TopicPartition, offset: int) -> list[ProducerEntry]:
-        return [ProducerEntry(*entry) for entry in self._snapshot_of(key, offset)]
 
     def take_appended(self) -> AppendsEnded | None:
         """The appends of the step whose effects were performed last, if there are any."""
@@ -418,7 +380,7 @@ class BrokerLogs:
                     log,
                     self._now_ms(),
                     marks.get(key, 0),
-                    lambda key=key, log=log: self._entries_before(key, log.log_end),  # type: ignore[misc]
+                    lambda key=key, log=log: self._snapshot_of(key, log.log_end),  # type: ignore[misc]
                 )
             except StorageError as error:
                 self._failed(key, log, error)
@@ -471,8 +433,8 @@ class BrokerLogs:
             except StorageError as error:
                 self._lines.error("a checkpoint was not written", error=str(error))
 
-        def producers_of(key: TopicPartition) -> Callable[[], Iterable[ProducerEntry]]:
-            return lambda: self._entries_before(key, self.directories.logs[key].log_end)
+        def producers_of(key: TopicPartition) -> Callable[[], Iterable[SnapshotEntry]]:
+            return lambda: self._snapshot_of(key, self.directories.logs[key].log_end)
 
         for _ in self.directories.close(self._now_ms(), broker_epoch, producers_of):
             pass

@@ -12,7 +12,6 @@ from typing import NamedTuple
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.opening import Found, create_data_log
-from kraftd.log.data.producer_snapshot import ProducerEntry
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
@@ -28,9 +27,10 @@ from kraftd.log_dirs.offset_checkpoint import (
     decode_offsets,
     encode_offsets,
 )
+from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Uuid
 
-Producers = Callable[[], Iterable[ProducerEntry]]
+Producers = Callable[[], Iterable[SnapshotEntry]]
 
 
 class LogDirectory(NamedTuple):

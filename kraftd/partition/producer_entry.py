@@ -100,7 +100,11 @@ class ProducerEntry(Struct, frozen=True, gc=False):
 
 
 class SnapshotEntry(NamedTuple):
-    """A producer as a `.snapshot` file has it: of its batches only the last."""
+    """A producer as a `.snapshot` file has it: of its batches only the last.
+
+    offset_delta: the batch's last sequence less its first. -1 stands for none in last_sequence, last_offset,
+    coordinator_epoch and current_txn_first_offset.
+    """
 
     producer_id: int
     producer_epoch: int

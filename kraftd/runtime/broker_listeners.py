@@ -16,8 +16,9 @@ from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.broker_executor import BrokerExecutor
-from kraftd.host.broker_logs import ReplayedProducers, Schedules
+from kraftd.host.broker_logs import Schedules
 from kraftd.host.cluster_view import NodeView
+from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from kraftd.log.data.batches import AppendedBatch
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.log_state import LogState
-from kraftd.log.data.producer_snapshot import ProducerEntry
 from kraftd.log.data.reading import ColdRead
 from kraftd.log.data.segment import SPILL_ENTRIES, DataSegment
 from kraftd.log.data.transaction_index import AbortedTransaction
@@ -30,6 +29,7 @@ from kraftd.log.segment import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
+from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import Uuid
 
 
@@ -56,7 +56,7 @@ class DataLog(LogState):
         views: Sequence[bytes | memoryview],
         batches: Sequence[AppendedBatch],
         now_ms: int,
-        producers: Callable[[], Iterable[ProducerEntry]] | None = None,
+        producers: Callable[[], Iterable[SnapshotEntry]] | None = None,
     ) -> bool:
         """Write whole verified batches at the end; returns whether a new segment was begun for them.
 
@@ -115,7 +115,7 @@ class DataLog(LogState):
     def roll(
         self,
         now_ms: int,
-        producers: Callable[[], Iterable[ProducerEntry]] | None = None,
+        producers: Callable[[], Iterable[SnapshotEntry]] | None = None,
         base_offset: int | None = None,
     ) -> bool:
         """Begin a segment at base_offset, at least the log end. Returns False if the last one is empty and
@@ -205,7 +205,7 @@ class DataLog(LogState):
         """Return whether flush.ms has passed since the last flush of a log with unflushed records."""
         return self.log_end > self.recovery_point and now_ms - self.flushed_ms >= self.settings.flush_ms
 
-    def close(self, now_ms: int, producers: Callable[[], Iterable[ProducerEntry]] | None = None) -> None:
+    def close(self, now_ms: int, producers: Callable[[], Iterable[SnapshotEntry]] | None = None) -> None:
         """Flush all and write the rest of the indexes, as at a clean stop. Blocks. Raises StorageError."""
         if self._failure is None:
             if producers is not None:
@@ -381,7 +381,7 @@ class DataLog(LogState):
 
     # --- snapshots of producers and the topic id ---
 
-    def write_snapshot(self, offset: int, entries: Iterable[ProducerEntry], *, durably: bool = False) -> None:
+    def write_snapshot(self, offset: int, entries: Iterable[SnapshotEntry], *, durably: bool = False) -> None:
         """Write the producers as they are before offset. Raises StorageError."""
         self._guarded(lambda: self.files.write_snapshot(offset, entries, durably=durably))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kraftd.log.data.producer_snapshot import ProducerEntry, encode_producers
+from kraftd.log.data.producer_snapshot import encode_producers
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.data.transaction_index import AbortedTransaction, decode_aborted, encode_aborted
@@ -25,6 +25,7 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
+from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import Uuid
 
 _SCAN_BYTES = 16 << 10
@@ -131,7 +132,7 @@ class LogFiles(NamedTuple):
     def snapshot_path(self, offset: int) -> str:
         return f"{self.directory}/{segment_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}"
 
-    def write_snapshot(self, offset: int, entries: Iterable[ProducerEntry], *, durably: bool = False) -> None:
+    def write_snapshot(self, offset: int, entries: Iterable[SnapshotEntry], *, durably: bool = False) -> None:
         """Write the producers as they are before offset."""
         path = self.snapshot_path(offset)
         self.resources.disk.remove(path)

@@ -15,7 +15,6 @@ from kraftd.log.data.log_files import LogFiles
 from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.producer_snapshot import (
     CorruptSnapshot,
-    ProducerEntry,
     decode_producers,
 )
 from kraftd.log.data.recovery import SLICE_BATCHES, ProducerReplay, SegmentRecovery
@@ -38,6 +37,7 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
+from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import Uuid
 from kraftd.wire.batch import CorruptBatch
 
@@ -338,7 +338,7 @@ class _Opening:
             offset = self._snapshots[-1]
             if offset <= at_most:
                 try:
-                    entries: list[ProducerEntry] = decode_producers(
+                    entries: list[SnapshotEntry] = decode_producers(
                         self._disk.read_bytes(self._files.snapshot_path(offset))
                     )
                     self._producers.load(entries, offset)

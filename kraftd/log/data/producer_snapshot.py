@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
-from typing import NamedTuple
 
+from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.wire.crc32c import crc32c
 
 _HEAD = Struct(">hII")  # version, checksum of what follows it, count
@@ -17,26 +17,11 @@ _VERSION = 1
 _CRC_END = 6
 
 
-class ProducerEntry(NamedTuple):
-    """One producer. offset_delta: the last batch's last sequence less its first. -1 stands for none in
-    last_sequence, last_offset, coordinator_epoch and current_txn_first_offset.
-    """
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp_ms: int
-    coordinator_epoch: int
-    current_txn_first_offset: int
-
-
 class CorruptSnapshot(ValueError):
     """The bytes are no snapshot of producers."""
 
 
-def encode_producers(entries: Iterable[ProducerEntry]) -> bytes:
+def encode_producers(entries: Iterable[SnapshotEntry]) -> bytes:
     """Content of the file."""
     packed = [_ENTRY.pack(*entry) for entry in entries]
     body = b"".join(packed)
@@ -44,7 +29,7 @@ def encode_producers(entries: Iterable[ProducerEntry]) -> bytes:
     return _HEAD.pack(_VERSION, checksum, len(packed)) + body
 
 
-def decode_producers(data: bytes) -> list[ProducerEntry]:
+def decode_producers(data: bytes) -> list[SnapshotEntry]:
     """The entries of a file. Raises CorruptSnapshot."""
     if len(data) < _HEAD.size:
         raise CorruptSnapshot(f"{len(data)} bytes are too short for a snapshot of producers")
@@ -55,4 +40,4 @@ def decode_producers(data: bytes) -> list[ProducerEntry]:
         raise CorruptSnapshot("the checksum is wrong")
     if len(data) < _HEAD.size + count * _ENTRY.size:
         raise CorruptSnapshot(f"{count} entries cannot be in {len(data)} bytes")
-    return [ProducerEntry(*_ENTRY.unpack_from(data, _HEAD.size + at * _ENTRY.size)) for at in range(count)]
+    return [SnapshotEntry(*_ENTRY.unpack_from(data, _HEAD.size + at * _ENTRY.size)) for at in range(count)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from kraftd.log.data.producer_snapshot import ProducerEntry
 from kraftd.log.data.segment import DataSegment, Opener
 from kraftd.log.data.transaction_index import AbortedTransaction, encode_aborted
 from kraftd.log.disk import Disk, File
@@ -24,6 +23,7 @@ from kraftd.log.segment import (
     SegmentIndex,
     find_valid_batch,
 )
+from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.wire.batch import HEADER_BYTES, Batch, CorruptBatch, read_batch
 from kraftd.wire.records import scan_batches
 
@@ -39,13 +39,13 @@ _REMEDY = (
 class ProducerReplay(Protocol):
     """The state of a partition's producers, as an opening drives it."""
 
-    def load(self, entries: Sequence[ProducerEntry], offset: int) -> None:
+    def load(self, entries: Sequence[SnapshotEntry], offset: int) -> None:
         """Begin with a snapshot as of an offset: without entries if there is none."""
 
     def replay(self, batch: Batch) -> AbortedTransaction | None:
         """Account for a batch; returns the transaction that its marker aborts."""
 
-    def entries(self) -> Iterable[ProducerEntry]:
+    def entries(self) -> Iterable[SnapshotEntry]:
         """The state as entries of a snapshot."""
 
 

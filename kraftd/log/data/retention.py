@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kraftd.log.data.data_log import DataLog
-from kraftd.log.data.producer_snapshot import ProducerEntry
 from kraftd.log.data.segment import DataSegment
+from kraftd.partition.producer_entry import SnapshotEntry
 
-Producers = Callable[[], Iterable[ProducerEntry]]
+Producers = Callable[[], Iterable[SnapshotEntry]]
 
 
 def remove_expired(log: DataLog, now_ms: int, high_watermark: int, producers: Producers | None = None) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from kraftd.log.data.batches import VerifiedBatch
 from kraftd.log.data.opening import Found
-from kraftd.log.data.producer_snapshot import ProducerEntry, decode_producers
+from kraftd.log.data.producer_snapshot import decode_producers
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.time_search import FoundRecord, max_timestamp, offset_for_timestamp
@@ -14,6 +14,7 @@ from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log.partition_log import OffsetOutOfRange
+from kraftd.partition.producer_entry import SnapshotEntry
 from tests.log.data.logs import (
     DIRECTORY,
     NOW_MS,
@@ -385,7 +386,7 @@ def test_aborted_transactions_are_found_by_the_offsets_that_are_read() -> None:
 
 def test_a_new_segment_gets_a_snapshot_of_the_producers_before_it() -> None:
     disk, log = new_log()
-    entry = ProducerEntry(1, 0, 4, 5, 4, 1000, -1, -1)
+    entry = SnapshotEntry(1, 0, 4, 5, 4, 1000, -1, -1)
     append(log, batch(0, 25))
     data = batch(25, 25)
     log.append([data], [VerifiedBatch(25, 49, 1000, 1, len(data))], NOW_MS, lambda: [entry])
