@@ -157,6 +157,7 @@ class Daemon:
         self._tasks: set[asyncio.Task[None]] = set()
         self._begin_late: Callable[[], None] | None = None
         self._stopping = False
+        self._signalled_before = False
         self._controller_stops = False
         self._shutdown_requested = False
         self._end: asyncio.Future[None] = loop.create_future()
@@ -347,6 +348,11 @@ class Daemon:
         self.log.info("metrics are served", host=host, port=port)
 
     def _signalled(self, number: int, _frame: object) -> None:
+        if self._signalled_before:
+            # A third changes nothing, and handlers that interrupt each other without end exhaust the stack.
+            for each in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(each, signal.SIG_IGN)
+        self._signalled_before = True
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.stop, signal.Signals(number).name)
 
