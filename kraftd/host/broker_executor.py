@@ -33,12 +33,12 @@ from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.loading import Loading
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.fetch_response import AbortedTransaction
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.redaction.batches import redacted_batches
 from kraftd.requests.effects import AnswerRecords, RecordsOf
 from kraftd.types import METADATA_TOPIC_ID
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.primitives import Buffer
+from kraftd.wire.producer_snapshot import SnapshotEntry
 
 _DONE = object()
 

@@ -57,9 +57,9 @@ from kraftd.partition.effects import (
     StartLogAt,
     TruncateLog,
 )
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import METADATA_TOPIC, Uuid
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Step = Callable[[Event], None]
 

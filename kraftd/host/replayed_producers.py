@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.partition.config import PartitionConfig
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.partition.producers import ProducerStates
 from kraftd.wire.batch import Batch
+from kraftd.wire.producer_snapshot import SnapshotEntry
 
 
 class ReplayedProducers:

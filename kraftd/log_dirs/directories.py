@@ -27,8 +27,8 @@ from kraftd.log_dirs.offset_checkpoint import (
     decode_offsets,
     encode_offsets,
 )
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Uuid
+from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Producers = Callable[[], Iterable[SnapshotEntry]]
 

@@ -27,7 +27,6 @@ from kraftd.partition.producer_entry import (
     Origin,
     ProducerEntry,
     ProducerError,
-    SnapshotEntry,
 )
 from kraftd.partition.producers import NO_GUARD, CompletedTransaction, ProducerStates
 from kraftd.partition.replicas import FollowerProgress
@@ -35,6 +34,7 @@ from kraftd.partition.validation import ProduceRefusal, ValidBatch, find_refusal
 from kraftd.partition.views import BrokerView, EpochView, Registration
 from kraftd.wire.batch import BatchHeader
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.python_records import Buffer
 from kraftd.wire.records import NO_TIMESTAMP
 

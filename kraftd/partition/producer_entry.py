@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from kraftd.wire.batch import Batch, BatchHeader
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import (
     MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,
@@ -97,23 +98,6 @@ class ProducerEntry(Struct, frozen=True, gc=False):
         if self.transaction_start != NO_OFFSET:
             text += f", transaction from {self.transaction_start}"
         return f"<Producer {self.producer_id} {text}>"
-
-
-class SnapshotEntry(NamedTuple):
-    """A producer as a `.snapshot` file has it: of its batches only the last.
-
-    offset_delta: the batch's last sequence less its first. -1 stands for none in last_sequence, last_offset,
-    coordinator_epoch and current_txn_first_offset.
-    """
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp_ms: int
-    coordinator_epoch: int
-    current_txn_first_offset: int
 
 
 class Verification(Struct):

@@ -27,7 +27,6 @@ from kraftd.partition.producer_entry import (
     ProducerEntry,
     ProducerError,
     SentBatch,
-    SnapshotEntry,
     Verification,
     check_marker_epoch,
     end_marker,
@@ -38,6 +37,7 @@ from kraftd.partition.producer_entry import (
 )
 from kraftd.wire.batch import Batch, BatchHeader
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import NO_SEQUENCE, NO_TIMESTAMP
 
 LATE_TRANSACTION_BUFFER_MS = 300_000

@@ -11,7 +11,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import create_data_log
-from kraftd.log.data.producer_snapshot import decode_producers, encode_producers
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.transaction_index import decode_aborted
@@ -22,6 +21,7 @@ from kraftd.log_dirs.loading import Loading, load_all
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
 from kraftd.metadata_dir.meta_properties import read_meta_properties
 from kraftd.wire.batch import Batch, build_batch, iter_batches
+from kraftd.wire.producer_snapshot import decode_producers, encode_producers
 from testkit.cluster import Cluster
 from testkit.java import tools
 from tests.kafka.conftest import pytest_runtest_makereport as pytest_runtest_makereport

@@ -9,9 +9,9 @@ from kraftd.log.epochs import EpochCache
 from kraftd.partition.config import PartitionConfig
 from kraftd.partition.effects import AppendBatches, AssignEpoch, LogStartMoved, StartLogAt, TruncateLog
 from kraftd.partition.partition import Partition, Produced
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.partition.producers import CompletedTransaction
 from kraftd.wire.batch import Batch
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from testkit.random_batches import NOW_MS
 
 LOCAL, OTHER, THIRD = 1, 2, 3

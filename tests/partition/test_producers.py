@@ -7,11 +7,11 @@ from typing import Any
 
 from kraftd.partition.config import PartitionConfig
 from kraftd.partition.partition import Produced
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.partition.producers import NO_GUARD, ProducerStates
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.wire.batch import read_batch
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import MAX_SEQUENCE, build_records_batch
 from testkit.random_batches import NOW_MS
 from tests.partition.places import Place

@@ -29,8 +29,8 @@ from kraftd.log.segment import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import Uuid
+from kraftd.wire.producer_snapshot import SnapshotEntry
 
 
 class DataLog(LogState):

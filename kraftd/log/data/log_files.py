@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kraftd.log.data.producer_snapshot import encode_producers
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.data.transaction_index import AbortedTransaction, decode_aborted, encode_aborted
@@ -25,8 +24,8 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import Uuid
+from kraftd.wire.producer_snapshot import SnapshotEntry, encode_producers
 
 _SCAN_BYTES = 16 << 10
 

@@ -13,10 +13,6 @@ from typing import NamedTuple, TypeVar
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.log_files import LogFiles
 from kraftd.log.data.open_files import OpenFiles
-from kraftd.log.data.producer_snapshot import (
-    CorruptSnapshot,
-    decode_producers,
-)
 from kraftd.log.data.recovery import SLICE_BATCHES, ProducerReplay, SegmentRecovery
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.segment import DataSegment, last_header
@@ -37,9 +33,13 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.types import Uuid
 from kraftd.wire.batch import CorruptBatch
+from kraftd.wire.producer_snapshot import (
+    CorruptSnapshot,
+    SnapshotEntry,
+    decode_producers,
+)
 
 T = TypeVar("T")
 

@@ -23,8 +23,8 @@ from kraftd.log.segment import (
     SegmentIndex,
     find_valid_batch,
 )
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.wire.batch import HEADER_BYTES, Batch, CorruptBatch, read_batch
+from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import scan_batches
 
 SLICE_BATCHES = 256

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.segment import DataSegment
-from kraftd.partition.producer_entry import SnapshotEntry
+from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Producers = Callable[[], Iterable[SnapshotEntry]]
 

@@ -6,7 +6,6 @@ import pytest
 
 from kraftd.log.data.batches import VerifiedBatch
 from kraftd.log.data.opening import Found
-from kraftd.log.data.producer_snapshot import decode_producers
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.data.time_search import FoundRecord, max_timestamp, offset_for_timestamp
@@ -14,7 +13,7 @@ from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log.partition_log import OffsetOutOfRange
-from kraftd.partition.producer_entry import SnapshotEntry
+from kraftd.wire.producer_snapshot import SnapshotEntry, decode_producers
 from tests.log.data.logs import (
     DIRECTORY,
     NOW_MS,

@@ -7,14 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
+from typing import NamedTuple
 
-from kraftd.partition.producer_entry import SnapshotEntry
 from kraftd.wire.crc32c import crc32c
 
 _HEAD = Struct(">hII")  # version, checksum of what follows it, count
 _ENTRY = Struct(">qhiqiqiq")
 _VERSION = 1
 _CRC_END = 6
+
+
+class SnapshotEntry(NamedTuple):
+    """A producer as a `.snapshot` file has it: of its batches only the last.
+
+    offset_delta: the batch's last sequence less its first. -1 stands for none in last_sequence, last_offset,
+    coordinator_epoch and current_txn_first_offset.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+    coordinator_epoch: int
+    current_txn_first_offset: int
 
 
 class CorruptSnapshot(ValueError):
