@@ -85,5 +85,8 @@ class ClusterView(Protocol):
     def take_replica_changes(self, most: int) -> list[ReplicaChange]:
         """Remove and return up to `most` committed changes of the partitions that this node hosts."""
 
+    def take_removed_topics(self) -> list[tuple[str, bytes]]:
+        """Remove and return the topics whose removal is committed, by name and id."""
+
     def controller_destination(self) -> Destination | None:
         """The active controller's controller listener; None where it is not known."""

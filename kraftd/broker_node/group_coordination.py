@@ -191,9 +191,12 @@ class GroupCoordination:
         """The high watermark of a partition of the topic moved."""
         self._step(HighWatermarkAdvanced(index, offset))
 
-    def topics_deleted(self, topics: dict[str, bytes]) -> None:
-        """Forget the offsets of topics that are gone."""
-        self._step(TopicsDeleted(topics))
+    def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
+        """Forget the offsets of topics that are gone, by name and id; a name may be there repeatedly."""
+        while topics:
+            latest = dict(topics)
+            self._step(TopicsDeleted(latest))
+            topics = [one for one in topics if latest[one[0]] != one[1]]
 
     def append_ended(self, index: int, base_offset: int, error: ErrorCode | None) -> None:
         """An append to a partition of the topic ended."""

@@ -317,16 +317,21 @@ class BrokerNode(AnsweringNode):
                 if before is not None:
                     self.on_leadership(before, hosted)
             yield
+        self.groups.topics_deleted(self.view.take_removed_topics())
         self._forget_unlisted()
         self._is_changing = False
         self._become_ready()
 
     def _forget_unlisted(self) -> None:
-        """After a snapshot has replaced the image, drop the partitions that are not in it any more."""
+        """After a snapshot has replaced the image, drop the partitions and topics that are not in it any
+        more.
+        """
         view = self.view
         if view.image is self._image or view.applied_end_offset < view.high_watermark:
             return
-        self._image = view.image
+        former, self._image = self._image, view.image
+        gone_topics = former.topics.keys() - view.image.topics.keys()
+        self.groups.topics_deleted([(former.topics[id].name, id) for id in gone_topics])
         listed = set(view.image.partitions_of(view.node_id))
         for hosted in list(self.replicas):
             if (hosted.topic_id, hosted.index) not in listed:

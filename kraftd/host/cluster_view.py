@@ -118,6 +118,10 @@ class NodeView:
         """Remove and return up to `most` committed changes of the partitions that this node hosts."""
         return self._node.image.take_replica_changes(self.high_watermark, most)
 
+    def take_removed_topics(self) -> list[tuple[str, bytes]]:
+        """Remove and return the topics whose removal is committed, by name and id."""
+        return self._node.image.take_removed_topics(self.high_watermark)
+
     def marks(self) -> tuple[int, int, int, int | None, bool]:
         """The values behind `MetadataMoved`: equal marks mean that nothing has changed."""
         return (

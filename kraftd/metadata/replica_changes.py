@@ -1,4 +1,5 @@
-"""What changed of the partitions that one broker hosts: for the broker in this process, if there is one.
+"""What changed of the partitions that one broker hosts, and which topics of the cluster are gone: for the
+broker in this process, if there is one.
 
 The image of an active controller is ahead of what is committed, so each change keeps the partition's state as
 of its record. The broker takes changes once they are committed. An abort of a transaction is a change back.
@@ -31,6 +32,7 @@ class ReplicaChanges:
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self._changes: deque[ReplicaChange] = deque()
+        self._removed_topics: dict[bytes, tuple[int, str]] = {}  # offset and name by id
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -54,8 +56,17 @@ class ReplicaChanges:
         elif before is not None and broker_id in before.replicas:
             self._changes.append(ReplicaChange(offset, topic_id, topic, index, None))
 
+    def note_topic(self, offset: int, topic_id: bytes, name: str, *, is_removed: bool) -> None:
+        """Note that a topic is gone, or is there: an abort of a transaction puts one back."""
+        if is_removed:
+            self._removed_topics[topic_id] = offset, name
+        else:
+            self._removed_topics.pop(topic_id, None)
+
     def undo_to(self, offset: int) -> None:
         """Forget the changes after an offset, whose records are undone."""
+        removed = self._removed_topics.items()
+        self._removed_topics = {id: one for id, one in removed if one[0] <= offset}
         while self._changes and self._changes[-1].offset > offset:
             self._changes.pop()
 
@@ -66,3 +77,13 @@ class ReplicaChanges:
         while changes and changes[0].offset < committed_end and len(taken) < most:
             taken.append(changes.popleft())
         return taken
+
+    def take_removed_topics(self, committed_end: int) -> list[tuple[str, bytes]]:
+        """Remove and return the names and ids of topics that records below an offset have removed."""
+        if not self._removed_topics:
+            return []
+        removed = self._removed_topics.items()
+        taken = {id: name for id, (offset, name) in removed if offset < committed_end}
+        for id in taken:
+            del self._removed_topics[id]
+        return [(name, id) for id, name in taken.items()]

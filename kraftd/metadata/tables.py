@@ -126,13 +126,19 @@ class Tables:
         """
         if self.replica_changes is None:
             return []
+        return self.replica_changes.take(self._settled_end(committed_end), most)
+
+    def take_removed_topics(self, committed_end: int) -> list[tuple[str, bytes]]:
+        """Remove and return the topics that are gone, by name and id, as `take_replica_changes` does."""
+        if self.replica_changes is None:
+            return []
+        return self.replica_changes.take_removed_topics(self._settled_end(committed_end))
+
+    def _settled_end(self, committed_end: int) -> int:
+        """The end of the records that neither an abort nor a new leader undoes."""
         ended = [began for began, end in self._ended_transactions if end >= committed_end]
-        bounds = (
-            committed_end,
-            *ended,
-            *(() if self.transaction_offset is None else (self.transaction_offset,)),
-        )
-        return self.replica_changes.take(min(bounds), most)
+        open_transaction = () if self.transaction_offset is None else (self.transaction_offset,)
+        return min((committed_end, *ended, *open_transaction))
 
     def forget_elections(self) -> None:
         """Reset the counts of elections, which are to cover the time since the load."""
@@ -262,6 +268,9 @@ class Tables:
         before = self.topics.get(topic_id)
         if self._journal is not None:
             self._journal.entries.append((self.offset, j.TOPIC, None, topic_id, before))
+        known = topic or before
+        if self.replica_changes is not None and known is not None:
+            self.replica_changes.note_topic(self.offset, topic_id, known.name, is_removed=topic is None)
         if before is not None:
             del self.topics[topic_id]
             self._names.remove(before.name)

@@ -1,4 +1,4 @@
-"""Groups of a broker: what they have committed outlives a restart of the process."""
+"""Groups of a broker: what they have committed outlives a restart of the process, and goes with its topic."""
 
 from __future__ import annotations
 
@@ -68,3 +68,16 @@ def test_a_group_is_refused_while_its_partition_is_loaded(tmp_path: Path) -> Non
         read(effect)
     after.pass_time(1_000)
     assert committed(after) == (0, 5)
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    harness.create_topic("t")
+    assert commit(harness, 5) == 0
+    harness.delete_topic("t")
+    harness.create_topic("t")
+    assert committed(harness) == (0, -1)
+    assert commit(harness, 7) == 0, "the new topic's offsets stay"
+    harness.pass_time(1_000)
+    assert committed(harness) == (0, 7)

@@ -43,6 +43,7 @@ def test_a_broker_takes_what_is_committed_and_nothing_else(seed: int) -> None:
     random, image, taken = Random(seed), Image(), Hosted()
     image.replica_changes = ReplicaChanges(BROKER_ID)
     log: list[Message] = []
+    seen, removed = set[bytes](), set[bytes]()  # ids of topics
     committed, marked = -1, False
     for step in range(150):
         what = random.random()
@@ -70,6 +71,9 @@ def test_a_broker_takes_what_is_committed_and_nothing_else(seed: int) -> None:
             as_of = replayed(log[: committed + 1])
             if not as_of.in_transaction:
                 assert taken == hosted(as_of)
+                removed |= {id for _name, id in image.take_removed_topics(committed + 1)}
+                assert seen - as_of.topics.keys() <= removed and not removed & as_of.topics.keys()
+                seen |= as_of.topics.keys()
 
 
 def test_a_snapshots_partitions_are_taken_as_of_its_end() -> None:
