@@ -67,7 +67,7 @@ class LogSource:
         )
 
     def availability(self, slot: Slot, reader: Reader) -> Availability:
-        if not self._may_read(slot, reader, quietly=True):
+        if not may_read(self._boundary, slot, reader, quietly=True):
             return Availability(Standing.NOT_SERVED)
         if not is_metadata(slot):
             exists = self._exists(slot)
@@ -87,7 +87,7 @@ class LogSource:
         view = self._view
         # Records are empty with an error, never null: librdkafka cannot read that.
         data = PartitionData(partition_index=slot.index, high_watermark=-1, records=b"")
-        if not self._may_read(slot, reader, quietly=False):
+        if not may_read(self._boundary, slot, reader, quietly=False):
             data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return data, 0
         if not is_metadata(slot):
@@ -123,22 +123,6 @@ class LogSource:
                 if noted is not None:
                     return (noted,)
         return ()
-
-    def _may_read(self, slot: Slot, reader: Reader, *, quietly: bool) -> bool:
-        boundary, identity = self._boundary, reader.identity
-        if not boundary.has_authorizer:
-            return True
-        assert isinstance(identity, Identity)
-        allows = boundary.allows_quietly if quietly else boundary.allows
-        if reader.is_follower:
-            return allows(identity, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
-        name = slot.topic or ""
-        if name != METADATA_TOPIC:
-            return allows(identity, AclOperation.READ, AclResourceType.TOPIC, name)
-        # An ACL for all topics, or for a prefix, is meant for topics of brokers.
-        return boundary.allows_by_name(
-            identity, AclOperation.READ, AclResourceType.TOPIC, name, quietly=quietly
-        )
 
     def _exists(self, slot: Slot) -> bool:
         """Return whether the partition is one of a broker's."""
@@ -183,3 +167,21 @@ class LogSource:
 
 def is_metadata(slot: Slot) -> bool:
     return slot.topic == METADATA_TOPIC and slot.index == METADATA_PARTITION
+
+
+def may_read(boundary: Boundary, slot: Slot, reader: Reader, *, quietly: bool) -> bool:
+    """Return whether a reader, with an `Identity`, may fetch a partition; a refusal is logged unless
+    `quietly`.
+    """
+    if not boundary.has_authorizer:
+        return True
+    identity = reader.identity
+    assert isinstance(identity, Identity)
+    allows = boundary.allows_quietly if quietly else boundary.allows
+    if reader.is_follower:
+        return allows(identity, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
+    name = slot.topic or ""
+    if name != METADATA_TOPIC:
+        return allows(identity, AclOperation.READ, AclResourceType.TOPIC, name)
+    # An ACL for all topics, or for a prefix, is meant for topics of brokers.
+    return boundary.allows_by_name(identity, AclOperation.READ, AclResourceType.TOPIC, name, quietly=quietly)

@@ -53,7 +53,6 @@ from kraftd.ground.event import Event
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.partition.effects import AppendBatches, MarksMoved
 from kraftd.requests.call import Call
-from kraftd.requests.events import AnswerNotWritten
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
@@ -397,9 +396,6 @@ class BrokerNode(AnsweringNode):
     def _on_looked_up(self, request_id: int, found: object) -> None:
         call, then = self._lookups.pop(request_id)
         self.guarded(call, lambda: then(found))
-
-    def on_answer_not_written(self, event: AnswerNotWritten) -> None:
-        super().on_answer_not_written(event)
 
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)

@@ -5,8 +5,7 @@ What a fetch reads is noted, and the performer of the answer reads it from the l
 
 from __future__ import annotations
 
-from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_metadata
+from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_metadata, may_read
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.fetch.slots import Slot
@@ -44,7 +43,7 @@ class PartitionSource:
         """The partition's state, without reading it."""
         if is_metadata(slot):
             return self.log_source.availability(slot, reader)
-        if not self._may_read(slot, reader, quietly=True):
+        if not may_read(self._boundary, slot, reader, quietly=True):
             return Availability(Standing.NOT_SERVED)
         hosted = self._hosted(slot)
         if hosted is None:
@@ -66,7 +65,7 @@ class PartitionSource:
             return self.log_source.read(slot, reader, max_bytes, at_least_one)
         # Records are empty with an error, never null: librdkafka cannot read that.
         data = PartitionData(partition_index=slot.index, high_watermark=-1, records=b"")
-        if not self._may_read(slot, reader, quietly=False):
+        if not may_read(self._boundary, slot, reader, quietly=False):
             data.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return data, 0
         hosted = self._hosted(slot)
@@ -140,13 +139,3 @@ class PartitionSource:
             follower_id=reader.replica_id if reader.is_follower else None,
             only_leader=reader.is_follower or version < FIRST_VERSION_OF_FOLLOWERS,
         )
-
-    def _may_read(self, slot: Slot, reader: Reader, *, quietly: bool) -> bool:
-        boundary, identity = self._boundary, reader.identity
-        if not boundary.has_authorizer:
-            return True
-        assert isinstance(identity, Identity)
-        allows = boundary.allows_quietly if quietly else boundary.allows
-        if reader.is_follower:
-            return allows(identity, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
-        return allows(identity, AclOperation.READ, AclResourceType.TOPIC, slot.topic or "")

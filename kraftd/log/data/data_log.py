@@ -385,10 +385,6 @@ class DataLog(LogState):
         """Write the producers as they are before offset. Raises StorageError."""
         self._guarded(lambda: self.files.write_snapshot(offset, entries, durably=durably))
 
-    def remove_snapshot(self, offset: int) -> None:
-        """Remove a snapshot of producers. Raises StorageError."""
-        self._guarded(lambda: self._resources.disk.remove(self.files.snapshot_path(offset)))
-
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Write the topic id of a log that has none. Raises ValueError for another one, StorageError."""
         if self.topic_id is None:

@@ -33,11 +33,6 @@ def count_of_offsets_to(file: File, count: int, relative: int) -> int:
     return _count(file, OFFSET_ENTRY, count, lambda entry: bool(entry[0] <= relative))
 
 
-def count_of_positions_to(file: File, count: int, position: int) -> int:
-    """How many of the first count entries have at most this position."""
-    return _count(file, OFFSET_ENTRY, count, lambda entry: bool(entry[1] <= position))
-
-
 def count_of_times_before(file: File, count: int, timestamp_ms: int) -> int:
     """How many of the first count entries are older than timestamp_ms."""
     return _count(file, TIME_ENTRY, count, lambda entry: bool(entry[0] < timestamp_ms))
