@@ -20,8 +20,7 @@ class NotRegistered(Effect, frozen=True):
 class OpenLog(Effect, frozen=True):
     """Open the log of a partition, or make it: LogOpened or LogNotOpened comes back.
 
-    A log of another topic id is that of a former topic, and is deleted first. `is_new`: the partition was
-    created just now, so its log may be made although a log directory is offline.
+    `is_new`: the partition was created just now, so its log may be made although a log directory is offline.
     """
 
     topic: str
@@ -33,6 +32,13 @@ class OpenLog(Effect, frozen=True):
 
 class DeleteLog(Effect, frozen=True):
     """Delete the log of a partition that this broker does not host any more."""
+
+    topic: str
+    partition: int
+
+
+class SetLogAside(Effect, frozen=True):
+    """Rename the directory of a log that was found at the start, but is of no hosted partition."""
 
     topic: str
     partition: int

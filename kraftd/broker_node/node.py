@@ -22,6 +22,7 @@ from kraftd.broker_node.effects import (
     LogLookup,
     NotRegistered,
     OfPartition,
+    SetLogAside,
 )
 from kraftd.broker_node.events import (
     AppendEnded,
@@ -101,7 +102,9 @@ class BrokerNode(AnsweringNode):
         self.client_fetches = ClientFetches(
             self, self.source, self.source.take, settings.session_limits, new_session_id
         )
-        self._logs_are_loaded = False
+        self._found: dict[tuple[str, int], Uuid | None] | None = (
+            None  # logs at the start, until all is hosted
+        )
         self._is_changing = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
@@ -110,7 +113,7 @@ class BrokerNode(AnsweringNode):
         self._lookups: dict[int, tuple[Call, Callable[[Any], None]]] = {}
         self._last_lookup = 0
         self.handlers |= {
-            LogsLoaded: lambda _: self._on_logs_loaded(),
+            LogsLoaded: self._on_logs_loaded,
             LogOpened: self._on_log_opened,
             LogNotOpened: self._on_log_not_opened,
             LogsFailed: self._on_logs_failed,
@@ -250,7 +253,7 @@ class BrokerNode(AnsweringNode):
 
     def _become_ready(self) -> None:
         """Be ready to serve once the metadata is known, and the logs of all hosted partitions are open."""
-        if self.view.is_loaded and self._logs_are_loaded and not self.replicas.opening_count:
+        if self.view.is_loaded and self._is_hosting and not self.replicas.opening_count:
             self.lifecycle.ready(self.now_ms)
 
     def _communicate(self) -> None:
@@ -275,8 +278,8 @@ class BrokerNode(AnsweringNode):
         self.client_fetches.changed(METADATA_KEY)
         self._follow_metadata()
 
-    def _on_logs_loaded(self) -> None:
-        self._logs_are_loaded = True
+    def _on_logs_loaded(self, event: LogsLoaded) -> None:
+        self._found = event.topic_ids
         self._follow_metadata()
 
     def _follow_metadata(self) -> None:
@@ -286,7 +289,7 @@ class BrokerNode(AnsweringNode):
         what is replayed at a start, and be taken for that of a former topic.
         """
         is_known = self.view.is_loaded and self.lifecycle.is_caught_up
-        if is_known and self._logs_are_loaded and not self._is_changing:
+        if is_known and self._found is not None and not self._is_changing:
             self._is_changing = True
             self.go_on(self._change())
 
@@ -296,11 +299,28 @@ class BrokerNode(AnsweringNode):
         while changes := self.view.take_replica_changes(CHANGES_PER_CALLBACK):
             newest |= {(change.topic, change.partition): change for change in changes}
             yield
+        yield from self._set_strays_aside(newest)
         for number, change in enumerate(newest.values(), 1):
             self.replicas.begin(change)
             if not number % CHANGES_PER_CALLBACK:
                 yield
         self._is_hosting = True
+
+    def _set_strays_aside(self, newest: dict[tuple[str, int], ReplicaChange]) -> Slices:
+        """Rename logs of partitions that this broker does not host, as Kafka does: they may be all that is
+        left of them.
+        """
+        assert self._found is not None
+        for number, (key, topic_id) in enumerate(self._found.items(), 1):
+            change = newest.get(key)
+            is_of_former_topic = (
+                change is not None and change.state is not None and topic_id not in (None, change.topic_id)
+            )
+            if change is None or is_of_former_topic:
+                self.outbox.emit(SetLogAside(*key))
+            if not number % CHANGES_PER_CALLBACK:
+                yield
+        self._found = {}
 
     def _change(self) -> Slices:
         if not self._is_hosting:

@@ -14,6 +14,7 @@ from kraftd.broker_node.effects import (
     OpenLog,
     ReadPartition,
     SetLog,
+    SetLogAside,
 )
 from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
@@ -90,6 +91,7 @@ class BrokerExecutor(AnsweringExecutor):
             NotRegistered: self._not_registered,
             OpenLog: self.logs.open,
             DeleteLog: self.logs.delete,
+            SetLogAside: self.logs.set_aside,
             SetLog: self.logs.set,
             OfPartition: self.logs.perform,
             FindOffsets: lambda effect: self.logs.find_offsets(effect, self._metadata_log),

@@ -20,6 +20,7 @@ from kraftd.broker_node.effects import (
     OpenLog,
     ReadPartition,
     SetLog,
+    SetLogAside,
 )
 from kraftd.broker_node.events import (
     AppendEnded,
@@ -102,6 +103,7 @@ class BrokerLogs:
         self._high_watermarks = high_watermarks
         self._appended: list[AppendEnded] = []
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
+        self._left: set[str] = set()  # directories that logs have left, until their checkpoints are written
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -128,7 +130,8 @@ class BrokerLogs:
             if not under_way:
                 for note in loading.notes:
                     self._lines.warning("recovered", note=note)
-                self._step(LogsLoaded())
+                logs = self.directories.logs.items()
+                self._step(LogsLoaded({key: log.topic_id for key, log in logs}))
 
         begin()
 
@@ -143,9 +146,6 @@ class BrokerLogs:
         directories, now_ms = self.directories, self._now_ms()
         try:
             log = directories.logs.get(key)
-            if log is not None and log.topic_id not in (None, effect.topic_id):
-                self._delete(key)  # of a former topic of that name
-                log = None
             producers = None
             if log is None:
                 self._loaded_producers.pop(key, None)
@@ -180,7 +180,36 @@ class BrokerLogs:
         self._loaded_producers.pop(key, None)
         log = self.directories.delete(*key, self._unique_text(), self._now_ms())
         if log is not None:
-            self._write(self.directories.checkpoints_of(log.parent))
+            self._checkpoint_soon(log.parent)
+
+    def _checkpoint_soon(self, path: str) -> None:
+        """Write the checkpoints of a directory, once for all logs that leave it together."""
+        if path not in self._left:
+            self._left.add(path)
+            self._ports.timer.call_soon(self._checkpoint_left)
+
+    def _checkpoint_left(self) -> None:
+        left, self._left = self._left, set()
+        for path in left:
+            self._write(self.directories.checkpoints_of(path))
+
+    def set_aside(self, effect: SetLogAside) -> None:
+        """Keep a log under another name."""
+        self._ports.timer.call_soon(self._set_aside, (effect.topic, effect.partition))
+
+    def _set_aside(self, key: TopicPartition) -> None:
+        self._loaded_producers.pop(key, None)
+        log = self.directories.logs.get(key)
+        if log is None:
+            return
+        try:
+            self.directories.set_aside(*key, self._unique_text())
+        except StorageError as error:
+            self._lines.error("a log could not be set aside", partition=log.directory, error=str(error))
+            self._note_failures()
+            return
+        self._lines.warning("a log was set aside: this broker does not host it", directory=log.directory)
+        self._checkpoint_soon(log.parent)
 
     def set(self, effect: SetLog) -> None:
         """Let a log follow changed configs."""

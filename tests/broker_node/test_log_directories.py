@@ -81,3 +81,25 @@ def test_a_directory_that_failed_is_named_with_its_error(harness: BrokerHarness)
 def test_logs_of_a_deleted_topic_are_gone(harness: BrokerHarness) -> None:
     harness.delete_topic("t")
     assert logs(describe(harness, None)) == [("u", 0), ("u", 1)]
+
+
+def test_a_log_of_no_hosted_partition_is_set_aside_at_a_start(harness: BrokerHarness, tmp_path: Path) -> None:
+    """As when the metadata was restored from a backup, or the log is from another broker."""
+    kept, stray = records(3), records(2)
+    harness.produce("t", kept)
+    harness.pass_time(1_000)
+    harness.directories.create("unknown", 0, b"\x09" * 16, harness.clock.ms)
+    former = harness.directories.logs["t", 1]
+    former.topic_id = None
+    former.assign_topic_id(b"\x08" * 16)
+    former.append([memoryview(stray)], [], harness.clock.ms)
+    harness.executor.close_files()
+    harness.disk.locked.clear()
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    named = [name for path in PATHS for name in after.disk.list_others(path) if name.endswith("-stray")]
+    assert sorted(name.split(".")[0] for name in named) == ["t-1", "unknown-0"]
+    assert after.broker_lines.texts().count("a log was set aside: this broker does not host it") == 2
+    assert len(after.read("t").records) == len(kept) and not after.read("t", index=1).records
