@@ -138,7 +138,8 @@ class Tables:
         """The end of the records that neither an abort nor a new leader undoes."""
         ended = [began for began, end in self._ended_transactions if end >= committed_end]
         open_transaction = () if self.transaction_offset is None else (self.transaction_offset,)
-        return min((committed_end, *ended, *open_transaction))
+        bounds: tuple[int, ...] = (committed_end, *ended, *open_transaction)
+        return min(bounds)
 
     def forget_elections(self) -> None:
         """Reset the counts of elections, which are to cover the time since the load."""
