@@ -14,6 +14,7 @@ def group_config(static: NodeConfig) -> GroupConfig:
     return GroupConfig(
         offsets_retention_ms=integer("offsets.retention.minutes") * MINUTE_MS,
         offsets_retention_check_interval_ms=integer("offsets.retention.check.interval.ms"),
+        offsets_topic_num_partitions=integer("offsets.topic.num.partitions"),
         offset_metadata_max_bytes=integer("offset.metadata.max.bytes"),
         offsets_commit_timeout_ms=integer("offsets.commit.timeout.ms"),
         offsets_load_buffer_bytes=integer("offsets.load.buffer.size"),

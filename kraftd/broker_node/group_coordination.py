@@ -139,7 +139,8 @@ class GroupCoordination:
     def _count_partitions(self) -> None:
         image = self._node.view.image
         topic = image.topic(image.topic_names().get(OFFSETS_TOPIC, ZERO_UUID))
-        self.coordinator.partition_count = None if topic is None else len(topic.partitions)
+        if topic is not None:
+            self.coordinator.partition_count = len(topic.partitions)
 
     # -- driving
 

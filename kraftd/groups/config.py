@@ -10,14 +10,15 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
-    """Kafka's keys are beside the fields; those of the offsets' topic are its configs.
+    """Kafka's keys are beside the fields.
 
-    max_batch_bytes: the most that one batch of records may take. members_max_bytes: what all members may
-    hold in memory; Kafka has no such limit.
+    offsets_topic_num_partitions: what counts until the topic is there. max_batch_bytes: the most that one
+    batch of records may take. members_max_bytes: what all members may hold in memory; Kafka has no limit.
     """
 
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000  # offsets.retention.minutes
     offsets_retention_check_interval_ms: int = 600_000  # offsets.retention.check.interval.ms
+    offsets_topic_num_partitions: int = 50  # offsets.topic.num.partitions
     offset_metadata_max_bytes: int = 4096  # offset.metadata.max.bytes
     offsets_commit_timeout_ms: int = 5000  # offsets.commit.timeout.ms
     offsets_load_buffer_bytes: int = 5 * 1024 * 1024  # offsets.load.buffer.size

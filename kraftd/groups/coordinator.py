@@ -84,9 +84,7 @@ class GroupCoordinator(Shards):
         if call.version == 0:
             request.rebalance_timeout_ms = request.session_timeout_ms
         config = self.config
-        if self.partition_count is None:
-            self.respond(call, refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id))
-        elif not request.group_id:
+        if not request.group_id:
             self.respond(call, refuse(ErrorCode.INVALID_GROUP_ID, request.member_id))
         elif not (
             config.group_min_session_timeout_ms
@@ -247,9 +245,6 @@ class GroupCoordinator(Shards):
         self.respond(call, DescribeGroupsResponse(groups=rows))
 
     def list_groups(self, call: Call, request: ListGroupsRequest, now_ms: int) -> None:
-        if self.partition_count is None:
-            self.respond(call, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
-            return
         if any(shard.status is ShardStatus.LOADING for shard in self.shards.values()):
             self.respond(call, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
@@ -263,7 +258,7 @@ class GroupCoordinator(Shards):
 
     def delete_groups(self, call: Call, request: DeleteGroupsRequest, now_ms: int) -> None:
         refused: list[DeletableGroupResult] = []
-        by_partition: dict[int | None, list[str]] = {}
+        by_partition: dict[int, list[str]] = {}
         for group_id in dict.fromkeys(request.groups_names):
             if self.may(call, AclOperation.DELETE, group_id):
                 by_partition.setdefault(self.partition_for(group_id), []).append(group_id)

@@ -37,15 +37,14 @@ from kraftd.wire.message import Message
 class Shards:
     """All shards of a broker.
 
-    partition_count: of ``__consumer_offsets``; None while the broker does not know it. new_uuid makes the
-    random part of member ids.
+    partition_count: of ``__consumer_offsets``. new_uuid makes the random part of member ids.
     """
 
     def __init__(self, config: GroupConfig, topics: Topics, new_uuid: Callable[[], str]) -> None:
         self.config = config
         self.topics = topics
         self.new_uuid = new_uuid
-        self.partition_count: int | None = None
+        self.partition_count = config.offsets_topic_num_partitions
         self.shards: dict[int, Shard] = {}
         self.counts = Counts()
         self.memory = MemberMemory(config.members_max_bytes)
@@ -54,9 +53,9 @@ class Shards:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.shards)} of {self.partition_count} partitions>"
 
-    def partition_for(self, group_id: str) -> int | None:
-        """The partition that holds a group, for FindCoordinator; None while their number is unknown."""
-        return None if self.partition_count is None else partition_for(group_id, self.partition_count)
+    def partition_for(self, group_id: str) -> int:
+        """The partition that holds a group."""
+        return partition_for(group_id, self.partition_count)
 
     # Events and time
 
@@ -175,10 +174,7 @@ class Shards:
 
     def shard_of(self, group_id: str, now_ms: int) -> Shard:
         """The shard of a group; Refusal while it does not serve requests."""
-        partition = self.partition_for(group_id)
-        if partition is None:
-            raise Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        shard = self.shards.get(partition)
+        shard = self.shards.get(self.partition_for(group_id))
         if shard is None or shard.status is ShardStatus.FAILED:
             raise Refusal(ErrorCode.NOT_COORDINATOR)
         if shard.status is ShardStatus.LOADING:
