@@ -110,8 +110,8 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
     """
     from pathlib import Path
 
-    from kraftd.cli.format import format_node, initial_voters
     from kraftd.cli.identity import new_uuid
+    from kraftd.cli.storage.format import format_node, initial_voters
     from kraftd.types import uuid_text
 
     if Path(config.metadata_log_dir, "meta.properties").exists():
@@ -167,7 +167,7 @@ def lives(config: DaemonConfig, cluster_id: str, way: str) -> bool:
     """
     from kraftd.cli.cluster_options import run
     from kraftd.cli.doctor.examine import log_in_as
-    from kraftd.cli.voter_probe import Presence, ask_voters
+    from kraftd.cli.quorum.voter_probe import Presence, ask_voters
 
     own = {(one.host, one.port) for one in config.advertised_listeners}
     servers = [one for one in config.quorum_bootstrap_servers if one not in own]
@@ -191,7 +191,7 @@ def lives(config: DaemonConfig, cluster_id: str, way: str) -> bool:
 
 def format_as_observer(config: DaemonConfig) -> None:
     """Format the new directory of a voter under a fresh directory id: the quorum lives."""
-    from kraftd.cli.format import format_node
+    from kraftd.cli.storage.format import format_node
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.directory import LOCK_FILE
     from kraftd.metadata_dir.format import unformat_new_voter

@@ -9,8 +9,8 @@ import click
 
 from kraftd.cli.cluster_options import ClusterGroup, command_config_option, run
 from kraftd.cli.failures import FAILED, UNREACHABLE, CommandFailure
-from kraftd.cli.leader import Quorum, ask_leader, check, connect
-from kraftd.cli.voters import bootstrap_option, timeout_option
+from kraftd.cli.quorum.leader import Quorum, ask_leader, check, connect
+from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
 
 if TYPE_CHECKING:
     from kraftd.messages.api_versions_response import ApiVersionsResponse
@@ -116,7 +116,7 @@ async def _change(bootstrap: str, timeout_s: float, wanted: Mapping[str, int], k
 
 def parse_level(text: str) -> tuple[str, int]:
     """A feature and its level. Raises ValueError."""
-    from kraftd.cli.format import name_and_level
+    from kraftd.cli.storage.format import name_and_level
     from kraftd.metadata.metadata_version import parse_version
 
     name, _, level = text.partition("=")

@@ -12,33 +12,33 @@ import sys
 
 import click
 
-from kraftd.cli.backup import backup
-from kraftd.cli.consume import consume
+from kraftd.cli.brokers.consume import consume
+from kraftd.cli.brokers.groups import groups
+from kraftd.cli.brokers.produce import produce
 from kraftd.cli.container import container
-from kraftd.cli.diff import diff
-from kraftd.cli.discard import discard
 from kraftd.cli.doctor.command import doctor
-from kraftd.cli.dump import dump
-from kraftd.cli.dynamic import make_dynamic
 from kraftd.cli.failures import EXIT_CODES, explain
 from kraftd.cli.features import features
-from kraftd.cli.format import format_command
-from kraftd.cli.groups import groups
-from kraftd.cli.history import history
 from kraftd.cli.identity import random_uuid, show_version, version
-from kraftd.cli.produce import produce
-from kraftd.cli.quorum import quorum
-from kraftd.cli.recover import recover
-from kraftd.cli.registrations import forget_controller, list_controllers
-from kraftd.cli.restore import restore
-from kraftd.cli.show import show
+from kraftd.cli.metadata.diff import diff
+from kraftd.cli.metadata.history import history
+from kraftd.cli.metadata.show import show
+from kraftd.cli.metadata.topics import topics
+from kraftd.cli.metadata.watch import watch
+from kraftd.cli.quorum.describe import quorum
+from kraftd.cli.quorum.discard import discard
+from kraftd.cli.quorum.dynamic import make_dynamic
+from kraftd.cli.quorum.recover import recover
+from kraftd.cli.quorum.registrations import forget_controller, list_controllers
+from kraftd.cli.quorum.voters import add_controller, remove_controller
 from kraftd.cli.simulate import sim
-from kraftd.cli.snapshot import snapshot
 from kraftd.cli.start import start
-from kraftd.cli.topics import topics
+from kraftd.cli.storage.backup import backup
+from kraftd.cli.storage.dump import dump
+from kraftd.cli.storage.format import format_command
+from kraftd.cli.storage.restore import restore
+from kraftd.cli.storage.snapshot import snapshot
 from kraftd.cli.visible import show_control_characters
-from kraftd.cli.voters import add_controller, remove_controller
-from kraftd.cli.watch import watch
 
 EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items())
 

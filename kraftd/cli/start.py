@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.broker_options import DEFAULT_BOOTSTRAP
+from kraftd.cli.brokers.options import DEFAULT_BOOTSTRAP
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 from kraftd.types import address_text
 

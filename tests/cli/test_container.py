@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.container import JVM, OWN, address, keys_of
-from kraftd.cli.voter_probe import Presence, VoterAnswer
+from kraftd.cli.quorum.voter_probe import Presence, VoterAnswer
 from kraftd.types import Endpoint
 from tests.cli.run import Run, command, free_port, run, write_config
 
@@ -160,7 +160,7 @@ def answers_with(monkeypatch: pytest.MonkeyPatch, answer: VoterAnswer) -> None:
     async def ask(*_: object) -> list[VoterAnswer]:
         return [answer]
 
-    monkeypatch.setattr("kraftd.cli.voter_probe.ask_voters", ask)
+    monkeypatch.setattr("kraftd.cli.quorum.voter_probe.ask_voters", ask)
 
 
 def test_the_way_static_formats_a_static_quorum(

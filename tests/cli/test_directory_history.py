@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.cli.as_of import parse_as_of
+from kraftd.cli.metadata.as_of import parse_as_of
 from kraftd.cli.sources.source import Limit
 from kraftd.cli.tables import print_table
 from kraftd.log.disk import RealDisk

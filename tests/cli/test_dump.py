@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.cli.dump import camel_cased
+from kraftd.cli.storage.dump import camel_cased
 from kraftd.log.disk import RealDisk
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.no_op_record import NoOpRecord

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli.dynamic import VOTERS, Seen, judge
-from kraftd.cli.leader import Quorum
+from kraftd.cli.quorum.dynamic import VOTERS, Seen, judge
+from kraftd.cli.quorum.leader import Quorum
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 from testkit.process import wait_until
 from tests.cli.run import Run, free_port, run, started, write_config

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.failures import CommandFailure
-from kraftd.cli.former_voters import (
+from kraftd.cli.quorum.former_voters import (
     FormerVoters,
     check_lost,
     check_not_asked,
     former_voters,
     majority_there,
 )
-from kraftd.cli.leader import Quorum
-from kraftd.cli.voter_probe import Presence, VoterAnswer, ask_voters
+from kraftd.cli.quorum.leader import Quorum
+from kraftd.cli.quorum.voter_probe import Presence, VoterAnswer, ask_voters
 from kraftd.config import load
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord

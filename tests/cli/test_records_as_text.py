@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftd.cli.records_as_text import BadLine, from_json, from_line, header_of, text_of, to_json
+from kraftd.cli.brokers.records_as_text import BadLine, from_json, from_line, header_of, text_of, to_json
 from kraftd.wire.keyed_records import KeyedRecord, StoredRecord
 
 data = st.none() | st.binary(max_size=20)

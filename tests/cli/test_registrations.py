@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraftd.cli.leader import Quorum
-from kraftd.cli.registrations import role_of
+from kraftd.cli.quorum.leader import Quorum
+from kraftd.cli.quorum.registrations import role_of
 from kraftd.messages.controller_registration_request import (
     ControllerRegistrationRequest,
     Feature,

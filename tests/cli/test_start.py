@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli.recover import own_voter
+from kraftd.cli.quorum.recover import own_voter
 from kraftd.cli.start import announcement
 from kraftd.config import load
 from tests.cli.run import (

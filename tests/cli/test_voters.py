@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli import leader
-from kraftd.cli.leader import NO_LEADER, NO_LEADER_REMEDY, Quorum
-from kraftd.cli.voters import was_made
+from kraftd.cli.quorum import leader
+from kraftd.cli.quorum.leader import NO_LEADER, NO_LEADER_REMEDY, Quorum
+from kraftd.cli.quorum.voters import was_made
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.wire.api import ApiKey
 from tests.cli.run import Run, command, free_port, run, started, write_config

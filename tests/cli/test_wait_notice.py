@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli import wait_notice as patience
+from kraftd.cli import wait_notice
 from tests.cli.run import run, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
@@ -17,7 +17,7 @@ CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """An address that accepts connections and answers nothing; commands soon report that they wait."""
-    monkeypatch.setattr(patience, "SILENT_S", 0.01)
+    monkeypatch.setattr(wait_notice, "SILENT_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kraftd.cli import watch as watch_command
+from kraftd.cli.metadata import watch as watch_command
 from kraftd.history.incidents import Incidents
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.cli.feed import lines_of
+from kraftd.cli.metadata.feed import lines_of
 from kraftd.history.causes import Placement, causes_first, explains, with_causes
 from kraftd.history.event import Event
 from kraftd.history.story import Story

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kraftd.cli.feed import lines_of
+from kraftd.cli.metadata.feed import lines_of
 from kraftd.history.causes import MAX_PAUSE_MS, MAX_UNDIVIDED
 from kraftd.history.event import Event
 from kraftd.history.incidents import Incidents, Item, More

@@ -17,7 +17,7 @@ from kraftd.cli.doctor.judge_peers import (
     judge_versions,
 )
 from kraftd.cli.doctor.judge_quorum import Member, judge_cluster_id
-from kraftd.cli.leader import endpoint_address, parse_addresses
+from kraftd.cli.quorum.leader import endpoint_address, parse_addresses
 from kraftd.types import address_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
-from kraftd.cli.leader import leaders_time_ms
+from kraftd.cli.quorum.leader import leaders_time_ms
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 
 SILENT_MS = 10_000  # a voter that did not fetch for this long counts as gone

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable
 
 from kraftd.cli.doctor.judge_peers import Answer
-from kraftd.cli.leader import CONTROLLERS
+from kraftd.cli.quorum.leader import CONTROLLERS
 from kraftd.client.connection import CLOSED, Connection, Plaintext, default_setup
 from kraftd.client.failures import ClientFailure
 from kraftd.messages.api_versions_request import ApiVersionsRequest

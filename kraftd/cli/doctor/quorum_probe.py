@@ -19,8 +19,8 @@ from kraftd.cli.doctor.judge_quorum import (
     judge_voters,
 )
 from kraftd.cli.failures import CommandFailure
-from kraftd.cli.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum
-from kraftd.cli.registrations import Registration, registrations
+from kraftd.cli.quorum.leader import NoLeader, Quorum, ask_leader, connect, describe_quorum
+from kraftd.cli.quorum.registrations import Registration, registrations
 from kraftd.client.failures import ClientFailure
 
 DEFAULT_SESSION_TIMEOUT_MS = 9_000

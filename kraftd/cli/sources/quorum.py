@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
-from kraftd.cli.leader import explained, leaderless_for, parse_addresses
+from kraftd.cli.quorum.leader import explained, leaderless_for, parse_addresses
 from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
 from kraftd.cli.times import time_text
 from kraftd.cli.wait_notice import waiting

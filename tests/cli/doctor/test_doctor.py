@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.doctor.quorum_probe import Leader
-from kraftd.cli.leader import Quorum
+from kraftd.cli.quorum.leader import Quorum
 from kraftd.messages.controller_registration_request import (
     ControllerRegistrationRequest,
     Feature,

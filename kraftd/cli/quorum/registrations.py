@@ -13,9 +13,17 @@ import click
 
 from kraftd.cli.cluster_options import command_config_option, run
 from kraftd.cli.failures import FAILED, CommandFailure
-from kraftd.cli.leader import CONTROLLERS, Quorum, ask_leader, check, connect, endpoint_text, leaders_time_ms
+from kraftd.cli.quorum.leader import (
+    CONTROLLERS,
+    Quorum,
+    ask_leader,
+    check,
+    connect,
+    endpoint_text,
+    leaders_time_ms,
+)
+from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
 from kraftd.cli.values import NODE_ID
-from kraftd.cli.voters import bootstrap_option, timeout_option
 
 if TYPE_CHECKING:
     from kraftd.client.connection import Connection

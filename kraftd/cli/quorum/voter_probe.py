@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraftd.cli.doctor.judge_peers import Answer, is_broker
 from kraftd.cli.doctor.peer_probe import Address, probe
 from kraftd.cli.failures import CommandFailure
-from kraftd.cli.leader import Quorum, connect, describe_quorum
+from kraftd.cli.quorum.leader import Quorum, connect, describe_quorum
 from kraftd.client.connection import Plaintext, default_setup
 from kraftd.client.failures import ClientFailure
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState

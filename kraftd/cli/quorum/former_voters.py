@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from kraftd.cli.failures import FAILED, CommandFailure
-from kraftd.cli.voter_probe import Presence, VoterAnswer, ask_voters
+from kraftd.cli.quorum.voter_probe import Presence, VoterAnswer, ask_voters
 
 if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
+from kraftd.cli.metadata.as_of import AsOf
 from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ async def watch(
 
     A directory does not say what is committed. Its last records may still be truncated; then a line says so.
     """
-    from kraftd.cli.feed import echo, wants
-    from kraftd.cli.history import events_of
-    from kraftd.cli.replaying import replayed
+    from kraftd.cli.metadata.feed import echo, wants
+    from kraftd.cli.metadata.history import events_of
+    from kraftd.cli.metadata.replaying import replayed
     from kraftd.history.incidents import Incidents
     from kraftd.history.kinds import KINDS
     from kraftd.history.story import Story

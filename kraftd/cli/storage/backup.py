@@ -59,7 +59,7 @@ async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
     import os
     import time
 
-    from kraftd.cli.leader import ask_leader, explained, parse_addresses
+    from kraftd.cli.quorum.leader import ask_leader, explained, parse_addresses
     from kraftd.client.quorum_log import QuorumLog
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.backup import BackupWriter

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster
 from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.metadata.as_of import AsOf
 from kraftd.cli.sources.source import Limit
 from kraftd.cli.tables import print_lines, print_table
 
@@ -36,7 +36,7 @@ async def topics(cluster: Cluster, pattern: str | None, as_of: Limit, as_json: b
 
     PATTERN is the name of a topic, in which *, ? and [...] match parts of names.
     """
-    from kraftd.cli.replaying import load
+    from kraftd.cli.metadata.replaying import load
 
     async with cluster as source:
         state = await load(source, as_of)

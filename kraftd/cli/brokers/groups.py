@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.broker_options import of_brokers
+from kraftd.cli.brokers.options import of_brokers
 from kraftd.cli.cluster_options import ClusterGroup, json_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.tables import print_lines, print_table

@@ -64,7 +64,7 @@ def snapshot(file: str, timeout_s: int) -> int:
 def why_not(config: DaemonConfig) -> Iterator[str]:
     """Why the node has no leader, if it has none: without one nothing more is committed."""
     from kraftd.cli.doctor.examine import configured_servers, log_in_as
-    from kraftd.cli.leader import why_no_leader
+    from kraftd.cli.quorum.leader import why_no_leader
 
     own = [(one.host or "localhost", one.port) for one in config.advertised_listeners[:1] if one.port]
     log_in_as(config, [])

@@ -9,7 +9,7 @@ import click
 
 from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
-from kraftd.cli.leader import POLL_S, Quorum, ask_leader, check, connect, endpoint_text
+from kraftd.cli.quorum.leader import POLL_S, Quorum, ask_leader, check, connect, endpoint_text
 from kraftd.cli.values import NODE_ID, SECONDS
 from kraftd.cli.wait_notice import waiting
 

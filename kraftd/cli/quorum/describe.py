@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, ClusterGroup, command_config_option, run
-from kraftd.cli.leader import Quorum, ask_leader
+from kraftd.cli.quorum.leader import Quorum, ask_leader
 from kraftd.cli.values import SECONDS
 
 if TYPE_CHECKING:

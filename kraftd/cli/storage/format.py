@@ -113,7 +113,7 @@ def check_no_quorum(config: DaemonConfig, cluster_id: str) -> None:
     """Raise CommandFailure if a bootstrap server is of a quorum with this cluster id: there would be two."""
     from kraftd.cli.cluster_options import run
     from kraftd.cli.doctor.examine import log_in_as
-    from kraftd.cli.former_voters import FormerVoters, ask_former
+    from kraftd.cli.quorum.former_voters import FormerVoters, ask_former
 
     own = {(one.host, one.port) for one in (*config.listeners, *config.advertised_listeners)}
     servers = tuple(one for one in config.quorum_bootstrap_servers if one not in own)

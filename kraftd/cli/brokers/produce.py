@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.broker_options import of_brokers
+from kraftd.cli.brokers.options import of_brokers
 from kraftd.cli.cluster_options import json_option
 from kraftd.cli.failures import OK
 
@@ -54,7 +54,7 @@ async def produce(
     """
     import asyncio
 
-    from kraftd.cli.records_as_text import BadLine, from_json, from_line, header_of
+    from kraftd.cli.brokers.records_as_text import BadLine, from_json, from_line, header_of
     from kraftd.client.producer import Producer, Written
 
     if key is not None and key_separator is not None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.as_of import MOST_OFFSET, AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.metadata.as_of import MOST_OFFSET, AsOf
 from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ async def history(
         raise click.UsageError("--partition needs --topic.")
     if since is not None and (since.offset or 0) > (MOST_OFFSET if until.offset is None else until.offset):
         raise click.UsageError(f"--from {since.offset} is after --to {until.offset}.")
-    from kraftd.cli.feed import echo, wants
-    from kraftd.cli.replaying import batches_within, begun, check_within, replayed
+    from kraftd.cli.metadata.feed import echo, wants
+    from kraftd.cli.metadata.replaying import batches_within, begun, check_within, replayed
     from kraftd.history.incidents import Incidents
     from kraftd.history.story import Story
 
@@ -101,7 +101,7 @@ def events_of(name: str, story: Story, batch: Batch, start: int, count: int) -> 
 
     Raises CommandFailure for a record that cannot be read.
     """
-    from kraftd.cli.replaying import damage, messages_of
+    from kraftd.cli.metadata.replaying import damage, messages_of
     from kraftd.wire.batch import control_records
 
     header = batch.header

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
+from kraftd.cli.metadata.as_of import AsOf
 from kraftd.cli.sources.source import Limit
 from kraftd.cli.tables import print_lines
 
@@ -45,7 +45,7 @@ async def show(
     PATH is a path of Kafka's metadata-shell, such as /topics/byName/orders. In it *, ? and [...] match names.
     Without PATH the command shows the top of the tree.
     """
-    from kraftd.cli.replaying import load
+    from kraftd.cli.metadata.replaying import load
     from kraftd.history.tree import Leaf, find, leaves, tree_of
 
     async with cluster as source:

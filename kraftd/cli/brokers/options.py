@@ -26,7 +26,7 @@ def of_brokers(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
     @wraps(command)
     def started(bootstrap: str, timeout_s: float, **options: Any) -> int:
         async def main() -> int:
-            from kraftd.cli.leader import parse_addresses
+            from kraftd.cli.quorum.leader import parse_addresses
             from kraftd.client.cluster import Cluster
 
             cluster: Cluster

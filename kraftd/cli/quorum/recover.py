@@ -207,7 +207,7 @@ def check_majority_is_lost(
     """
     from kraftd.cli.cluster_options import run
     from kraftd.cli.doctor.examine import log_in_as
-    from kraftd.cli.former_voters import ask_former, check_lost, check_not_asked, former_voters
+    from kraftd.cli.quorum.former_voters import ask_former, check_lost, check_not_asked, former_voters
 
     former = former_voters(
         config, surveys, registered(config), confirmed.voters, last_start(config.metadata_log_dir)
@@ -230,7 +230,7 @@ def last_start(directory: str) -> LastStart | None:
 def registered(config: DaemonConfig) -> Image:
     """The image of the log, with the registered controllers and brokers."""
     from kraftd.cli.cluster_options import run
-    from kraftd.cli.replaying import replayed
+    from kraftd.cli.metadata.replaying import replayed
     from kraftd.cli.sources.files import FileSource
     from kraftd.cli.sources.source import Limit
     from kraftd.metadata.image import Image

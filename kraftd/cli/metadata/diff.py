@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import json_option, of_cluster, secrets_option
 from kraftd.cli.failures import OK
+from kraftd.cli.metadata.as_of import AsOf
 from kraftd.cli.sources.source import Limit
 from kraftd.cli.tables import print_lines
 from kraftd.configdef.text import double_text
@@ -39,7 +39,7 @@ async def diff(cluster: Cluster, before: Limit, after: Limit, show_secrets: bool
 
     A line begins with + if something is new, with - if it is gone, and with ~ if it changed.
     """
-    from kraftd.cli.replaying import load
+    from kraftd.cli.metadata.replaying import load
     from kraftd.history.difference import differences
 
     # Read twice: each state may start from another checkpoint, and leaves out a transaction open at its end.

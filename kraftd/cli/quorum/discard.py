@@ -29,7 +29,7 @@ def discard(file: str, typed: str | None) -> None:
     quorum is right. The command says what it would drop, and asks before it changes anything. It keeps a copy
     in __cluster_metadata-0/discarded.
     """
-    from kraftd.cli.recover import identity
+    from kraftd.cli.quorum.recover import identity
     from kraftd.config import load
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.directory import LOCK_FILE

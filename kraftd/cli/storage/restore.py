@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.as_of import AsOf
 from kraftd.cli.cluster_options import run
 from kraftd.cli.failures import DIRECTORY, FAILED, USAGE, CommandFailure
+from kraftd.cli.metadata.as_of import AsOf
 from kraftd.cli.sources.source import Limit
 
 if TYPE_CHECKING:
-    from kraftd.cli.replaying import State
+    from kraftd.cli.metadata.replaying import State
     from kraftd.config import DaemonConfig
     from kraftd.metadata.image import Image
     from kraftd.metadata_dir.restore import RestorePlan
@@ -81,8 +81,8 @@ def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> Non
 def check_quorum_is_lost(config: DaemonConfig, cluster_id: str, state: State) -> None:
     """Raise CommandFailure if the source's controllers run: a second quorum would have their cluster id."""
     from kraftd.cli.doctor.examine import log_in_as
-    from kraftd.cli.former_voters import ask_former, majority_there, registered_voters
-    from kraftd.cli.voter_probe import Presence
+    from kraftd.cli.quorum.former_voters import ask_former, majority_there, registered_voters
+    from kraftd.cli.quorum.voter_probe import Presence
     from kraftd.types import OffsetAndEpoch
 
     former = registered_voters(state.image, config.quorum_bootstrap_servers)
@@ -136,7 +136,7 @@ def cluster_of(source: str) -> str:
 
 async def state_of(source: str, as_of: Limit) -> tuple[State, int]:
     """The state to restore, and the last epoch in the whole source."""
-    from kraftd.cli.replaying import load
+    from kraftd.cli.metadata.replaying import load
     from kraftd.cli.sources.files import FileSource
 
     files = FileSource(source)

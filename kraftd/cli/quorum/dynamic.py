@@ -9,8 +9,8 @@ import click
 
 from kraftd.cli.cluster_options import command_config_option, run
 from kraftd.cli.failures import FAILED, CommandFailure
-from kraftd.cli.leader import POLL_S, Quorum, ask_leader, endpoint_address, leaders_time_ms
-from kraftd.cli.voters import bootstrap_option, timeout_option
+from kraftd.cli.quorum.leader import POLL_S, Quorum, ask_leader, endpoint_address, leaders_time_ms
+from kraftd.cli.quorum.voters import bootstrap_option, timeout_option
 
 if TYPE_CHECKING:
     from kraftd.cli.doctor.findings import Finding
@@ -130,7 +130,7 @@ def silent_voters(seen: Seen) -> set[int]:
 async def survey(bootstrap: str, timeout_s: float) -> Seen:
     """Ask the leader and each voter. Raises CommandFailure, Unreachable."""
     from kraftd.cli.features import KRAFT_VERSION, UPGRADE, api_versions, feature_levels, update
-    from kraftd.cli.registrations import registrations
+    from kraftd.cli.quorum.registrations import registrations
     from kraftd.client.failures import ClientFailure
 
     quorum = await ask_leader(bootstrap, timeout_s)

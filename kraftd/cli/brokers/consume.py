@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kraftd.cli.broker_options import of_brokers
+from kraftd.cli.brokers.options import of_brokers
 from kraftd.cli.cluster_options import json_option
 from kraftd.cli.failures import OK
 from kraftd.cli.values import SECONDS
@@ -67,7 +67,7 @@ async def consume(
     """
     import asyncio
 
-    from kraftd.cli.records_as_text import text_of, to_json
+    from kraftd.cli.brokers.records_as_text import text_of, to_json
     from kraftd.wire.keyed_records import StoredRecord
 
     if group is not None and (partition is not None or offset is not None):

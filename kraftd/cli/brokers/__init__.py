@@ -1,0 +1,1 @@
+"""The commands that ask brokers: `produce`, `consume`, `groups`, and the options that they share."""

@@ -1,0 +1,1 @@
+"""The commands on a node's directories: `format`, `dump`, `snapshot`, `backup`, `restore`."""
