@@ -76,6 +76,7 @@ class SyntheticPartitions:
         self.names: dict[Uuid, str] = {}
         self.examined = 0
         self.reads = 0
+        self.progress: list[tuple[Slot, int, int]] = []  # fetch offset, time of the fetch before
 
     def create(self, name: str, topic_id: Uuid, count: int = 1) -> list[Partition]:
         partitions = [Partition() for _ in range(count)]
@@ -96,13 +97,12 @@ class SyntheticPartitions:
         if partition is None:
             return Availability(Standing.NOT_SERVED)
         if self._error_of(partition, slot) or partition.diverges_from(slot):
-            return Availability(Standing.FAILED, 0, partition.log_end_offset)
+            return Availability(Standing.FAILED)
         available_bytes = partition.bytes_from(slot.fetch_offset, reader)
-        return Availability(
-            Standing.SERVED,
-            min(available_bytes, max(1, slot.max_bytes)),
-            partition.log_end_offset,
-        )
+        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)))
+
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
+        self.progress.append((slot, slot.fetch_offset, slot.last_fetch_ms))
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool

@@ -74,12 +74,15 @@ class LogSource:
             return Availability(Standing.FAILED if exists else Standing.NOT_SERVED)
         view = self._view
         if self._error(slot, reader) or self._diverging(slot) is not None:
-            return Availability(Standing.FAILED, 0, view.high_watermark)
+            return Availability(Standing.FAILED)
         end_offset = view.high_watermark
         if slot.fetch_offset >= end_offset:
-            return Availability(Standing.SERVED, 0, end_offset)
+            return Availability(Standing.SERVED)
         available_bytes = max(1, view.bytes_between(slot.fetch_offset, end_offset))
-        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)), end_offset)
+        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)))
+
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
+        """Nothing is noted: no broker leads the metadata log."""
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool

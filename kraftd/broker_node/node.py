@@ -39,11 +39,13 @@ from kraftd.broker_node.events import (
 )
 from kraftd.broker_node.group_config import group_config
 from kraftd.broker_node.group_coordination import GroupCoordination
+from kraftd.broker_node.isr_changes import IsrChanges
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.partition_source import PartitionSource
 from kraftd.broker_node.producer_ids import ProducerIds
 from kraftd.broker_node.produces import Produces
+from kraftd.broker_node.record_deletions import RecordDeletions
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, TopicCreation
@@ -52,7 +54,7 @@ from kraftd.fetch.session_cache import SessionCache
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.metadata.replica_changes import ReplicaChange
-from kraftd.partition.effects import AppendBatches, MarksMoved
+from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
 from kraftd.requests.call import Call
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
@@ -87,13 +89,25 @@ class BrokerNode(AnsweringNode):
             view, TopicConfigs(static, view.node_id, lambda: self.view.image), self.outbox
         )
         self.produces = Produces(self.boundary, self.current_leaders)
-        self.source = PartitionSource(view, self.boundary, self.replicas, LogSource(view, self.boundary))
-        self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
-        self.producer_ids = ProducerIds(
-            self.ask_controller, lambda: (view.node_id, self.lifecycle.broker_epoch)
+        self.deletions = RecordDeletions(self.boundary)
+        self.source = PartitionSource(
+            view,
+            self.boundary,
+            self.replicas,
+            LogSource(view, self.boundary),
+            lambda: self.lifecycle.broker_epoch,
         )
-        self.directory_assignments = DirectoryAssignments(
-            self.ask_controller, lambda: (view.node_id, self.lifecycle.broker_epoch)
+        self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
+        identity = lambda: (view.node_id, self.lifecycle.broker_epoch)  # noqa: E731
+        self.producer_ids = ProducerIds(self.ask_controller, identity)
+        self.directory_assignments = DirectoryAssignments(self.ask_controller, identity)
+        self.isr_changes = IsrChanges(
+            self.ask_controller,
+            identity,
+            self.follow_up,
+            lambda text, error: self.outbox.log("warning", text, error=error),
+            lambda: self.now_ms,
+            static.integer("replica.lag.time.max.ms"),
         )
         self.topic_creation = TopicCreation(
             static, self.ask_controller, self.outbox, settings.request_timeout_ms
@@ -130,6 +144,7 @@ class BrokerNode(AnsweringNode):
         self.handlers[type(event)](event)
         self.groups.flush()
         self.directory_assignments.send(now_ms)
+        self.isr_changes.send()
         self._communicate()
         return self.outbox.take()
 
@@ -138,6 +153,8 @@ class BrokerNode(AnsweringNode):
             self.lifecycle.deadline_ms(),
             self.client_fetches.parked.deadline_ms(),
             self.produces.deadline_ms(),
+            self.deletions.deadline_ms(),
+            self.isr_changes.deadline_ms(),
             self.own_requests.deadline_ms(),
             self.groups.deadline_ms(),
             self.directory_assignments.deadline_ms(),
@@ -147,6 +164,9 @@ class BrokerNode(AnsweringNode):
     def on_deadline(self) -> None:
         self.client_fetches.run_due()
         self.produces.run_due(self.now_ms)
+        self.deletions.run_due(self.now_ms)
+        if (checking := self.isr_changes.check(iter(self.replicas))) is not None:
+            self.go_on(checking)
         self.own_requests.run_due(self.now_ms)
         self.groups.run_due()
         super().on_deadline()
@@ -197,6 +217,10 @@ class BrokerNode(AnsweringNode):
             if isinstance(effect, MarksMoved):
                 self.produces.replicated(hosted)
                 self.on_marks_moved(hosted, effect)
+            elif isinstance(effect, ProposeIsr):
+                self.isr_changes.propose(hosted, effect)
+            elif isinstance(effect, LowWatermarkMoved):
+                self.deletions.moved(hosted)
 
     def on_marks_moved(self, hosted: Hosted, marks: MarksMoved) -> None:
         """The high watermark or the last stable offset of a partition moved."""
@@ -235,6 +259,7 @@ class BrokerNode(AnsweringNode):
 
     def on_started(self) -> None:
         self.lifecycle.start(self.now_ms)
+        self.isr_changes.start()
 
     def on_stop_requested(self) -> None:
         self.lifecycle.stop(self.now_ms)
@@ -363,6 +388,7 @@ class BrokerNode(AnsweringNode):
         changed = before if hosted is None else hosted
         if changed is not None:
             self.produces.replicated(changed)
+            self.deletions.moved(changed)
             self.client_fetches.changed((changed.topic, changed.index))
             if changed.topic == OFFSETS_TOPIC:
                 self.groups.leadership_changed(changed.index, hosted)
@@ -401,6 +427,8 @@ class BrokerNode(AnsweringNode):
                     effects = hosted.partition.appended(one.end_offset, self.now_ms)
                     self._append_ended(one, None)
                     self.follow_up(hosted, effects)
+                    if not effects and hosted.partition.followers:
+                        self.client_fetches.changed((one.topic, one.partition))
                     continue
                 hosted.partition.append_failed(one.base_offset)
             self._append_ended(one, one.error or ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -5,13 +5,17 @@ What a fetch reads is noted, and the performer of the answer reads it from the l
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_metadata, may_read
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Availability, Reader, Standing
+from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
+from kraftd.partition.replication import follower_fetched, is_of_former_epoch
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.effects import RecordsOf
 from kraftd.types import ZERO_UUID, Uuid
@@ -21,16 +25,25 @@ FIRST_VERSION_OF_FOLLOWERS = 11  # consumers of it and later may read from a fol
 
 
 class PartitionSource:
-    """A source of fetch sessions. `log_source` is that of the metadata log."""
+    """A source of fetch sessions. `log_source` is that of the metadata log; `local_epoch` gives the epoch of
+    this broker.
+    """
 
     def __init__(
-        self, view: ClusterView, boundary: Boundary, replicas: Replicas, log_source: LogSource
+        self,
+        view: ClusterView,
+        boundary: Boundary,
+        replicas: Replicas,
+        log_source: LogSource,
+        local_epoch: Callable[[], int],
     ) -> None:
         self._view = view
         self._boundary = boundary
         self._replicas = replicas
         self.log_source = log_source
+        self._local_epoch = local_epoch
         self._noted: dict[int, RecordsOf] = {}  # by the identity of the partition's answer
+        self._progressed: list[tuple[Hosted, list[Effect]]] = []  # by fetches of followers
 
     def __repr__(self) -> str:
         return f"<PartitionSource of {self._replicas!r}>"
@@ -51,11 +64,37 @@ class PartitionSource:
         verdict = self._judge(hosted, slot, reader)
         if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
             return Availability(Standing.FAILED)
-        end_offset = verdict.marks.log_end_offset
         if verdict.is_empty or hosted.log is None:
-            return Availability(Standing.SERVED, 0, end_offset)
+            return Availability(Standing.SERVED)
         available_bytes = max(1, hosted.log.bytes_between(verdict.offset, verdict.end_offset))
-        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)), end_offset)
+        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)))
+
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
+        """Note the progress of a follower, which a fetch shows that is served and does not diverge."""
+        hosted = None if is_metadata(slot) else self._hosted(slot)
+        if hosted is None or not may_read(self._boundary, slot, reader, quietly=True):
+            return
+        assert hosted.partition is not None
+        verdict = self._judge(hosted, slot, reader)
+        if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
+            return
+        effects = follower_fetched(
+            hosted.partition,
+            reader.replica_id,
+            slot.fetch_offset,
+            slot.reader_log_start,
+            now_ms,
+            broker_epoch=reader.broker_epoch,
+            local_broker_epoch=self._local_epoch(),
+            times=slot,
+        )
+        if isinstance(effects, list) and effects:
+            self._progressed.append((hosted, effects))
+
+    def take_progress(self) -> list[tuple[Hosted, list[Effect]]]:
+        """Remove and return what follows from the progress of followers."""
+        progressed, self._progressed = self._progressed, []
+        return progressed
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool
@@ -130,7 +169,7 @@ class PartitionSource:
         elif reader.isolation_level == READ_COMMITTED:
             isolation = Isolation.LAST_STABLE
         version = reader.identity.version if isinstance(reader.identity, Identity) else 0
-        return judge_fetch(
+        verdict = judge_fetch(
             partition,
             slot.fetch_offset,
             isolation,
@@ -139,3 +178,7 @@ class PartitionSource:
             follower_id=reader.replica_id if reader.is_follower else None,
             only_leader=reader.is_follower or version < FIRST_VERSION_OF_FOLLOWERS,
         )
+        is_served = isinstance(verdict, FetchVerdict) and verdict.diverging is None
+        if is_served and is_of_former_epoch(partition, reader.replica_id, reader.broker_epoch):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return verdict

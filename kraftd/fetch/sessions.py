@@ -26,12 +26,13 @@ from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
 from kraftd.fetch.source import PartitionSource, Reader
 from kraftd.fetch.subscription import RequestedPartition, SlotAnswer, Subscription
 from kraftd.fetch.watchers import Watchers
-from kraftd.messages.fetch_request import FetchRequest
+from kraftd.messages.fetch_request import FetchRequest, ReplicaState
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse
 from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_REPLICA_STATE = 15
 
 
 class Kind(Enum):
@@ -102,8 +103,10 @@ class FetchSessions:
     ) -> FetchContext:
         """Apply the request to its session, and check the partitions that it asks for."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
-        replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
-        reader = Reader(replica_id, request.isolation_level, identity)
+        replica = request.replica_state
+        if version < FIRST_VERSION_WITH_REPLICA_STATE:
+            replica = ReplicaState(request.replica_id)
+        reader = Reader(replica.replica_id, request.isolation_level, identity, replica.replica_epoch)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             return self._begin_full(request, uses_topic_ids, reader, now_ms)
         session = self.cache.get(request.session_id)

@@ -23,6 +23,9 @@ def slot_bytes(key: SlotKey) -> int:
 class Subscriber(Protocol):
     """The owner of slots. Compared by identity."""
 
+    @property
+    def last_fetch_ms(self) -> int: ...
+
     def __hash__(self) -> int: ...
 
     def __len__(self) -> int:
@@ -36,27 +39,24 @@ class Slot:
     """One partition of one subscriber.
 
     `topic` is None while the id is unknown. `high_watermark` and `log_start_offset` are those of the last
-    answer; `order` is the slot's place in answers. `log_end_offset` is that of the last fetch,
-    `seen_end_offset` that of the last examination.
+    answer; `order` is the slot's place in answers. `reader_log_start` is a follower's.
     """
 
     __slots__ = (
         "available_bytes",
-        "caught_up_ms",
         "current_leader_epoch",
         "fetch_offset",
         "high_watermark",
         "is_heaped",
         "key",
         "last_fetched_epoch",
-        "level",
-        "log_end_offset",
+        "left_ms",
         "log_start_offset",
         "max_bytes",
         "next_watching",
         "order",
         "previous_watching",
-        "seen_end_offset",
+        "reader_log_start",
         "subscriber",
         "topic",
         "topic_id",
@@ -81,10 +81,7 @@ class Slot:
         self.log_start_offset = UNKNOWN_OFFSET
         self.available_bytes = 0
         self.is_heaped = False
-        self.level = False
-        self.caught_up_ms = -1
-        self.log_end_offset = UNKNOWN_OFFSET
-        self.seen_end_offset = UNKNOWN_OFFSET
+        self.left_ms: int | None = None
         self.watching: Hashable | None = None
         self.next_watching: Member | None = None
         self.previous_watching: Member | None = None
@@ -94,12 +91,18 @@ class Slot:
     def index(self) -> int:
         return self.key[1]
 
+    @property
+    def last_fetch_ms(self) -> int:
+        """When the subscriber last fetched while it read this partition; -1 before the first time."""
+        return self.subscriber.last_fetch_ms if self.left_ms is None else self.left_ms
+
     def update(self, requested: FetchPartition) -> None:
         """Store a request's values for the partition."""
         self.fetch_offset = requested.fetch_offset
         self.max_bytes = requested.partition_max_bytes
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
+        self.reader_log_start = requested.log_start_offset
 
     def watch_key(self) -> Hashable:
         """This slot's key for `changed`: (name, index), or the id until its name is known."""

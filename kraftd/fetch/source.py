@@ -17,8 +17,8 @@ from kraftd.types import Uuid
 
 
 class Reader(NamedTuple):
-    """How a fetch reads: a follower's id or -1, whether it stops at the last stable offset, and the reader's
-    identity.
+    """How a fetch reads: a follower's id or -1, whether it stops at the last stable offset, the reader's
+    identity, and a follower's broker epoch, or -1 (KIP-903).
 
     A source authorizes `identity`; if another identity continues a session, all its partitions are checked
     anew.
@@ -27,6 +27,7 @@ class Reader(NamedTuple):
     replica_id: int = -1
     isolation_level: int = 0
     identity: Hashable = None
+    broker_epoch: int = -1
 
     @property
     def is_follower(self) -> bool:
@@ -49,7 +50,6 @@ class Availability(NamedTuple):
 
     standing: Standing
     available_bytes: int = 0
-    log_end_offset: int = -1
 
 
 class PartitionSource(Protocol):
@@ -60,6 +60,11 @@ class PartitionSource(Protocol):
 
     def availability(self, slot: Slot, reader: Reader) -> Availability:
         """The partition's state, without reading it."""
+
+    def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
+        """Note that a follower has everything below the slot's fetch offset. Called by each of its fetches,
+        but not where neither the slot nor the partition has changed since the one before.
+        """
 
     def read(
         self, slot: Slot, reader: Reader, max_bytes: int, at_least_one: bool

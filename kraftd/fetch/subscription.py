@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from kraftd.fetch.slots import UNKNOWN_OFFSET, Slot, SlotKey, slot_bytes
+from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
 from kraftd.fetch.source import PartitionSource, Reader, Standing
 from kraftd.fetch.watchers import Watchers
 from kraftd.messages.fetch_request import FetchPartition
@@ -99,8 +99,9 @@ class Subscription:
         for slot in changed:
             if slot.topic is None:
                 self._resolve(slot)
+            if self.reader.is_follower and slot.topic is not None:
+                self._source.fetched(slot, self.reader, now_ms)
             self._examine(slot)
-            self._note_level(slot)
         self._unsettled |= changed
         self.last_fetch_ms = now_ms
 
@@ -127,6 +128,7 @@ class Subscription:
         if slot is None:
             return
         self.size_bytes -= slot_bytes(key)
+        slot.left_ms = self.last_fetch_ms
         self._watchers.unwatch(slot)
         self.available_bytes -= slot.available_bytes
         slot.available_bytes = 0
@@ -147,9 +149,6 @@ class Subscription:
 
     def partition_changed(self, slot: Slot) -> int | None:
         """Note the change; returns the bytes available to the parked fetch, None if none is parked."""
-        if slot.level:
-            slot.level = False
-            slot.caught_up_ms = self.last_fetch_ms
         self.dirty[slot] = None
         if not self.is_parked:
             self._watchers.unwatch(slot)  # it is dirty already until the next fetch
@@ -165,35 +164,16 @@ class Subscription:
     def _examine(self, slot: Slot) -> None:
         """Examine the partition and watch it from now on."""
         if slot.topic is None:
-            standing, available_bytes, end_offset = Standing.NOT_SERVED, 0, UNKNOWN_OFFSET
+            standing, available_bytes = Standing.NOT_SERVED, 0
         else:
-            standing, available_bytes, end_offset = self._source.availability(slot, self.reader)
+            standing, available_bytes = self._source.availability(slot, self.reader)
         self.available_bytes += available_bytes - slot.available_bytes
         slot.available_bytes = available_bytes
         _keep(self._failed, slot, standing is Standing.FAILED)
         _keep(self._not_served, slot, standing is Standing.NOT_SERVED)
         if available_bytes > 0 and not slot.is_heaped:
             self._heap(slot)
-        slot.seen_end_offset = end_offset
         self._watchers.watch(slot)
-
-    def _note_level(self, slot: Slot) -> None:
-        """At a fetch, note whether the follower has reached the log's end (Kafka's last caught-up time)."""
-        end_offset = slot.seen_end_offset
-        if not self.reader.is_follower or end_offset < 0:
-            return
-        if slot.fetch_offset >= end_offset:
-            slot.level = True
-        else:
-            if slot.level or slot.fetch_offset >= slot.log_end_offset >= 0:
-                slot.caught_up_ms = max(slot.caught_up_ms, self.last_fetch_ms)
-            slot.level = False
-        slot.log_end_offset = end_offset
-
-    def caught_up_ms(self, key: SlotKey) -> int:
-        """When the follower last had the whole partition; -1 if never."""
-        slot = self.slots[key]
-        return self.last_fetch_ms if slot.level else slot.caught_up_ms
 
     # -- progress of a parked fetch
 

@@ -66,6 +66,8 @@ def _answer(
 class _NoSubscription:
     """The subscriber of slots that watch nothing."""
 
+    last_fetch_ms = -1
+
     def __len__(self) -> int:
         return 0
 

@@ -16,7 +16,7 @@ from kraftd.partition.partition import FOLLOWER, LEADER, NO_EPOCH, Partition
 from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, Origin
 from kraftd.partition.producers import CompletedTransaction
 from kraftd.partition.reading import low_watermark
-from kraftd.partition.replicas import NO_BROKER_EPOCH, FollowerProgress
+from kraftd.partition.replicas import NO_BROKER_EPOCH, NO_FETCHES, FetchTimes, FollowerProgress
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch
 from kraftd.wire.error_code import ErrorCode
@@ -35,6 +35,7 @@ def follower_fetched(
     *,
     broker_epoch: int = NO_BROKER_EPOCH,
     local_broker_epoch: int = NO_BROKER_EPOCH,
+    times: FetchTimes = NO_FETCHES,
 ) -> list[Effect] | ErrorCode:
     """Note the fetch of a follower that `judge_fetch` has admitted, and that does not diverge.
 
@@ -44,11 +45,10 @@ def follower_fetched(
     follower = partition.followers.get(follower_id)
     if partition.role is not LEADER or follower is None:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
-    alive_epoch = partition.brokers.alive_epoch(follower_id)
-    if broker_epoch != NO_BROKER_EPOCH and alive_epoch is not None and alive_epoch > broker_epoch:
+    if is_of_former_epoch(partition, follower_id, broker_epoch):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     before, low_before = follower.log_end_offset, low_watermark(partition)
-    follower.fetched(fetch_offset, log_start_offset, partition.log_end_offset, broker_epoch, now_ms)
+    follower.fetched(fetch_offset, log_start_offset, partition.log_end_offset, broker_epoch, now_ms, times)
     effects: list[Effect] = []
     if _is_due_to_join(partition, follower):
         isr = (*partition.isr.committed, follower_id)
@@ -58,6 +58,12 @@ def follower_fetched(
     if (low := low_watermark(partition)) > low_before:
         effects.append(LowWatermarkMoved(low))
     return effects
+
+
+def is_of_former_epoch(partition: Partition, follower_id: int, broker_epoch: int) -> bool:
+    """Return whether a fetch is of a run of its broker before the registered one (KIP-903)."""
+    alive_epoch = partition.brokers.alive_epoch(follower_id)
+    return broker_epoch != NO_BROKER_EPOCH and alive_epoch is not None and alive_epoch > broker_epoch
 
 
 def _is_due_to_join(partition: Partition, follower: FollowerProgress) -> bool:

@@ -162,6 +162,13 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, "There are too many share sessions."
 
 
+def known_error(code: int) -> ErrorCode:
+    """The error of a code; UNKNOWN_SERVER_ERROR for a code that is not known here."""
+    found = ErrorCode._value2member_map_.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert isinstance(found, ErrorCode)
+    return found
+
+
 def error_name(code: int) -> str:
     """Kafka's name of a code, or the code itself if it has none here."""
     return (

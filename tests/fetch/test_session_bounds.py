@@ -307,17 +307,6 @@ def test_partitions_of_deleted_and_of_unknown_topics_are_refused_in_each_answer(
         assert {one.topic for one in answer.responses if one.topic_id == unknown} == {""}
 
 
-def test_a_follower_that_never_had_everything_was_never_caught_up() -> None:
-    server = Server()
-    one, partitions = server.world.source.topics["a"]
-    partitions[0].append(100)
-    server.now_ms = 5
-    first = server.fetch(fetch_request(0, 0, {(one, 0): 0}, replica_id=3))
-    assert first is not None
-    (session,) = server.sessions.cache
-    assert session.subscription.caught_up_ms((one, 0)) == -1
-
-
 def test_a_fetch_gives_up_when_many_first_batches_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kraftd.fetch.subscription.MAX_MISSES_PER_FETCH", 3)
     server, topic = Server(), bytes(15) + b"\x77"
@@ -386,12 +375,3 @@ def test_a_batch_of_the_smallest_size_fills_an_answer() -> None:
     answer = server.fetch(fetch_request(first.session_id, 2, {}, max_bytes=161))
     assert answer is not None
     assert [len(data.records or b"") for data in partitions_of(answer).values()] == [100, 61]
-
-
-def test_a_follower_at_the_end_is_caught_up_at_its_first_fetch() -> None:
-    server = Server()
-    one, _ = server.world.source.topics["a"]
-    server.now_ms = 5
-    server.fetch(fetch_request(0, 0, {(one, 0): 0}, replica_id=3))
-    (session,) = server.sessions.cache
-    assert session.subscription.caught_up_ms((one, 0)) == 5

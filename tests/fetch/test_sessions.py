@@ -267,30 +267,48 @@ def test_epochs_wrap_to_one_and_unknown_ids_are_not_found() -> None:
         assert response is not None and response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_follower_at_the_log_end_is_caught_up_as_of_its_last_fetch() -> None:
+def test_progress_of_a_follower_is_noted_where_it_or_the_partition_changed() -> None:
     server = Server()
-    one, (partition, *_) = server.world.source.topics["a"]
+    source = server.world.source
+    one, (partition, *_) = source.topics["a"]
     key = (one, 0)
-    server.now_ms = 10
-    first = server.fetch(fetch_request(0, 0, {key: 0}, replica_id=3))
-    assert first is not None
-    (session,) = server.sessions.cache
-    server.now_ms = 20
-    server.fetch(fetch_request(first.session_id, 1, {}, replica_id=3))
-    assert session.subscription.caught_up_ms(key) == 20
+
+    def fetch(
+        at_ms: int, session_id: int, epoch: int, positions: dict[tuple[bytes, int], int]
+    ) -> FetchResponse:
+        server.now_ms = at_ms
+        source.progress.clear()
+        answer = server.fetch(fetch_request(session_id, epoch, positions, replica_id=3))
+        assert answer is not None
+        return answer
+
+    def noted() -> list[tuple[int, int]]:
+        return [(offset, last_fetch_ms) for _, offset, last_fetch_ms in source.progress]
+
+    session_id = fetch(10, 0, 0, {key: 0}).session_id
+    assert noted() == [(0, -1)]
+    slot = source.progress[0][0]
+    fetch(20, session_id, 1, {})
+    assert noted() == [] and slot.last_fetch_ms == 20
     partition.append(100)
     server._changed(("a", 0))
-    server.now_ms = 30
-    server.fetch(fetch_request(first.session_id, 2, {}, replica_id=3))
-    assert session.subscription.caught_up_ms(key) == 20  # the record is read, but not stored
-    partition.append(100)
-    server._changed(("a", 0))
-    server.now_ms = 40
-    server.fetch(fetch_request(first.session_id, 3, {key: 1}, replica_id=3))
-    assert session.subscription.caught_up_ms(key) == 30  # all that the log held at 30 ms is stored
+    fetch(30, session_id, 2, {})
+    assert noted() == [(0, 20)]
+    fetch(40, session_id, 3, {key: 1})
+    assert noted() == [(1, 30)]
+    forgetting = fetch_request(session_id, 4, {(one, 1): 0}, forgotten=(key,), replica_id=3)
     server.now_ms = 50
-    server.fetch(fetch_request(first.session_id, 4, {key: 2}, replica_id=3))
-    assert session.subscription.caught_up_ms(key) == 50
+    server.fetch(forgetting)
+    fetch(60, session_id, 5, {})
+    assert slot.last_fetch_ms == 40  # the session goes on without the partition
+
+
+def test_the_progress_of_consumers_is_not_noted() -> None:
+    server = Server()
+    source = server.world.source
+    one, _ = source.topics["a"]
+    server.fetch(fetch_request(0, 0, {(one, 0): 0}))
+    assert source.progress == []
 
 
 def subscribed(count: int) -> tuple[ParkedFetches, SyntheticPartitions, int]:

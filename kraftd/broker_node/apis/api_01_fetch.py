@@ -5,7 +5,7 @@ Sent by: consumers and followers. Answered at once with MinBytes or an error; ot
 partitions have them, at most for MaxWaitMs. Errors, of the session: FETCH_SESSION_ID_NOT_FOUND,
 INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR; per partition: those of
 `kraftd.partition.reading.judge_fetch`, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
-UNKNOWN_TOPIC_ID.
+UNKNOWN_TOPIC_ID. A fetch of a follower's former broker epoch is answered NOT_LEADER_OR_FOLLOWER (KIP-903).
 """
 
 from __future__ import annotations
@@ -29,3 +29,5 @@ def handle(node: BrokerNode, call: Call) -> None:
         node.boundary.allows_quietly(call, AclOperation.READ, AclResourceType.TOPIC, METADATA_TOPIC)
         reader = Identity(call.key, call.principal, call.host, call.client_id, call.version)
         node.client_fetches.begin(call, reader)
+        for hosted, effects in node.source.take_progress():
+            node.follow_up(hosted, effects)

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
-from kraftd.messages.delete_records_response import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
-from kraftd.partition.reading import delete_records, low_watermark
+from kraftd.broker_node.record_deletions import NO_LOW_WATERMARK, Deletion
+from kraftd.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
+from kraftd.partition.reading import delete_records
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
@@ -27,14 +24,12 @@ if TYPE_CHECKING:
     from kraftd.messages.delete_records_request import DeleteRecordsPartition
     from kraftd.requests.call import Call
 
-NO_LOW_WATERMARK = -1
-
 
 def handle(node: BrokerNode, call: Call) -> None:
     if not node.knows_metadata(call):
         return
     deleting = Permission(node.boundary, call, AclOperation.DELETE, AclResourceType.TOPIC)
-    response = DeleteRecordsResponse()
+    deletion = Deletion(call)
     for topic in call.message.topics:
         allowed = deleting.allows(topic.name)
         known = topic.name == METADATA_TOPIC or topic.name in node.view.image.topic_names()
@@ -46,15 +41,19 @@ def handle(node: BrokerNode, call: Call) -> None:
             elif not known:
                 answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                _delete(node, topic.name, one, answer)
+                _delete(node, deletion, topic.name, one, answer)
             answers.partitions.append(answer)
-        response.topics.append(answers)
+        deletion.response.topics.append(answers)
     deleting.end()
-    node.boundary.answer(call, response)
+    node.deletions.handled(deletion, node.now_ms)
 
 
 def _delete(
-    node: BrokerNode, topic: str, requested: DeleteRecordsPartition, answer: DeleteRecordsPartitionResult
+    node: BrokerNode,
+    deletion: Deletion,
+    topic: str,
+    requested: DeleteRecordsPartition,
+    answer: DeleteRecordsPartitionResult,
 ) -> None:
     if topic in INTERNAL_TOPICS:
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -72,4 +71,4 @@ def _delete(
         answer.error_code = found
         return
     node.follow_up(hosted, list(found.effects))
-    answer.low_watermark = low_watermark(hosted.partition)
+    node.deletions.add(deletion, hosted, found.offset, answer)

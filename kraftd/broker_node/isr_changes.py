@@ -1,0 +1,166 @@
+"""Keeps the ISRs of the partitions that this broker leads: what lags leaves, what has caught up joins
+(KIP-497).
+
+The rules are in `kraftd.partition.replication`; this module proposes the changes to the controller. As in
+Kafka's AlterPartitionManager one request is under way at a time, and carries all proposals that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kraftd.broker_node.replicas import Hosted
+from kraftd.ground.effect import Effect
+from kraftd.messages.alter_partition_request import (
+    AlterPartitionRequest,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
+from kraftd.messages.alter_partition_response import AlterPartitionResponse
+from kraftd.messages.alter_partition_response import PartitionData as Answered
+from kraftd.partition.effects import ProposeIsr
+from kraftd.partition.replication import isr_answered, shrink_isr
+from kraftd.types import Uuid
+from kraftd.wire.error_code import error_name, known_error
+from kraftd.wire.message import Message
+
+RETRY_MS = 50  # after a request that failed as a whole, or a proposal that is sent again
+PARTITIONS_PER_CALLBACK = 500  # that are looked at for members that lag
+
+Ask = Callable[[Message, Callable[[Message | None], None]], None]
+Key = tuple[Uuid, int]
+Proposal = tuple[Hosted, ProposeIsr]
+
+
+class IsrChanges:
+    """`ask` asks the controller, `identity` is this broker's id and epoch, `follow_up` performs a partition's
+    effects.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        identity: Callable[[], tuple[int, int]],
+        follow_up: Callable[[Hosted, list[Effect]], None],
+        warn: Callable[[str, str], None],
+        now_ms: Callable[[], int],
+        max_lag_ms: int,
+    ) -> None:
+        self._ask = ask
+        self._identity = identity
+        self._follow_up = follow_up
+        self._warn = warn
+        self._now_ms = now_ms
+        self._every_ms = max(1, max_lag_ms // 2)
+        self._waiting: dict[Key, Proposal] = {}
+        self._is_asking = False
+        self._send_ms = 0
+        self._check_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<IsrChanges, {len(self._waiting)} proposals wait>"
+
+    # -- proposals
+
+    def propose(self, hosted: Hosted, proposal: ProposeIsr) -> None:
+        """Send a proposal with the next request; it replaces an older one of the partition."""
+        self._waiting[hosted.topic_id, hosted.index] = hosted, proposal
+
+    def send(self) -> None:
+        """Send what waits, unless a request is under way, or failed just now."""
+        if not self._waiting or self._is_asking or self._now_ms() < self._send_ms:
+            return
+        sent = {key: one for key, one in self._waiting.items() if _is_current(*one)}
+        self._waiting = {}
+        if not sent:
+            return
+        topics: dict[Uuid, TopicData] = {}
+        for (topic_id, index), (_, proposal) in sent.items():
+            topic = topics.setdefault(topic_id, TopicData(topic_id, []))
+            topic.partitions.append(
+                PartitionData(
+                    index,
+                    proposal.leader_epoch,
+                    new_isr_with_epochs=[
+                        BrokerState(one.broker_id, one.broker_epoch) for one in proposal.members
+                    ],
+                    leader_recovery_state=proposal.leader_recovery_state,
+                    partition_epoch=proposal.partition_epoch,
+                )
+            )
+        self._is_asking = True
+        request = AlterPartitionRequest(*self._identity(), list(topics.values()))
+        self._ask(request, lambda answer: self._answered(sent, answer))
+
+    def _answered(self, sent: dict[Key, Proposal], answer: Message | None) -> None:
+        self._is_asking = False
+        error = answer.error_code if isinstance(answer, AlterPartitionResponse) else None
+        if not isinstance(answer, AlterPartitionResponse) or error:
+            why = "no answer" if error is None else error_name(error)
+            self._warn("changes of ISRs are sent again", why)
+            self._send_again(sent)
+            return
+        answers = {
+            (topic.topic_id, one.partition_index): one for topic in answer.topics for one in topic.partitions
+        }
+        self._send_again({key: one for key, one in sent.items() if key not in answers})
+        for key, (hosted, proposal) in sent.items():
+            if key in answers:
+                self._partition_answered(hosted, proposal, answers[key])
+
+    def _partition_answered(self, hosted: Hosted, proposal: ProposeIsr, answer: Answered) -> None:
+        partition = hosted.partition
+        if partition is None:
+            return
+        effects = isr_answered(
+            partition,
+            proposal.number,
+            known_error(answer.error_code),
+            self._now_ms(),
+            leader_epoch=answer.leader_epoch,
+            partition_epoch=answer.partition_epoch,
+            isr=answer.isr,
+            leader_recovery_state=answer.leader_recovery_state,
+        )
+        if any(isinstance(effect, ProposeIsr) for effect in effects):
+            self._send_ms = self._now_ms() + RETRY_MS
+        self._follow_up(hosted, effects)
+
+    def _send_again(self, sent: dict[Key, Proposal]) -> None:
+        if sent:
+            self._waiting = sent | self._waiting  # what came meanwhile is newer
+            self._send_ms = self._now_ms() + RETRY_MS
+
+    # -- members that lag
+
+    def deadline_ms(self) -> int | None:
+        """When `send` or `check` has work; None for never."""
+        waits = bool(self._waiting) and not self._is_asking
+        due = (self._send_ms if waits else None, self._check_ms)
+        return min((one for one in due if one is not None), default=None)
+
+    def start(self) -> None:
+        """Begin to look for members that lag, every half of replica.lag.time.max.ms."""
+        self._check_ms = self._now_ms() + self._every_ms
+
+    def check(self, hosted: Iterator[Hosted]) -> Iterator[None] | None:
+        """The slices of a look for members that lag, if it is due."""
+        if self._check_ms is None or self._now_ms() < self._check_ms:
+            return None
+        self.start()
+        return self._check(hosted)
+
+    def _check(self, hosted: Iterator[Hosted]) -> Iterator[None]:
+        for number, one in enumerate(list(hosted), 1):
+            partition = one.partition
+            if partition is not None and partition.followers:
+                local_epoch = self._identity()[1]
+                self._follow_up(one, shrink_isr(partition, self._now_ms(), local_broker_epoch=local_epoch))
+            if not number % PARTITIONS_PER_CALLBACK:
+                yield
+
+
+def _is_current(hosted: Hosted, proposal: ProposeIsr) -> bool:
+    partition = hosted.partition
+    return partition is not None and partition.is_leader and partition.isr.is_current(proposal.number)

@@ -1,0 +1,251 @@
+"""Partitions that a broker leads and others replicate: progress, ISR and what waits for followers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.messages.alter_partition_request import AlterPartitionRequest
+from kraftd.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kraftd.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from kraftd.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kraftd.partition.partition import Partition
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import BrokerHarness, records
+
+LAG_MS = 1_000
+FOLLOWER = 1
+
+
+class Replicated:
+    """A partition that broker 100 leads, and a follower whose fetches the test makes."""
+
+    def __init__(self, tmp_path: Path, **configs: str) -> None:
+        self.harness = BrokerHarness(tmp_path, broker={"replica.lag.time.max.ms": str(LAG_MS)}).run()
+        self.broker_epoch = self.harness.unfenced(FOLLOWER)
+        topic = CreatableTopic(
+            "t",
+            -1,
+            -1,
+            [CreatableReplicaAssignment(0, (100, FOLLOWER))],
+            [CreatableTopicConfig(key.replace("_", "."), text) for key, text in configs.items()],
+        )
+        answer = self.harness.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([topic], 30_000), 8)
+        assert not answer.topics[0].error_code, answer
+        self.harness.pass_time(10)
+        self.topic_id = answer.topics[0].topic_id
+        self.session_id, self.epoch = 0, 0
+
+    @property
+    def partition(self) -> Partition:
+        hosted = self.harness.broker.replicas.get("t", 0)
+        assert hosted is not None and hosted.partition is not None
+        return hosted.partition
+
+    def isr(self) -> tuple[int, ...]:
+        """As the controller has it."""
+        found = self.harness.node.image.partition(self.topic_id, 0)
+        assert found is not None
+        return found.isr
+
+    def send_fetch(self, offset: int | None, *, broker_epoch: int | None = None, **fields: int) -> int:
+        """A fetch of the follower; without an offset it names no partition."""
+        values: dict[str, Any] = {"current_leader_epoch": 0, "log_start_offset": 0, "last_fetched_epoch": -1}
+        part = FetchPartition(0, fetch_offset=offset or 0, partition_max_bytes=1 << 20, **(values | fields))
+        epoch = self.broker_epoch if broker_epoch is None else broker_epoch
+        request = FetchRequest(
+            replica_state=ReplicaState(FOLLOWER, epoch),
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=1 << 24,
+            session_id=self.session_id,
+            session_epoch=self.epoch,
+            topics=[] if offset is None else [FetchTopic(topic_id=self.topic_id, partitions=[part])],
+        )
+        return self.harness.client_send(ApiKey.FETCH, 17, request, connection_id=60)
+
+    def fetch(self, offset: int | None, **fields: int) -> Any:
+        """The answer to the follower's fetch, after its wait if there is nothing."""
+        slot = self.send_fetch(offset, **fields)
+        if self.harness.response(slot) is None:
+            self.harness.pass_time(500)
+        answer = self.harness.response(slot)
+        assert not answer.error_code, answer
+        self.session_id, self.epoch = answer.session_id, self.epoch + 1
+        return answer
+
+    def part(self, offset: int, **fields: int) -> Any:
+        """The follower's part of an answer."""
+        return self.fetch(offset, **fields).responses[0].partitions[0]
+
+    def produce(self, acks: int = -1, timeout_ms: int = 1_000, count: int = 1) -> int:
+        """The slot of a produce's answer."""
+        request = self.harness.produce_request("t", {0: records(count)}, acks, timeout_ms)
+        return self.harness.client_send(ApiKey.PRODUCE, 12, request)
+
+    def answered(self, slot: int) -> Any:
+        found = self.harness.response(slot)
+        return None if found is None else found.responses[0].partition_responses[0]
+
+    def lag(self) -> None:
+        """Let the follower fall out of the ISR, while its broker lives."""
+        self.harness.beat(FOLLOWER, self.broker_epoch, current_metadata_offset=1 << 40)
+        self.harness.pass_time(LAG_MS * 2)
+
+    def proposals(self) -> list[AlterPartitionRequest]:
+        return [one for one in self.harness.wire.sent if isinstance(one, AlterPartitionRequest)]
+
+
+@pytest.fixture
+def replicated(tmp_path: Path) -> Replicated:
+    return Replicated(tmp_path)
+
+
+def test_a_produce_with_acks_all_waits_for_the_follower(replicated: Replicated) -> None:
+    assert replicated.isr() == (100, FOLLOWER)
+    slot = replicated.produce()
+    assert replicated.answered(slot) is None and replicated.partition.high_watermark == 0
+    part = replicated.part(0)
+    assert len(part.records) > 0 and part.high_watermark == 0
+    assert replicated.answered(slot) is None
+    waiting = replicated.send_fetch(1)
+    assert replicated.answered(slot).base_offset == 0
+    assert replicated.harness.read("t").high_watermark == 1
+    assert replicated.harness.response(waiting) is None
+
+
+def test_a_waiting_fetch_of_a_follower_is_answered_when_records_come(replicated: Replicated) -> None:
+    replicated.fetch(0)
+    slot = replicated.send_fetch(None)
+    replicated.produce()
+    answer = replicated.harness.response(slot)
+    assert len(answer.responses[0].partitions[0].records) > 0
+
+
+def test_a_follower_that_lags_leaves_the_isr_and_comes_back(replicated: Replicated) -> None:
+    replicated.fetch(0)
+    slot = replicated.produce(timeout_ms=60_000)
+    replicated.lag()
+    assert replicated.isr() == (100,)
+    assert replicated.answered(slot).base_offset == 0
+    (proposal,) = replicated.proposals()
+    (part,) = proposal.topics[0].partitions
+    assert [(one.broker_id, one.broker_epoch) for one in part.new_isr_with_epochs] == [
+        (100, replicated.harness.broker.lifecycle.broker_epoch)
+    ]
+    replicated.fetch(0)
+    assert replicated.isr() == (100,), "it lacks a record"
+    replicated.fetch(1)
+    replicated.harness.pass_time(10)
+    assert replicated.isr() == (100, FOLLOWER)
+    members = replicated.proposals()[-1].topics[0].partitions[0].new_isr_with_epochs
+    assert (members[1].broker_id, members[1].broker_epoch) == (FOLLOWER, replicated.broker_epoch)
+
+
+def test_an_idle_follower_stays_in_the_isr_when_records_come(replicated: Replicated) -> None:
+    replicated.fetch(0)
+    for _ in range(6):  # each takes 500 ms and names no partition
+        replicated.harness.beat(FOLLOWER, replicated.broker_epoch, current_metadata_offset=1 << 40)
+        replicated.fetch(None)
+    replicated.produce()
+    replicated.harness.pass_time(LAG_MS // 2)
+    assert replicated.proposals() == []
+    replicated.lag()
+    assert replicated.isr() == (100,)
+
+
+def test_a_fetch_of_a_former_broker_epoch_is_refused__kip903(replicated: Replicated) -> None:
+    replicated.produce()
+    stale = replicated.part(0, broker_epoch=replicated.broker_epoch - 1)
+    assert stale.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and not stale.records
+    assert replicated.partition.followers[FOLLOWER].broker_epoch is None
+    replicated.session_id = replicated.epoch = 0
+    assert not replicated.part(0, broker_epoch=-1).error_code
+    replicated.session_id = replicated.epoch = 0
+    assert not replicated.part(0).error_code
+
+
+def test_a_fenced_follower_is_served_and_does_not_join__kip903(replicated: Replicated) -> None:
+    replicated.fetch(0)
+    replicated.harness.pass_time(20_000)
+    assert replicated.harness.node.image.brokers[FOLLOWER].fenced
+    assert replicated.isr() == (100,)
+    before = len(replicated.proposals())
+    assert replicated.fetch(0) is not None
+    replicated.harness.pass_time(100)
+    assert len(replicated.proposals()) == before and replicated.isr() == (100,)
+
+
+def test_proposals_are_sent_again_until_the_controller_answers(replicated: Replicated) -> None:
+    replicated.fetch(0)
+    replicated.produce(acks=1)
+    wire = replicated.harness.wire
+    wire.is_cut_off = True
+    replicated.lag()
+    wire.is_cut_off = False
+    assert replicated.isr() == (100, FOLLOWER) and len(replicated.proposals()) > 1
+    assert len({repr(one) for one in replicated.proposals()}) == 1
+    replicated.harness.pass_time(200)
+    assert replicated.isr() == (100,) and replicated.partition.isr.pending is None
+
+
+def test_too_small_an_isr_refuses_acks_all(tmp_path: Path) -> None:
+    replicated = Replicated(tmp_path, min_insync_replicas="2")
+    replicated.fetch(0)
+    slot = replicated.produce(timeout_ms=60_000)
+    replicated.lag()
+    assert replicated.answered(slot) is None, "the high watermark stays below min.insync.replicas (KIP-966)"
+    assert replicated.answered(replicated.produce()).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert not replicated.answered(replicated.produce(acks=1)).error_code
+    replicated.fetch(2)
+    replicated.harness.pass_time(10)
+    assert not replicated.answered(slot).error_code
+
+
+def test_records_are_deleted_at_every_replica(replicated: Replicated) -> None:
+    replicated.produce(acks=1, count=2)
+    replicated.fetch(2)
+    part = DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 2)])
+    deleting = [
+        replicated.harness.client_send(ApiKey.DELETE_RECORDS, 2, DeleteRecordsRequest([part], timeout_ms))
+        for timeout_ms in (100, 30_000)
+    ]
+    replicated.harness.pass_time(200)
+    late, waiting = (replicated.harness.response(one) for one in deleting)
+    assert late.topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT and waiting is None
+    assert replicated.part(2).log_start_offset == 2
+    replicated.fetch(2, log_start_offset=2)
+    done = replicated.harness.response(deleting[1]).topics[0].partitions[0]
+    assert (done.error_code, done.low_watermark) == (0, 2)
+
+
+def test_a_diverging_follower_learns_where_to_truncate(replicated: Replicated) -> None:
+    replicated.produce(acks=1)
+    part = replicated.part(3, last_fetched_epoch=0)
+    assert (part.diverging_epoch.epoch, part.diverging_epoch.end_offset) == (0, 1)
+    assert not part.records and replicated.partition.followers[FOLLOWER].broker_epoch is None
+    wrong = [(1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NONE)]
+    for leader_epoch, error in wrong:
+        asked = OffsetForLeaderPartition(0, leader_epoch, 0)
+        request = OffsetForLeaderEpochRequest(FOLLOWER, [OffsetForLeaderTopic("t", [asked])])
+        answer = replicated.harness.client_ask(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, request)
+        found = answer.topics[0].partitions[0]
+        assert found.error_code == error
+    assert (found.leader_epoch, found.end_offset) == (0, 1)
