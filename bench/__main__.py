@@ -24,6 +24,7 @@ from bench.measure import QUICK, Plan
 from bench.plots import draw, remember
 from bench.quorum import three_controllers
 from bench.scale import scale
+from bench.whole import whole
 from testkit.fetch import KAFKA_VERSION
 
 PLOTS = Path(__file__).with_name("plots")
@@ -36,6 +37,7 @@ MEASUREMENTS = {
     "failover": failovers,
     "scale": scale,
     "clients": clients,
+    "whole": whole,
     "codec": codecs,
 }
 

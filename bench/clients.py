@@ -1,9 +1,8 @@
 """Requests of ordinary clients: kraftd's client listener beside a stock broker with the same topics.
 
-Metadata of very many topics, which no real broker hosts: simulated ones register and heartbeat. A session of
-thousands of partitions, which a stock broker hosts and `fetch_server` simulates. Many parked fetches, and the
-metadata log read by one consumer: only kraftd serves that topic. README.md describes how every figure is
-taken.
+Metadata of very many topics, which no real broker hosts: simulated ones register and heartbeat. Many parked
+fetches, and the metadata log read by one consumer: only kraftd serves that topic. README.md describes how
+every figure is taken.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from bench.figures import Figures
 from bench.load import BenchBroker, Heart, create_ms, drive
 from bench.measure import Plan
 from bench.million import Shape, fill
-from bench.session_of_many import session_fetch_us
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -76,7 +74,6 @@ def clients(kind: Kind, plan: Plan) -> Figures:
     """All measurements, each on its own nodes."""
     is_quick = plan.starts < Plan().starts
     figures = metadata(kind, plan, QUICK_TOPICS if is_quick else TOPICS)
-    figures |= {"clients_session_fetch_us": session_fetch_us(kind, is_quick=is_quick)}
     if kind == "kraftd":
         figures |= parked(PARKED // 10 if is_quick else PARKED)
         figures |= log_read(Shape(topics=10_000) if is_quick else Shape())

@@ -124,9 +124,6 @@ FIGURES = {
     "clients_metadata_tenth_ms": Figure("clients: the same, the tenth", "ms", 0, "1x"),
     "clients_metadata_tenth_cpu_ms": Figure("clients: the same, CPU", "ms", 0, ""),
     "clients_metadata_one_per_cpu_s": Figure("clients: Metadata of one topic per CPU s", "", 0, "2x", True),
-    "clients_session_fetch_us": Figure(
-        "clients: CPU of a fetch in a session of 5,000 partitions, 10 of which have records", "us", 0, "20x"
-    ),
     "clients_parked_mib": Figure("clients: 10,000 consumers parked, memory", "MiB", 0, "", compared=False),
     "clients_wake_one_of_few_us": Figure(
         "clients: CPU of waking one, of 10 parked", "us", 0, "", compared=False
@@ -142,6 +139,30 @@ FIGURES = {
         "clients: kraftd show of a million partitions as of an offset, wall", "s", 2, "", compared=False
     ),
     "clients_show_cpu_s": Figure("clients: the same, CPU", "s", 2, "", compared=False),
+    "whole_start_wall_ms": Figure("whole Kafka: start to the first record, wall", "ms", 0, "12x"),
+    "whole_start_cpu_ms": Figure("whole Kafka: the same, CPU", "ms", 0, "20x"),
+    "whole_idle_rss_mib": Figure("whole Kafka: idle, resident memory", "MiB", 0, "60 MiB at most"),
+    "whole_idle_cpu_percent": Figure("whole Kafka: idle, CPU", "% of a core", 2, "0.3 % at most"),
+    "whole_produce_1_us": Figure("whole Kafka: CPU of a Produce of one record", "us", 0, "2.5x"),
+    "whole_produce_10_us": Figure("whole Kafka: the same, 10 records", "us", 0, "2.5x"),
+    "whole_produce_16_kib_us": Figure("whole Kafka: the same, 16 KiB", "us", 0, "2x"),
+    "whole_produce_1_mib_us": Figure("whole Kafka: the same, 1 MiB", "us", 0, "1x"),
+    "whole_acknowledged_p50_ms": Figure("whole Kafka: one record acknowledged by all, p50", "ms", 2, "2x"),
+    "whole_acknowledged_p99_ms": Figure("whole Kafka: the same, p99", "ms", 2, "2x"),
+    "whole_seen_p50_ms": Figure("whole Kafka: one record seen by a waiting consumer, p50", "ms", 2, "2x"),
+    "whole_seen_p99_ms": Figure("whole Kafka: the same, p99", "ms", 2, "2x"),
+    "whole_producer_perf_mb_s": Figure("whole Kafka: producer-perf", "MB/s", 0, "1x", True),
+    "whole_producer_perf_cpu_s_per_gb": Figure("whole Kafka: the same, CPU of a GB", "s", 2, ""),
+    "whole_consumer_perf_mb_s": Figure("whole Kafka: consumer-perf", "MB/s", 0, "1x", True),
+    "whole_consumer_perf_cpu_s_per_gb": Figure("whole Kafka: the same, CPU of a GB", "s", 2, "1.5x"),
+    "whole_idle_partitions_mib": Figure("whole Kafka: 10,000 idle partitions, memory", "MiB", 0, "35 MiB"),
+    "whole_parked_mib": Figure("whole Kafka: 10,000 consumers that wait, memory", "MiB", 0, "100 MiB"),
+    "whole_session_fetch_us": Figure(
+        "whole Kafka: CPU of a fetch in a session of 5,000 partitions, 10 with records",
+        "us",
+        0,
+        "20x",
+    ),
     "codec_fetch_request_decode_us": Figure("codec: Fetch request v18 of one partition, decode", "us", 3, ""),
     "codec_fetch_request_encode_us": Figure("codec: Fetch request v17 of one partition, encode", "us", 3, ""),
     "codec_fetch_1000_decode_us": Figure("codec: Fetch request of 1,000 partitions, decode", "us", 0, ""),

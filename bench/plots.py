@@ -25,6 +25,7 @@ GROUPS = {
     "failover": ("Until the next leader", ("failover_",)),
     "scale": ("A million partitions, a hundred brokers", ("scale_",)),
     "clients": ("Ordinary clients", ("clients_",)),
+    "whole": ("A whole Kafka in one process", ("whole_",)),
     "codec": ("Codecs", ("codec_",)),
 }
 Bar = tuple[str, float, str]  # name, times better, both values as text

@@ -19,7 +19,7 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from testkit.client import Client
 from testkit.fetch import KAFKA_VERSION
 from testkit.java import QUICK_START, java_command, tools
-from testkit.process import HOST, Process
+from testkit.process import HOST, Process, free_port
 
 Kind = Literal["kraftd", "apache"]
 
@@ -39,6 +39,8 @@ LOG_FLAGS = (
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
     *(f"-Dorg.slf4j.simpleLogger.log.{logger}=warn" for logger in _QUIET_LOGGERS),
 )
+# The last line in the log of a starting broker.
+_SERVES: dict[Kind, str] = {"kraftd": '"state":"RUNNING"', "apache": "Kafka Server started"}
 # Small internal topics and no wait for more group members: a test's group starts at once.
 _BROKER_DEFAULTS = {
     "offsets.topic.replication.factor": 1,
@@ -184,3 +186,24 @@ class Controller(Node):
                 return bool(client.call(ApiVersionsRequest("test", "1"), version=4).finalized_features)
 
         self.wait(finalized, "answers ApiVersions with finalized features", timeout_s)
+
+
+class CombinedNode(Controller):
+    """A broker and a controller in one process: a whole Kafka of either kind."""
+
+    def __init__(self, kind: Kind, home: Path, properties: Mapping[str, object]) -> None:
+        controllers, self.client_port = free_port(), free_port()
+        self.bootstrap = f"{HOST}:{self.client_port}"
+        fixed = {
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{HOST}:{controllers}",
+            "controller.quorum.bootstrap.servers": f"{HOST}:{controllers}",
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 3,
+            "group.initial.rebalance.delay.ms": 0,
+        }
+        super().__init__(kind, 1, home, controllers, {**fixed, **properties})
+
+    def wait_ready(self, timeout_s: float = 90) -> None:
+        """Wait until its broker serves."""
+        self.wait_for_log(_SERVES[self.kind], timeout_s)

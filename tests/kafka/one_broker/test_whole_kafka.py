@@ -12,12 +12,10 @@ import pytest
 
 from testkit.cluster import random_uuid
 from testkit.java import ToolRun, java_command, tools
-from testkit.node import Controller, Kind
-from testkit.process import HOST, free_port
+from testkit.node import CombinedNode, Kind
 
 pytestmark = pytest.mark.kafka
 
-RUNNING: dict[Kind, str] = {"kraftd": '"state":"RUNNING"', "apache": "Kafka Server started"}
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -25,25 +23,11 @@ class WholeKafka:
     """A combined node of either kind; the kind may change while it is stopped."""
 
     def __init__(self, home: Path) -> None:
-        port, controller_port = free_port(), free_port()
-        self.bootstrap = f"{HOST}:{port}"
         self.home = home
-        self.node = Controller(
-            "kraftd",
-            1,
-            home / "node",
-            controller_port,
-            {
-                "process.roles": "broker,controller",
-                "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{HOST}:{controller_port}",
-                "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
-                "broker.session.timeout.ms": 3000,  # a killed broker may register again after it
-                "broker.heartbeat.interval.ms": 500,
-                "offsets.topic.replication.factor": 1,
-                "offsets.topic.num.partitions": 3,
-                "group.initial.rebalance.delay.ms": 0,
-            },
-        )
+        # A killed broker may register again after its session.
+        session = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
+        self.node = CombinedNode("kraftd", home / "node", session)
+        self.bootstrap = self.node.bootstrap
         self.node.format(random_uuid(), "--standalone")
         self.start("kraftd")
 
@@ -54,7 +38,7 @@ class WholeKafka:
         """Start it, and wait until its broker serves."""
         self.node.kind = kind
         self.node.start()
-        self.node.wait_for_log(RUNNING[kind])
+        self.node.wait_ready()
 
     def tool(self, name: str, *arguments: object, **how: Any) -> ToolRun:
         return tools().run(name, "--bootstrap-server", self.bootstrap, *arguments, **how).check()
