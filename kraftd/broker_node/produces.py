@@ -16,7 +16,6 @@ from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraftd.partition.partition import ACKS_ALL, Partition, Produced
 from kraftd.requests.boundary import Boundary
-from kraftd.requests.large_requests import LARGE_FRAME_BYTES
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class Produces:
             self._send_nothing(call, response)
             return
         answering = self._answer(call, response)
-        if call.size_bytes > LARGE_FRAME_BYTES:
+        if call.is_large:
             self._boundary.large.begin(call, answering)
         else:
             at_once(answering)
@@ -179,7 +178,7 @@ class Produces:
     def _answer(self, call: Call, response: ProduceResponse) -> Slices[None]:
         try:
             yield from self._leaders_for(call).add_to_produce(response, Pace())
-            if call.size_bytes <= LARGE_FRAME_BYTES:
+            if not call.is_large:
                 self._boundary.answer(call, response)
                 return
             yield from self._boundary.count_in_slices(call, response)

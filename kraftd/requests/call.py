@@ -46,8 +46,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
     `message` is decoded with `version`; `slot` is its place among the requests of its connection.
     `arrived_ns` is of the runner's clock, 0 if nothing is measured. `settled` becomes true with its answer,
     even if that waits for a commit: a later fault is logged and not answered. `place` is where an AnswerMemo
-    may keep the answer. `throttle_ms` is how long the requester's next large request has to wait: its answer
-    says so, where the response can.
+    may keep the answer. `is_large`: the lane of large requests serves it. `throttle_ms` is how long the
+    requester's next large request has to wait: its answer says so, where the response can.
     """
 
     connection_id: int
@@ -63,6 +63,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     envelope: Call | None = None
     arrived_ns: int = 0
     size_bytes: int = 0
+    is_large: bool = False
     settled: bool = False
     place: Any = None
     throttle_ms: int = 0

@@ -140,5 +140,6 @@ def read_carried_head(outer: Call, frame: Buffer, forwardable: Container[int]) -
         envelope=outer,
         arrived_ns=outer.arrived_ns,
         size_bytes=len(frame),
+        is_large=outer.is_large,
     )
     return call, at

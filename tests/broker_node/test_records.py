@@ -20,7 +20,7 @@ from kraftd.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kraftd.messages.produce_request import ProduceRequest
-from kraftd.requests.effects import ScheduleSlice
+from kraftd.requests.effects import ReadFrame, ScheduleSlice
 from kraftd.requests.events import ConnectionClosed, SliceDue
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire import batch as batches
@@ -155,6 +155,20 @@ def test_a_large_produce_takes_many_callbacks_and_keeps_the_order(harness: Broke
     assert [(one.index, one.error_code, one.base_offset) for one in parts] == [(n, 0, 0) for n in range(400)]
     assert harness.response(first + 1).responses[0].partition_responses[0].base_offset == 1
     assert slices > 10 and len(harness.broker.produces) == 0
+
+
+def test_records_of_few_batches_take_no_further_callback_however_large_they_are(
+    harness: BrokerHarness,
+) -> None:
+    """A thread that decodes the frame, or a slice, would cost more than all that is to do."""
+    large = harness.produce_request("t", {0: records(60_000), 1: records(2)})
+    asked: list[object] = []
+    for effect in (ScheduleSlice, ReadFrame):
+        harness.executor.performers[effect] = asked.append
+    first = harness.client_send(ApiKey.PRODUCE, 12, large, harness.produce_request("t", {0: records()}))
+    answers = [harness.response(first + n).responses[0].partition_responses[0] for n in range(2)]
+    assert [(one.error_code, one.base_offset) for one in answers] == [(0, 0), (0, 60_000)]
+    assert not asked
 
 
 def test_the_same_partition_twice_in_a_request_is_written_twice(harness: BrokerHarness) -> None:

@@ -169,6 +169,7 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
             "envelope": None,
             "arrived_ns": 5,
             "size_bytes": [23, 16, 17][at],
+            "is_large": False,
             "settled": True,
             "place": None,
             "throttle_ms": 0,

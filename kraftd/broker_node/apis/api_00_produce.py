@@ -27,7 +27,6 @@ from kraftd.messages.produce_response import (
 )
 from kraftd.partition.partition import VALID_ACKS
 from kraftd.partition.validation import ProduceRefusal
-from kraftd.requests.large_requests import LARGE_FRAME_BYTES
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
@@ -45,7 +44,7 @@ INTERNAL = "Cannot append to internal topic {}"
 
 def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
     appending = _append_all(node, call)
-    if call.size_bytes > LARGE_FRAME_BYTES:
+    if call.is_large:
         return appending  # later requests of the connection wait for it
     at_once(appending)
     return None
