@@ -15,6 +15,7 @@ from kraftd.history.names import (
     RESOURCE_TYPES,
     SCRAM_MECHANISMS,
 )
+from kraftd.spark.tables.access import ACL_FIELDS
 from kraftd.spark.tables.names import name_of
 from kraftd.spark.tables.partitions import partition_replay
 from kraftd.spark.tables.reassignments import CANCELLED, reassignment_steps
@@ -33,15 +34,6 @@ TYPES = (
     "DelegationTokenRecord",
     "RemoveDelegationTokenRecord",
     "UnregisterBrokerRecord",
-)
-ACL_FIELDS = (
-    "resource_type",
-    "resource_name",
-    "pattern_type",
-    "principal",
-    "host",
-    "operation",
-    "permission_type",
 )
 COLUMNS = (
     "offset",
