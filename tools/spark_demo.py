@@ -39,7 +39,7 @@ class Question:
 QUESTIONS = (
     Question(
         "Which configs of topic orders changed, when, and to which values?",
-        """SELECT offset, timestamp_millis(timestamp_ms) AS at, action, detail
+        """SELECT offset, timestamp AS at, action, detail
 FROM audit WHERE resource = 'TOPIC orders' AND action LIKE '%config' ORDER BY offset""",
     ),
     Question(

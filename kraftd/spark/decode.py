@@ -15,9 +15,10 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftd.spark.arrays import Buffers, array_of
-from kraftd.spark.fields import ENVELOPE, metadata_types
+from kraftd.spark.fields import ENVELOPE, MAX_TIMESTAMP_MS, metadata_types
 from kraftd.spark.plans import column_tree, record_plans
 from kraftd.spark.rows import Row, row_of
 from kraftd.types import parse_uuid
@@ -203,10 +204,12 @@ class Decoder:
             return None
         if self._topic_ids is not None and fields.get("topic_id") not in self._topic_ids:
             return None
+        timestamp_ms = (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)  # wraps around as in Java
         return fields | {
             "offset": offset,
             "epoch": batch.header.leader_epoch,
-            "timestamp_ms": (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63),  # wraps around as in Java
+            "timestamp_ms": timestamp_ms,
+            "timestamp": timestamp_ms * 1000 if 0 <= timestamp_ms <= MAX_TIMESTAMP_MS else None,
             "type": name,
             "version": version,
             "batch_offset": batch.header.base_offset,
@@ -258,6 +261,8 @@ class Decoder:
             "batch_offset": pa.array(np.repeat(bases, counts)),
             "version": array_of(pa.int32(), own[3]),
         }
+        if "timestamp" in self.schema.names:
+            found["timestamp"] = _timestamps(found["timestamp_ms"])
         if "type" in self.schema.names:
             found["type"] = _TYPE_NAMES.take(array_of(pa.int32(), own[2]))
         for field, buffers in zip(self._fields, fields, strict=True):
@@ -266,6 +271,13 @@ class Decoder:
         if "damage" in self.schema.names:
             found["damage"] = pa.nulls(rows, self.schema.field("damage").type)
         return pa.RecordBatch.from_arrays([found[name] for name in self.schema.names], schema=self.schema)
+
+
+def _timestamps(ms: pa.Array) -> pa.Array:
+    """The times of milliseconds, null where there is no TIMESTAMP."""
+    known = pc.and_(pc.greater_equal(ms, 0), pc.less_equal(ms, MAX_TIMESTAMP_MS))
+    micros = pc.multiply(pc.if_else(known, ms, None), 1000)
+    return micros.cast(ENVELOPE.field("timestamp").type)
 
 
 def _type_names() -> pa.Array:

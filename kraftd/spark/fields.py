@@ -50,12 +50,16 @@ ENVELOPE = pa.schema(
         ("offset", pa.int64()),
         ("epoch", pa.int32()),
         ("timestamp_ms", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
         ("type", pa.string()),
         ("version", pa.int32()),
         ("batch_offset", pa.int64()),
     ]
 )
 """What every record has: its place in the log, its type, and the first offset of its batch."""
+
+MAX_TIMESTAMP_MS = 253_402_300_799_999
+"""The end of the year 9999: a later time, like one before 1970, has no TIMESTAMP."""
 
 DAMAGE = pa.field(
     "damage",

@@ -1,4 +1,4 @@
-"""Filters of a query that reduce reading: on offset, timestamp_ms, type and topic_id.
+"""Filters of a query that reduce reading: on offset, timestamp_ms, timestamp, type and topic_id.
 
 Spark applies every filter again, so filters here may pass too many rows, but must not drop wanted ones.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -21,6 +22,9 @@ from pyspark.sql.datasource import (
 
 from kraftd.spark.reading import Wanted
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
 
 def narrowed(wanted: Wanted, filters: Sequence[Filter]) -> Wanted:
     """The wanted records, without those that the filters exclude."""
@@ -29,6 +33,9 @@ def narrowed(wanted: Wanted, filters: Sequence[Filter]) -> Wanted:
         if column == ("offset",) and isinstance(value, int):
             first, last = _bounds(each, value, wanted.first_offset, wanted.last_offset)
             wanted = replace(wanted, first_offset=first, last_offset=last)
+        elif column == ("timestamp",) and isinstance(value, datetime) and value.tzinfo is not None:
+            filters_ms = [replace(each, attribute=("timestamp_ms",), value=_milliseconds(each, value))]
+            wanted = narrowed(wanted, filters_ms)
         elif column == ("timestamp_ms",) and isinstance(value, int):
             first, last = _bounds(each, value, wanted.first_timestamp_ms, wanted.last_timestamp_ms)
             wanted = replace(wanted, first_timestamp_ms=first, last_timestamp_ms=last)
@@ -39,6 +46,12 @@ def narrowed(wanted: Wanted, filters: Sequence[Filter]) -> Wanted:
                 wanted, topic_ids=names if wanted.topic_ids is None else wanted.topic_ids & names
             )
     return wanted
+
+
+def _milliseconds(each: Filter, value: datetime) -> int:
+    """The time in milliseconds to compare with; between two of them, the one that drops no wanted row."""
+    since = value - _EPOCH
+    return -(-since // _MS) if isinstance(each, LessThan) else since // _MS
 
 
 def _bounds(each: Filter, value: int, first: int, last: int) -> tuple[int, int]:

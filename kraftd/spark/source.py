@@ -130,7 +130,7 @@ class KraftReader(DataSourceReader):
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The columns to read, in Arrow's types. Raises InputError for one that the source does not have."""
     known: dict[str, Any] = {field.name: field for field in source_schema()}
-    wanted = to_arrow_schema(schema)
+    wanted = to_arrow_schema(schema, timezone="UTC")
     for field in wanted:
         if field.name not in known:
             raise InputError(f"column {field.name} is not known; known are {', '.join(known)}")

@@ -69,6 +69,13 @@ def test_a_table_is_a_data_source_as_of_an_offset_with_filters(spark: SparkSessi
     chosen = sorted(living)[:2]
     assert {row["name"] for row in rows_of(found.where(found["name"].isin(chosen)))} == set(chosen)
     assert found.where("partition_count < 0").count() == 0
+    records = spark.read.format("kraft").load(str(story.directory.path))
+    at = datetime.fromtimestamp((START_MS + 9 * MS_PER_RECORD) / 1000, UTC).isoformat()
+    early = records.where(f"timestamp <= TIMESTAMP '{at}'")
+    assert {row["offset"] for row in early.select("offset").collect()} == {
+        row["offset"] for row in records.select("offset", "timestamp_ms").collect()
+        if row["timestamp_ms"] <= START_MS + 9 * MS_PER_RECORD
+    }  # fmt: skip
     spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW then USING kraft "
         f"OPTIONS (table 'topics', path '{story.directory.path}', asOf '{offset}')"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.spark.decode import BUILDER, Decoder
-from kraftd.spark.fields import SECRET, metadata_types, record_schema, source_schema
+from kraftd.spark.fields import MAX_TIMESTAMP_MS, SECRET, metadata_types, record_schema, source_schema
 from kraftd.types import uuid_text
 from kraftd.wire.batch import HEADER_BYTES, Batch, CorruptBatch, build_batch, read_batch
 from kraftd.wire.record_frame import VersionedRecord, encode_record
@@ -140,6 +142,21 @@ def test_timestamps_beyond_64_bits_wrap_around_as_in_java() -> None:
     batch = read_batch(bytes(data), verify=False)
     batch = batch._replace(header=batch.header._replace(base_timestamp_ms=(1 << 63) - 1))
     assert assert_alike(batch)["timestamp_ms"].to_pylist() == [-(1 << 63)]
+
+
+@pytest.mark.parametrize(
+    ("ms", "at"),
+    [
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        (1_700_000_000_123, datetime(2023, 11, 14, 22, 13, 20, 123_000, UTC)),
+        (MAX_TIMESTAMP_MS, datetime(9999, 12, 31, 23, 59, 59, 999_000, UTC)),
+        (MAX_TIMESTAMP_MS + 1, None),
+        (-1, None),
+    ],
+)
+def test_a_record_has_its_time_also_as_timestamp_within_years_1970_to_9999(ms: int, at: datetime) -> None:
+    rows = assert_alike(read_batch(build_batch([framed(NoOpRecord())], 100, 7, ms)))
+    assert rows.select(["timestamp_ms", "timestamp"]).to_pylist() == [{"timestamp_ms": ms, "timestamp": at}]
 
 
 @settings(max_examples=200, deadline=None)

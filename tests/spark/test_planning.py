@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
 
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
@@ -24,6 +26,7 @@ from kraftd.spark.fields import source_schema
 from kraftd.spark.layout import find_replica, find_replicas
 from kraftd.spark.options import parse_options
 from kraftd.spark.planning import Split
+from kraftd.spark.pushdown import narrowed
 from kraftd.spark.reading import Wanted, read_split
 from kraftd.spark.replicas import CommittedLog, committed_log, epochs_of
 from kraftd.spark.tasks import plan_tasks
@@ -397,3 +400,20 @@ def test_ingest_requires_either_a_directory_or_a_listener(tmp_path: Path) -> Non
     for inputs in ([], ["--input", str(tmp_path), "--bootstrap-server", "127.0.0.1:1"]):
         done = CliRunner().invoke(ingest_command, ["--output", str(tmp_path / "out"), *inputs])
         assert done.exit_code == 2 and "--bootstrap-server" in done.stderr
+
+
+@pytest.mark.parametrize("micros", [0, 1, 999])
+def test_a_filter_on_a_time_keeps_every_millisecond_that_passes_it(micros: int) -> None:
+    ms = 1_700_000_000_005
+    at = datetime.fromtimestamp(ms / 1000, UTC).replace(microsecond=5000 + micros)
+    tests = {
+        EqualTo: at.__eq__, GreaterThan: at.__lt__, GreaterThanOrEqual: at.__le__, LessThan: at.__gt__,
+        LessThanOrEqual: at.__ge__,
+    }  # fmt: skip
+    for filter_of, passes in tests.items():
+        wanted = narrowed(Wanted(), [filter_of(("timestamp",), at)])
+        for near in range(-2, 3):
+            time = at - timedelta(microseconds=micros) + timedelta(milliseconds=near)
+            if passes(time):
+                assert wanted.first_timestamp_ms <= ms + near <= wanted.last_timestamp_ms, filter_of
+        assert wanted != Wanted()

@@ -119,6 +119,7 @@ def test_aborted_and_open_transactions_are_records_and_not_state(whole: Timeline
     records = sorted(rows_of(whole, "records"), key=lambda row: row["offset"])
     assert [row["offset"] for row in records] == list(range(story.directory.end_offset))
     assert sum(row["name"] == "ghost" for row in records) == 2
+    assert {row["timestamp"].timestamp() * 1000 - row["timestamp_ms"] for row in records} == {0}
     assert {row["offset"]: row["type"] for row in records if row["offset"] in story.messages} == {
         offset: type(message).__name__ for offset, message in story.messages.items()
     }
@@ -186,7 +187,7 @@ def test_values_from_the_kafka_connector_give_the_same_columns(spark: SparkSessi
         .where(f"offset <= {max(messages)}")
         .collect()
     )
-    other = {"epoch", "batch_offset", "timestamp_ms", "damage"}
+    other = {"epoch", "batch_offset", "timestamp_ms", "timestamp", "damage"}
     for row in (row.asDict(recursive=True) for row in read if row["offset"] in messages):
         assert {key: value for key, value in row.items() if key not in other} == {
             key: value for key, value in live[row["offset"]].items() if key not in other

@@ -13,12 +13,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
 
+from kraftd.spark.fields import MAX_TIMESTAMP_MS
 from kraftd.spark.timeline import Timeline, in_log
 
 DURATIONS = frozenset(("duration_ms", "longest_ms"))
 """Columns in milliseconds that are no time."""
-MAX_TIMESTAMP_MS = 253_402_300_799_999
-"""The end of the year 9999: a later time has no TIMESTAMP."""
 NEXT = ("next_offset", "next_ms")
 
 
@@ -58,11 +57,14 @@ def current(timeline: Timeline, name: str, make: Callable[[], DataFrame]) -> Dat
 
 
 def with_timestamps(rows: DataFrame) -> DataFrame:
-    """The rows with a TIMESTAMP after each time in milliseconds, named without `_ms`; also within structs."""
+    """The rows with a TIMESTAMP after each time in milliseconds, named without `_ms`; also within structs.
+
+    What has one already, as `records` does, keeps it.
+    """
     columns: list[Column] = []
     for field in rows.schema.fields:
         columns.append(_with_inner(F.col(field.name), field.dataType).alias(field.name))
-        if _is_time(field.name):
+        if _is_time(field.name) and field.name.removesuffix("_ms") not in rows.columns:
             columns.append(_timestamp(F.col(field.name)).alias(field.name.removesuffix("_ms")))
     return rows.select(*columns)
 
