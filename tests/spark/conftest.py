@@ -15,6 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.controller.oracle import ControllerOracle
+
 if find_spec("pyspark") is None and not os.environ.get("CI"):
     collect_ignore_glob = ["test_*.py"]
 
@@ -41,3 +43,13 @@ def spark() -> Iterator[SparkSession]:
     session.conf.set("spark.sql.shuffle.partitions", "2")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="package")
+def oracle() -> Iterator[ControllerOracle]:
+    """Apache Kafka's controller, for `kafka_log`."""
+    from tests.controller.oracle import ControllerOracle
+
+    oracle = ControllerOracle()
+    yield oracle
+    oracle.close()
