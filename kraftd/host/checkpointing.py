@@ -1,7 +1,7 @@
 """Makes a checkpoint: replays the previous one and the log after it, and writes the image (KIP-630).
 
-It runs in a child process of the daemon (`kraftd.runtime.snapshot_writer`), with the daemon's replay code.
-The simulator runs it, too. It blocks, and changes only the new file.
+It runs in a child process of the daemon (`kraftd.runtime.children.snapshot_writer`), with the daemon's replay
+code. The simulator runs it, too. It blocks, and changes only the new file.
 """
 
 from __future__ import annotations

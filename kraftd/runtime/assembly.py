@@ -24,11 +24,11 @@ from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.replica.identity import Identity
+from kraftd.runtime.children.processes import ChildProcesses
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.processes import ChildProcesses
 from kraftd.runtime.randomness import SystemRandomness
 from kraftd.runtime.runner import Runner
-from kraftd.runtime.security import Security, SecurityProblem
+from kraftd.runtime.security.assembly import Security, SecurityProblem
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import Endpoint
 

@@ -28,7 +28,7 @@ from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
 from kraftd.metadata_dir.checkpoint import PartFile, checkpoint_name, verify_checkpoint
 from kraftd.net.client import Client, Unreachable
-from kraftd.runtime.security import Security
+from kraftd.runtime.security.assembly import Security
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name

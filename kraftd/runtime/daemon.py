@@ -27,8 +27,6 @@ from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import ShutdownRequested, Started
 from kraftd.raft.replica import CommittedIsLost
 from kraftd.replica.credentials import NodeCredentials
-from kraftd.runtime import logs
-from kraftd.runtime.acceptor import Acceptor
 from kraftd.runtime.assembly import (
     StartupError,
     announced,
@@ -38,19 +36,21 @@ from kraftd.runtime.assembly import (
     limits,
     make_security,
 )
-from kraftd.runtime.binding import listening_socket, remedy
 from kraftd.runtime.clock import Clock
+from kraftd.runtime.connections.acceptor import Acceptor
+from kraftd.runtime.connections.binding import listening_socket, remedy
 from kraftd.runtime.file_modes import wider_modes
-from kraftd.runtime.peer_watch import CannotJoin, QuorumLives
+from kraftd.runtime.peers.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import PolicyError, load_policies
 from kraftd.runtime.randomness import SystemRandomness
+from kraftd.runtime.reporting import logs
 from kraftd.runtime.runner import Runner
-from kraftd.runtime.tls_watch import TlsWatch
-from kraftd.runtime.token_refresh import TokenRefresh
+from kraftd.runtime.security.tls_watch import TlsWatch
+from kraftd.runtime.security.token_refresh import TokenRefresh
 from kraftd.types import Endpoint, uuid_text
 
 if TYPE_CHECKING:
-    from kraftd.runtime.watch import Watch
+    from kraftd.runtime.reporting.metrics_listener import Watch
 
 # Collections can be rare: nearly all long-lived objects are frozen, or are structs without cycles.
 GC_THRESHOLDS = (15_000, 70, 50)  # a young collection then takes about 3 ms; others are rarer
@@ -114,7 +114,7 @@ def bind_metrics(config: DaemonConfig) -> socket.socket | None:
     endpoint = config.metrics_listener
     if endpoint is None:
         return None
-    import kraftd.runtime.watch  # noqa: F401  # slow to load, so loaded before the first request is served
+    import kraftd.runtime.reporting.metrics_listener  # noqa: F401  # slow to load, so loaded before the first request is served
 
     text = f"{endpoint.host}:{endpoint.port}"
     return bind_one("kraftd.metrics.listener", endpoint, text, config.socket_listen_backlog_size)
@@ -340,7 +340,7 @@ class Daemon:
             task.add_done_callback(self._tasks.discard)
 
     async def _start_watch(self, sock: socket.socket) -> None:
-        from kraftd.runtime.watch import Watch
+        from kraftd.runtime.reporting.metrics_listener import Watch
 
         self.watch = Watch(self.config, self.runner, self.snapshots, lambda: self._stopping)
         await self.watch.start(sock)

@@ -28,22 +28,22 @@ from kraftd.net.listener import Connections
 from kraftd.net.outbound import Times
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
-from kraftd.runtime.address_watch import AddressWatch
-from kraftd.runtime.admission import Admission
-from kraftd.runtime.audit_stream import AuditStream
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.foreign_cluster import ForeignCluster
-from kraftd.runtime.handshake_pool import HandshakePool
-from kraftd.runtime.idle import IdleRatio
-from kraftd.runtime.leader_sight import LeaderSight
-from kraftd.runtime.logins import Logins
-from kraftd.runtime.loop_hold_times import LoopHoldTimes
-from kraftd.runtime.peer_hosts import PeerHosts
-from kraftd.runtime.peer_watch import PeerWatch
-from kraftd.runtime.peers import ControllerPeer, LoopWiring, QuorumPeers, Road
-from kraftd.runtime.security import Security
+from kraftd.runtime.connections.admission import Admission
+from kraftd.runtime.connections.handshake_pool import HandshakePool
+from kraftd.runtime.connections.logins import Logins
+from kraftd.runtime.connections.wire import DISK_FULL, ControllerWire
+from kraftd.runtime.peers.address_watch import AddressWatch
+from kraftd.runtime.peers.foreign_cluster import ForeignCluster
+from kraftd.runtime.peers.leader_sight import LeaderSight
+from kraftd.runtime.peers.peer_hosts import PeerHosts
+from kraftd.runtime.peers.peer_watch import PeerWatch
+from kraftd.runtime.peers.sending import ControllerPeer, LoopWiring, QuorumPeers, Road
+from kraftd.runtime.reporting.audit_stream import AuditStream
+from kraftd.runtime.reporting.idle import IdleRatio
+from kraftd.runtime.reporting.loop_hold_times import LoopHoldTimes
+from kraftd.runtime.security.assembly import Security
 from kraftd.runtime.threads import LoopThreads, RealDiskThread
-from kraftd.runtime.wire import DISK_FULL, ControllerWire
 from kraftd.security.principals import Principal
 
 if TYPE_CHECKING:

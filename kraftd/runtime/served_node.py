@@ -14,9 +14,9 @@ from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, LogLine
 from kraftd.requests.events import CallHandedOver, FramesReceived
-from kraftd.runtime.loop_hold_times import LoopHoldTimes
-from kraftd.runtime.peers import SOFTWARE, Road
-from kraftd.runtime.wire import ConnectionWire
+from kraftd.runtime.connections.wire import ConnectionWire
+from kraftd.runtime.peers.sending import SOFTWARE, Road
+from kraftd.runtime.reporting.loop_hold_times import LoopHoldTimes
 from kraftd.wire.message import Message
 
 # Events that a step of the controller causes.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from kraftd.net.connection_rates import ConnectionRates
-from kraftd.runtime import admission
-from kraftd.runtime.admission import Accepted, Admission
+from kraftd.runtime.connections import admission
+from kraftd.runtime.connections.admission import Accepted, Admission
 
 
 class Waits(ConnectionRates):

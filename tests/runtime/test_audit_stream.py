@@ -13,7 +13,7 @@ import pytest
 
 from kraftd.config.errors import ConfigError
 from kraftd.requests.effects import AuditLine, Caller
-from kraftd.runtime.audit_stream import KEPT_EVENTS, AuditStream
+from kraftd.runtime.reporting.audit_stream import KEPT_EVENTS, AuditStream
 from kraftd.security.principals import Principal
 from kraftd.wire.api import ApiKey
 

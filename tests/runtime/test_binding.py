@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.runtime.binding import listening_socket, remedy
+from kraftd.runtime.connections.binding import listening_socket, remedy
 from tests.cli.run import free_port, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"

@@ -15,8 +15,8 @@ import pytest
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.tls.contexts import TlsContexts
-from kraftd.runtime import handshake_pool
-from kraftd.runtime.handshake_pool import HandshakePool, Pending
+from kraftd.runtime.connections import handshake_pool
+from kraftd.runtime.connections.handshake_pool import HandshakePool, Pending
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority
 

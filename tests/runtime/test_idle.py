@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.runtime.idle import IdleRatio
+from kraftd.runtime.reporting.idle import IdleRatio
 
 S = 10**9
 

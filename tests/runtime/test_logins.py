@@ -20,8 +20,8 @@ from kraftd.net.listener import Connections
 from kraftd.net.transport import MemoryTransport
 from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.logins import Logins
-from kraftd.runtime.security import ListenerGuard, Security
+from kraftd.runtime.connections.logins import Logins
+from kraftd.runtime.security.assembly import ListenerGuard, Security
 from kraftd.security.sasl import Login
 from kraftd.security.sasl_plain import PlainServer
 from kraftd.security.sasl_session import SaslRules, SaslSession
@@ -259,7 +259,7 @@ def test_a_fault_outside_of_any_request_is_logged_and_the_loop_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "from kraftd.runtime.logins import Logins\n"
+        "from kraftd.runtime.connections.logins import Logins\n"
         "admitted = Logins.admitted\n"
         "def broken(self, connection):\n"
         "    Logins.admitted = admitted\n"

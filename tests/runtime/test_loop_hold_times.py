@@ -6,7 +6,7 @@ from typing import Any
 
 from kraftd.ground.event import DeadlineReached
 from kraftd.requests.events import FramesReceived
-from kraftd.runtime.loop_hold_times import BOUNDS_MS, LoopHoldTimes
+from kraftd.runtime.reporting.loop_hold_times import BOUNDS_MS, LoopHoldTimes
 
 MS = 1_000_000
 

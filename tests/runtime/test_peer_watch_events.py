@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kraftd.host.peer_troubles import PeerTroubles
-from kraftd.runtime.peer_watch import PeerWatch
+from kraftd.runtime.peers.peer_watch import PeerWatch
 
 
 def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:

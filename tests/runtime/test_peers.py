@@ -14,7 +14,7 @@ from kraftd.net.outbound import Address, Link, Times
 from kraftd.net.transport import MemoryTransport
 from kraftd.raft.effects import Send
 from kraftd.raft.events import ConnectionLost, SendFailed
-from kraftd.runtime.peers import QuorumPeers
+from kraftd.runtime.peers.sending import QuorumPeers
 from kraftd.wire.error_code import ErrorCode
 
 

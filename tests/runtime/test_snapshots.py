@@ -32,7 +32,7 @@ from kraftd.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from kraftd.metadata_dir.checkpoint import checkpoint_name, parse_checkpoint_name, part_name
-from kraftd.runtime.snapshot_writer import ORPHANED
+from kraftd.runtime.children.snapshot_writer import ORPHANED
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -277,7 +277,7 @@ def test_a_request_that_cannot_be_answered_is_logged(start: Callable[..., Daemon
 
 def test_the_writer_ends_with_the_daemon() -> None:
     waiting = (
-        "import time; from kraftd.runtime.snapshot_writer import end_with_parent; "
+        "import time; from kraftd.runtime.children.snapshot_writer import end_with_parent; "
         "end_with_parent(); print('up', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
@@ -299,7 +299,7 @@ def hanging_writer(daemon: DaemonProcess) -> tuple[int, CheckpointOrder]:
             for pid in map(int, path.read_text().split()):
                 os.kill(pid, signal.SIGSTOP)
                 words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-                if "kraftd.runtime.snapshot_writer" in words:
+                if "kraftd.runtime.children.snapshot_writer" in words:
                     found.append((pid, msgspec.json.decode(words[-2], type=CheckpointOrder)))
                 else:  # it has not executed its program yet
                     os.kill(pid, signal.SIGCONT)
@@ -413,7 +413,12 @@ def test_the_writer_syncs_file_and_directory_around_the_rename(
     order = CheckpointOrder(directory=str(directory(daemon)), end_offset=newest.offset, epoch=newest.epoch)
     trace = tmp_path / "trace.txt"
     calls = "pwrite64,write,fsync,fdatasync,rename,renameat,renameat2"
-    writer = [sys.executable, "-m", "kraftd.runtime.snapshot_writer", msgspec.json.encode(order).decode()]
+    writer = [
+        sys.executable,
+        "-m",
+        "kraftd.runtime.children.snapshot_writer",
+        msgspec.json.encode(order).decode(),
+    ]
     with subprocess.Popen(
         ["strace", "-f", "-y", "-o", str(trace), "-e", f"trace={calls}", *writer],
         stdin=subprocess.PIPE,

@@ -18,8 +18,8 @@ from msgspec import structs
 
 from kraftd.config.security import TokenSettings
 from kraftd.net.key_endpoint import get
-from kraftd.runtime import jwks
-from kraftd.runtime.jwks import Jwks
+from kraftd.runtime.security import jwks
+from kraftd.runtime.security.jwks import Jwks
 from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, TokenRules, validate
 from kraftd.security.oauthbearer import OAuthBearerClient, OAuthBearerServer
 from kraftd.security.sasl import Login, SaslFailed

@@ -24,8 +24,8 @@ from kraftd.metrics.links import status_urls
 from kraftd.metrics.pages import Pages
 from kraftd.metrics.password import with_password
 from kraftd.metrics.readings import Readings, SnapshotReadings
-from kraftd.runtime.acceptor import Acceptor
-from kraftd.runtime.loop_hold_times import BOUNDS_MS, LoopHoldTimes
+from kraftd.runtime.connections.acceptor import Acceptor
+from kraftd.runtime.reporting.loop_hold_times import BOUNDS_MS, LoopHoldTimes
 from kraftd.runtime.runner import Runner
 from kraftd.wire.engine import engine_name
 

@@ -8,9 +8,9 @@ import msgspec
 
 from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder
 from kraftd.host.ports import FilesChecked, ProcessFailed
-from kraftd.runtime.child import Child, ChildEnded
+from kraftd.runtime.children.child import Child, ChildEnded
 
-WRITER, SCRUBBER = "kraftd.runtime.snapshot_writer", "kraftd.runtime.scrubber"
+WRITER, SCRUBBER = "kraftd.runtime.children.snapshot_writer", "kraftd.runtime.children.scrubber"
 
 
 class ChildProcesses:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kraftd.config.security import tls_with_changes
 from kraftd.net.tls.source import Renewal, TlsSource
-from kraftd.runtime.security import Security
+from kraftd.runtime.security.assembly import Security
 
 PERIOD_S = 2.0
 

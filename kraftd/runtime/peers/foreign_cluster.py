@@ -12,7 +12,7 @@ from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
 from kraftd.net.outbound import Address, Failure, Outbound, Times
-from kraftd.runtime.peers import SOFTWARE, Road
+from kraftd.runtime.peers.sending import SOFTWARE, Road
 from kraftd.wire.message import Message
 
 CONTROLLERS = 2  # DescribeCluster's type of endpoint (KIP-919)

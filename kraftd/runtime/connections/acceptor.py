@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from kraftd.net.limits import IPV4_MAPPED
 from kraftd.net.tls.source import TlsSource
-from kraftd.runtime.admission import Accepted, Admission
-from kraftd.runtime.handshake_pool import HandshakePool, Pending
+from kraftd.runtime.connections.admission import Accepted, Admission
+from kraftd.runtime.connections.handshake_pool import HandshakePool, Pending
 
 MAX_ACCEPTS_PER_CALLBACK = 32
 PAUSE_S = 1.0  # after a failed accept: the process may have too many open files

@@ -1,8 +1,8 @@
 """The process that reads all files of a log and checks them.
 
-`python -m kraftd.runtime.scrubber DIRECTORY END`, started by the daemon, at a low priority; it ends with
-it. Each line on stdout is a damage row as JSON, as in `kraftd dump --verify`; nothing is changed. Bytes at or
-past offset END may still be in the middle of a write.
+`python -m kraftd.runtime.children.scrubber DIRECTORY END`, started by the daemon, at a low priority; it ends
+with it. Each line on stdout is a damage row as JSON, as in `kraftd dump --verify`; nothing is changed. Bytes
+at or past offset END may still be in the middle of a write.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kraftd.host.scrubbing import check_files
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import StorageError
 from kraftd.metadata_dir.dump import as_json_line
-from kraftd.runtime.snapshot_writer import LOW_PRIORITY, end_with_parent
+from kraftd.runtime.children.snapshot_writer import LOW_PRIORITY, end_with_parent
 
 
 def main(arguments: list[str]) -> int:

@@ -10,7 +10,7 @@ from kraftd.replica.effects import SendToController
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import FramesReceived
-from kraftd.runtime.peers import ControllerPeer, QuorumPeers
+from kraftd.runtime.peers.sending import ControllerPeer, QuorumPeers
 
 DISK_FULL = "the disk is full"
 

@@ -1,8 +1,9 @@
 """The process that makes one checkpoint, started by the daemon.
 
-`python -m kraftd.runtime.snapshot_writer ORDER`: ORDER is a CheckpointOrder as JSON; a CheckpointMade as JSON
-is the only output. The exit code is 0 if it was made, 1 with a text on stderr if it failed. It runs at a low
-priority, and ends as soon as its standard input ends, which means that the daemon has.
+`python -m kraftd.runtime.children.snapshot_writer ORDER`: ORDER is a CheckpointOrder as JSON; a
+CheckpointMade as JSON is the only output. The exit code is 0 if it was made, 1 with a text on stderr if it
+failed. It runs at a low priority, and ends as soon as its standard
+input ends, which means that the daemon has.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.metrics.sight import Sight
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.peers import SOFTWARE, LoopWiring
+from kraftd.runtime.peers.sending import SOFTWARE, LoopWiring
 from kraftd.security.sasl import ClientExchange
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode

@@ -14,10 +14,10 @@ from kraftd.net.connection import Connection
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, PassOn, Reply
 from kraftd.requests.repeats import Repeats
-from kraftd.runtime.authentication_audit import TLS, AuthenticationAudit
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.limited_log import LimitedLog
-from kraftd.runtime.security import ListenerGuard, Security
+from kraftd.runtime.reporting.authentication_audit import TLS, AuthenticationAudit
+from kraftd.runtime.reporting.limited_log import LimitedLog
+from kraftd.runtime.security.assembly import ListenerGuard, Security
 from kraftd.security.distinguished_names import subject_and_end
 from kraftd.security.hosts import canonical_host
 from kraftd.security.principal_mapping import NoMatchingRule

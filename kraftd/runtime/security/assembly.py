@@ -21,7 +21,7 @@ from kraftd.config.security import (
 from kraftd.net.tls.source import TlsSource
 from kraftd.net.token_source import TokenSource
 from kraftd.runtime.clock import Clock
-from kraftd.runtime.jwks import Jwks
+from kraftd.runtime.security.jwks import Jwks
 from kraftd.security.authorizer import Authorizer, StandardAuthorizer
 from kraftd.security.authorizer_settings import CLASS_NAME
 from kraftd.security.client_credentials import TokenGrant

@@ -1,0 +1,1 @@
+"""The daemon's child processes: one makes checkpoints, one checks the files of the log."""

@@ -1,0 +1,1 @@
+"""Connections from outside: accepted within the rates, TLS handshakes in a pool, logins, answers written."""

@@ -1,0 +1,1 @@
+"""The security of a daemon, assembled from its configuration; certificates, keys and tokens kept fresh."""
