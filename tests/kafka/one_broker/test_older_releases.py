@@ -8,6 +8,7 @@ import pytest
 
 from testkit.cluster import Cluster, status_fields
 from testkit.node import Kind
+from testkit.process import wait_until
 from tests.kafka.one_broker.test_controller_failures import round_trip
 
 pytestmark = pytest.mark.kafka
@@ -26,7 +27,10 @@ def test_a_stock_broker_serves_in_a_cluster_of_an_older_release_and_upgrades_it(
         round_trip(cluster, "before", b"1")
         assert f"FinalizedVersionLevel: {release}" in cluster.tool("features", "describe").out
         cluster.tool("features", "upgrade", "--release-version", "4.3")
-        assert "FinalizedVersionLevel: 4.3-IV0" in cluster.tool("features", "describe").out
+        wait_until(
+            lambda: "FinalizedVersionLevel: 4.3-IV0" in cluster.tool("features", "describe").out,
+            "the broker, which the tool asks, has applied the upgrade",
+        )
         cluster.create_topic("after", partitions=3)
         round_trip(cluster, "after", b"2")
         cluster.controller.kill()
