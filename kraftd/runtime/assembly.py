@@ -32,7 +32,8 @@ from kraftd.runtime.security.assembly import Security, SecurityProblem
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import Endpoint
 
-FILES_KEPT = 128  # for logs, snapshots and peers, but at most half of the limit
+FILES_KEPT = 128  # for the metadata log, snapshots and peers, but at most half of the limit
+MAX_LOG_FILES = 8_192  # of a broker's partitions, but at most a quarter of the limit
 RESERVED_SHARE = 10  # one in so many connections is for nodes of the quorum alone
 
 
@@ -188,15 +189,27 @@ def check_voters(config: DaemonConfig) -> None:
         )
 
 
-def limits(config: DaemonConfig) -> Limits:
-    """The limits of a configuration; the files that the process may open also limit connections."""
-    defaults = Limits()
+def open_files_limit() -> int:
+    """How many files the process may open, once the soft limit is as high as the hard one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         soft = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
+
+
+def log_files_limit() -> int:
+    """How many files of a broker's logs are open at once."""
+    return min(MAX_LOG_FILES, open_files_limit() // 4)
+
+
+def limits(config: DaemonConfig) -> Limits:
+    """The limits of a configuration; the files that the process may open also limit connections."""
+    defaults = Limits()
+    most = open_files_limit()
+    kept = min(FILES_KEPT, most // 2) + (log_files_limit() if config.is_broker else 0)
     buffered = config.queued_max_request_bytes
-    max_connections = min(config.max_connections, soft - min(FILES_KEPT, soft // 2))
+    max_connections = min(config.max_connections, most - kept)
     return Limits(
         max_frame_bytes=config.socket_request_max_bytes,
         max_connections=max_connections,

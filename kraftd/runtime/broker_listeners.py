@@ -19,12 +19,14 @@ from kraftd.host.broker_executor import BrokerExecutor
 from kraftd.host.broker_logs import Schedules
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.loading import Loading
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
+from kraftd.runtime.assembly import log_files_limit
 from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class LogsAtStart:
         self._configs = TopicConfigs(static, config.node_id, lambda: view.image)
         self._now_ms = view.context.wall_ms
         self.directories = LogDirectories(
-            LogResources(self.disk, draw=dice.below),
+            LogResources(self.disk, OpenFiles(self.disk, log_files_limit()), draw=dice.below),
             [LogDirectory(one, storage.directory.directory_ids[one]) for one in config.log_dirs],
             lambda topic: self._configs.of(topic).log,
         )

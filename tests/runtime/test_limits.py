@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.config import DaemonConfig, load
-from kraftd.runtime.assembly import StartupError, connection_rates, limits
+from kraftd.runtime.assembly import StartupError, connection_rates, limits, log_files_limit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -42,6 +42,12 @@ def test_the_connection_limit_reserves_file_descriptors_for_the_log(
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
     assert limits(configured()).max_connections == connections
+
+
+def test_a_brokers_logs_have_a_share_of_the_file_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1_024, 1_024))
+    broker = load(ROOT / "config" / "server.properties", ())
+    assert (log_files_limit(), limits(broker).max_connections) == (256, 640)
 
 
 def test_rates_of_new_connections_are_of_all_listeners_and_of_single_ones() -> None:

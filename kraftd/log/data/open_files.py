@@ -14,6 +14,7 @@ class OpenFiles:
         self._disk = disk
         self._max_files = max_files
         self._files: dict[str, File] = {}  # the one used last is at the end
+        self._by_directory: dict[str, set[str]] = {}
 
     def __repr__(self) -> str:
         return f"<OpenFiles {len(self._files)} of {self._max_files}>"
@@ -26,8 +27,9 @@ class OpenFiles:
         file = self._files.pop(path, None)
         if file is None:
             while len(self._files) >= self._max_files:
-                self._files.pop(next(iter(self._files))).close()
+                self.forget(next(iter(self._files)))
             file = self._disk.open(path, create=create)
+            self._by_directory.setdefault(_directory(path), set()).add(path)
         self._files[path] = file
         return file
 
@@ -35,15 +37,24 @@ class OpenFiles:
         """Close the file of a path, if it is open."""
         file = self._files.pop(path, None)
         if file is not None:
+            directory = _directory(path)
+            paths = self._by_directory[directory]
+            paths.discard(path)
+            if not paths:
+                del self._by_directory[directory]
             file.close()
 
     def forget_below(self, directory: str) -> None:
         """Close all files of a directory."""
-        prefix = f"{directory}/"
-        for path in [path for path in self._files if path.startswith(prefix)]:
+        for path in list(self._by_directory.get(directory, ())):
             self.forget(path)
 
     def close(self) -> None:
         for file in self._files.values():
             file.close()
         self._files.clear()
+        self._by_directory.clear()
+
+
+def _directory(path: str) -> str:
+    return path.rpartition("/")[0]
