@@ -67,11 +67,15 @@ class RegisteredBrokers:
 
 
 class Replicas:
-    """The hosted partitions, by topic and index. `opening_count`: logs that are not open yet."""
+    """The hosted partitions, by topic and index. `opening_count`: logs that are not open yet.
+
+    `have_marks_moved`: a high watermark may differ from the last checkpoint of them.
+    """
 
     def __init__(self, view: ClusterView, configs: TopicConfigs, outbox: Outbox) -> None:
         self.configs = configs
         self.opening_count = 0
+        self.have_marks_moved = True
         self._view = view
         self._outbox = outbox
         self._brokers = RegisteredBrokers(view)
@@ -139,6 +143,7 @@ class Replicas:
             self.opening_count -= 1
         else:
             hosted.partition.go_offline()
+        self.have_marks_moved = True
         self._outbox.emit(DeleteLog(*key))
 
     # -- logs
@@ -203,6 +208,7 @@ class Replicas:
         own: list[Effect] = []
         for effect in effects:
             if isinstance(effect, OF_NODE):
+                self.have_marks_moved = True
                 own.append(effect)
             else:
                 self._outbox.emit(OfPartition(hosted.topic, hosted.index, effect))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kraftd.broker_node.effects import (
@@ -22,6 +22,7 @@ from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
 from kraftd.host.broker_logs import BrokerLogs, Schedules, run_cold
 from kraftd.host.cluster_view import NodeView
+from kraftd.host.offset_lookups import OffsetLookups
 from kraftd.host.paced_reads import PacedReads, Rest
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.host.replayed_producers import ReplayedProducers
@@ -94,7 +95,9 @@ class BrokerExecutor(AnsweringExecutor):
             SetLogAside: self.logs.set_aside,
             SetLog: self.logs.set,
             OfPartition: self.logs.perform,
-            FindOffsets: lambda effect: self.logs.find_offsets(effect, self._metadata_log),
+            FindOffsets: OffsetLookups(
+                directories, metadata_log, ports.timer, self.around, self.step, self.logs.failed
+            ).find,
             DescribeDirectories: self.logs.describe_directories,
             ReadPartition: self.logs.read_partition,
             AnswerRecords: self.reads.begin,
@@ -109,7 +112,7 @@ class BrokerExecutor(AnsweringExecutor):
         for every_ms, work in (
             (schedules.flush_ms, logs.flush_by_time),
             (schedules.checkpoint_ms, logs.checkpoint),
-            (schedules.high_watermark_ms, logs.checkpoint_high_watermarks),
+            (schedules.high_watermark_ms, self._checkpoint_high_watermarks),
             (schedules.retention_ms, logs.remove_expired),
             (schedules.deletion_ms, logs.remove_due),
         ):
@@ -148,6 +151,12 @@ class BrokerExecutor(AnsweringExecutor):
         if hosted is None or hosted.partition is None:
             return []
         return hosted.partition.snapshot_before(offset)
+
+    def _checkpoint_high_watermarks(self) -> None:
+        replicas = self.node.replicas
+        if replicas.have_marks_moved:
+            replicas.have_marks_moved = False
+            self.logs.checkpoint_high_watermarks()
 
     def _high_watermarks(self) -> dict[TopicPartition, int]:
         return {
@@ -295,13 +304,16 @@ class BrokerExecutor(AnsweringExecutor):
 
 
 class Repeating:
-    """Work that is done again and again."""
+    """Work that is done again and again; if it is a generator, a slice in each event loop callback."""
 
-    def __init__(self, executor: BrokerExecutor, every_ms: int, work: Callable[[], None]) -> None:
+    def __init__(
+        self, executor: BrokerExecutor, every_ms: int, work: Callable[[], Iterator[None] | None]
+    ) -> None:
         self._executor = executor
         self._every_ms = every_ms
         self._work = work
         self._handle: Handle | None = None
+        self._is_stopped = False
 
     def plan(self) -> None:
         """Do it after its time."""
@@ -310,12 +322,23 @@ class Repeating:
 
     def stop(self) -> None:
         """Do it no more."""
+        self._is_stopped = True
         if self._handle is not None:
             self._handle.cancel()
 
     def _due(self) -> None:
-        self._executor.around(self, self._work)
-        self.plan()
+        self._executor.around(self, self._begin)
+
+    def _begin(self) -> None:
+        self._go_on(self._work())
+
+    def _go_on(self, slices: Iterator[None] | None) -> None:
+        if self._is_stopped:
+            return
+        if slices is None or next(slices, _DONE) is _DONE:
+            self.plan()
+        else:
+            self._executor.timer.call_soon(self._executor.around, self, partial(self._go_on, slices))
 
     def __repr__(self) -> str:
         return f"<Repeating {self._work.__name__} every {self._every_ms} ms>"

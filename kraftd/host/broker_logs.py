@@ -6,16 +6,13 @@ A directory that fails goes offline with its partitions, and the node is notifie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 from kraftd.broker_node.effects import (
     DeleteLog,
     DescribeDirectories,
-    FindOffsets,
-    LogLookup,
     OfPartition,
     OpenLog,
     ReadPartition,
@@ -27,26 +24,21 @@ from kraftd.broker_node.events import (
     AppendsEnded,
     DirectoriesDescribed,
     DirectoryState,
-    Found,
     LogNotOpened,
     LogOpened,
     LogsFailed,
     LogsLoaded,
-    OffsetsFound,
     PartitionRead,
 )
 from kraftd.ground.event import Event
 from kraftd.host.ports import Log, Ports
 from kraftd.host.replayed_producers import ReplayedProducers
-from kraftd.log import timestamps
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead
 from kraftd.log.data.retention import remove_expired
-from kraftd.log.data.time_search import max_timestamp, offset_for_timestamp
 from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.disk import Disk, File
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
-from kraftd.log.partition_log import PartitionLog
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.loading import Loading, LogOpening
@@ -58,14 +50,14 @@ from kraftd.partition.effects import (
     StartLogAt,
     TruncateLog,
 )
-from kraftd.types import METADATA_TOPIC, Uuid
+from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Step = Callable[[Event], None]
 
 LOGS_OPENED_AT_ONCE = 4  # at a start, each by a thread
-LOOKUPS_PER_CALLBACK = 100  # of offsets by time
+LOGS_PER_CALLBACK = 500  # that retention looks at
 
 
 class Schedules(NamedTuple):
@@ -130,10 +122,19 @@ class BrokerLogs:
             if not under_way:
                 for note in loading.notes:
                     self._lines.warning("recovered", note=note)
-                logs = self.directories.logs.items()
-                self._step(LogsLoaded({key: log.topic_id for key, log in logs}))
+                self._loaded()
 
         begin()
+
+    def _loaded(self) -> None:
+        directories = self.directories
+        for path, error in directories.offline.items():
+            self._lines.error("a log directory is offline", directory=path, error=str(error))
+            if not directories.online:
+                self._ports.failed(error)
+                return
+        self._step(LogsLoaded({key: log.topic_id for key, log in directories.logs.items()}))
+        self._note_failures()
 
     def open(self, effect: OpenLog) -> None:
         """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
@@ -150,7 +151,12 @@ class BrokerLogs:
             if log is None:
                 self._loaded_producers.pop(key, None)
                 log = directories.create(
-                    *key, effect.topic_id, now_ms, directory_id=effect.directory_id, is_new=effect.is_new
+                    *key,
+                    effect.topic_id,
+                    now_ms,
+                    directory_id=effect.directory_id,
+                    is_new=effect.is_new,
+                    failed=self._directory_failed,
                 )
             else:
                 log.assign_topic_id(effect.topic_id)
@@ -239,7 +245,7 @@ class BrokerLogs:
                 elif isinstance(inner, StartLogAt):
                     log.truncate_fully_and_start_at(inner.offset, self._now_ms(), inner.log_start_offset)
             except StorageError as error:
-                self._failed(key, log, error)
+                self.failed(key, log, error)
 
     def _append(self, key: TopicPartition, log: DataLog | None, append: AppendBatches) -> AppendEnded:
         ended = AppendEnded(*key, append.base_offset, append.end_offset)
@@ -259,7 +265,7 @@ class BrokerLogs:
                     )
                 )
         except StorageError as error:
-            self._failed(key, log, error)
+            self.failed(key, log, error)
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
         return ended
 
@@ -299,35 +305,6 @@ class BrokerLogs:
             return
         read = log.cold_read(max(effect.offset, log.log_start), effect.max_bytes, log.log_end)
         self._ports.work_threads.run(partial(run_cold, self.directories.resources.disk, read), done, failed)
-
-    def find_offsets(self, effect: FindOffsets, metadata_log: PartitionLog) -> None:
-        """Search logs by time, some in each callback: an index interval and a batch of each are read."""
-        lookups, found = iter(effect.lookups), list[Found | ErrorCode | None]()
-
-        def search() -> None:
-            for one in islice(lookups, LOOKUPS_PER_CALLBACK):
-                is_metadata = one.topic == METADATA_TOPIC
-                found.append(_found_in_metadata(metadata_log, one) if is_metadata else self._found(one))
-            if len(found) < len(effect.lookups):
-                self._ports.timer.call_soon(search)
-            else:
-                self._step(OffsetsFound(effect.request_id, tuple(found)))
-
-        self._ports.timer.call_soon(search)
-
-    def _found(self, lookup: LogLookup) -> Found | ErrorCode | None:
-        key = lookup.topic, lookup.partition
-        log = self.directories.logs.get(key)
-        if log is None:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        try:
-            record = (
-                max_timestamp(log) if lookup.wants_maximum else offset_for_timestamp(log, lookup.target_ms)
-            )
-        except StorageError as error:
-            self._failed(key, log, error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        return None if record is None else Found(record.offset, record.timestamp_ms, record.leader_epoch)
 
     def describe_directories(self, effect: DescribeDirectories) -> None:
         """Ask the disks how much room there is, in a thread."""
@@ -375,7 +352,7 @@ class BrokerLogs:
         log.end_flush(job, self._now_ms(), failure)  # type: ignore[arg-type]
         key = log.topic, log.partition
         if log in (self.directories.logs.get(key), self.directories.futures.get(key)):
-            self._failed(key, log, failure)  # else it was deleted meanwhile, and its files have other names
+            self.failed(key, log, failure)  # else it was deleted meanwhile, and its files have other names
 
     def checkpoint(self) -> None:
         """Write recovery points and log starts."""
@@ -399,29 +376,29 @@ class BrokerLogs:
                 lambda error: self._lines.warning("files could not be removed", error=str(error)),
             )
 
-    def remove_expired(self) -> None:
-        """Remove segments that retention no longer keeps."""
+    def remove_expired(self) -> Iterator[None]:
+        """Remove segments that retention no longer keeps, of some logs in each slice."""
         marks = self._high_watermarks()
-        for key, log in list(self.directories.logs.items()):
-            try:
-                before = log.log_start
-                remove_expired(
-                    log,
-                    self._now_ms(),
-                    marks.get(key, 0),
-                    lambda key=key, log=log: self._snapshot_of(key, log.log_end),  # type: ignore[misc]
-                )
-            except StorageError as error:
-                self._failed(key, log, error)
-                continue
-            if log.log_start > before:
-                self._lines.info(
-                    "records were deleted", partition=f"{key[0]}-{key[1]}", log_start=log.log_start
-                )
+        for number, key in enumerate(list(self.directories.logs), 1):
+            log = self.directories.logs.get(key)
+            if log is not None:
+                self._remove_expired(key, log, marks.get(key, 0))
+            if not number % LOGS_PER_CALLBACK:
+                yield
+
+    def _remove_expired(self, key: TopicPartition, log: DataLog, high_watermark: int) -> None:
+        before, producers = log.log_start, partial(self._snapshot_of, key, log.log_end)
+        try:
+            remove_expired(log, self._now_ms(), high_watermark, producers)
+        except StorageError as error:
+            self.failed(key, log, error)
+            return
+        if log.log_start > before:
+            self._lines.info("records were deleted", partition=f"{key[0]}-{key[1]}", log_start=log.log_start)
 
     # -- failures
 
-    def _failed(self, key: TopicPartition, log: DataLog, error: StorageError) -> None:
+    def failed(self, key: TopicPartition, log: DataLog, error: StorageError) -> None:
         """Report a failure; unless the disk is only full or one file is damaged, the directory is offline."""
         self._lines.error("a log failed", partition=f"{key[0]}-{key[1]}", error=str(error))
         if not isinstance(error, DiskFull | CorruptStorage):
@@ -432,7 +409,10 @@ class BrokerLogs:
         if isinstance(failure, DiskFull):
             self._lines.error("the disk is full", directory=path)
             return
+        if path in self.directories.offline:
+            return
         lost = self.directories.fail(path, failure)
+        self._lines.error("a log directory is offline", directory=path, error=str(failure))
         if not self.directories.online:
             self._ports.failed(failure)
             return
@@ -482,17 +462,3 @@ def run_cold(disk: Disk, read: ColdRead) -> bytes | memoryview:
     finally:
         for file in opened:
             file.close()
-
-
-def _found_in_metadata(log: PartitionLog, lookup: LogLookup) -> Found | ErrorCode | None:
-    try:
-        if lookup.wants_maximum:
-            found = timestamps.max_timestamp(log, lookup.end_offset)
-        else:
-            found = timestamps.offset_for_timestamp(log, lookup.target_ms, lookup.end_offset)
-    except StorageError:
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    if found is None:
-        return None
-    epoch = log.epochs.epoch_of(found[1])
-    return Found(found[1], found[0], -1 if epoch is None else epoch)

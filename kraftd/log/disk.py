@@ -133,6 +133,17 @@ def write_atomically(disk: Disk, path: str, data: bytes) -> None:
     disk.sync_directory(os.path.dirname(path))
 
 
+def write_whole(disk: Disk, path: str, data: bytes) -> None:
+    """Replace the file at path, which the end of the process survives; durability is left to the caller."""
+    file = disk.open(f"{path}.tmp", create=True)
+    try:
+        file.write(0, data)
+        file.truncate(len(data))
+    finally:
+        file.close()
+    disk.rename(f"{path}.tmp", path)
+
+
 class RealFile:
     """A file of the operating system."""
 

@@ -25,7 +25,6 @@ from kraftd.log_dirs.offset_checkpoint import (
     RECOVERY_POINTS,
     TopicPartition,
     decode_offsets,
-    encode_offsets,
 )
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Uuid
 from kraftd.wire.producer_snapshot import SnapshotEntry
@@ -114,7 +113,10 @@ class LogDirectories:
 
     def by_fewest_logs(self) -> list[str]:
         """The paths for a new log: those with the fewest first, without the cordoned ones."""
-        counts = dict.fromkeys(self.online, 0)
+        online = self.online
+        if len(online) == 1:
+            return online
+        counts = dict.fromkeys(online, 0)
         for logs in (self.logs, self.futures):
             for log in logs.values():
                 counts[log.parent] += 1
@@ -133,9 +135,10 @@ class LogDirectories:
         directory_id: Uuid | None = None,
         is_new: bool = True,
         unique: str | None = None,
+        failed: Callable[[str, StorageError], object] | None = None,
     ) -> DataLog:
         """Make the log of a partition, in the directory of an id, else in that with the fewest logs. With
-        `unique` it is a future log, named so.
+        `unique` it is a future log, named so. `failed` takes the place of `fail` for a directory that fails.
 
         Raises StorageFailure if no directory takes it, and, unless it is new, while one is offline, which may
         have it. Raises ValueError for a topic id that is not the log's.
@@ -168,7 +171,7 @@ class LogDirectories:
                     name=name,
                 )
             except StorageFailure as error:
-                self.fail(path, error)
+                (failed or self.fail)(path, error)
                 continue
             logs[key] = log
             return log
@@ -332,12 +335,12 @@ class LogDirectories:
                 begun.append((log, job))
         return begun
 
-    def _job(self, path: str, name: str, offsets: Iterable[tuple[TopicPartition, int]]) -> WriteJob:
+    def _job(self, path: str, name: str, offsets: Sequence[tuple[TopicPartition, int]]) -> WriteJob:
         target = f"{path}/{name}"
         file = self._checkpoint_files.get(target)
         if file is None:
             file = self._checkpoint_files[target] = ReplacedFile(self.resources.disk, target)
-        return WriteJob(path, file, file.next_number(), encode_offsets(offsets))
+        return WriteJob(path, file, file.next_number(), offsets)
 
 
 def read_offsets(

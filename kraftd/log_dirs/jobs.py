@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from kraftd.log.data.resources import Deletion
 from kraftd.log.disk import Disk, write_atomically
+from kraftd.log_dirs.offset_checkpoint import TopicPartition, encode_offsets
 
 
 class ReplacedFile:
@@ -36,16 +38,16 @@ class ReplacedFile:
 
 
 class WriteJob(NamedTuple):
-    """Replaces a small file of a log directory, durably."""
+    """Replaces a checkpoint of a log directory, durably."""
 
     log_directory: str
     file: ReplacedFile
     number: int
-    content: bytes
+    offsets: Sequence[tuple[TopicPartition, int]]
 
     def run(self) -> None:
         """Blocks. Raises StorageError."""
-        self.file.write(self.number, self.content)
+        self.file.write(self.number, encode_offsets(self.offsets))
 
 
 class DeletionJob(NamedTuple):

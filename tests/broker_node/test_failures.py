@@ -12,7 +12,7 @@ from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.requests.events import ConnectionClosed
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.broker_node.harness import PATHS, BrokerHarness, records
+from tests.broker_node.harness import IDS, PATHS, BrokerHarness, records
 
 
 @pytest.fixture
@@ -64,6 +64,36 @@ def test_the_controller_learns_the_directory_of_each_log__kip858(harness: Broker
         assert state is not None
         assert state.directory(100) == directories.id_of(directories.logs["t", index])
     assert "0 to be sent" in repr(harness.broker.directory_assignments)
+
+
+def test_a_directory_that_fails_for_a_new_log_takes_its_partitions_with_it(harness: BrokerHarness) -> None:
+    lost = in_directory(harness, PATHS[1])
+    harness.disk.fault = failing(PATHS[1])
+    harness.create_topic("u", 4)
+    for index in lost:
+        assert harness.produce("t", records(), index=index).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert [harness.produce("u", records(), index=n).error_code for n in range(4)] == [0] * 4
+    lines = [fields for _, text, fields in harness.broker_lines.all if text == "a log directory is offline"]
+    assert [line["directory"] for line in lines] == [PATHS[1]] and "Replace it" in lines[0]["error"]
+    harness.disk.fault = failing(f"{PATHS[0]}/v-0")
+    harness.create_topic("v")
+    assert isinstance(harness.failures[0], StorageFailure)
+
+
+def test_a_directory_that_fails_at_a_start_is_offline(harness: BrokerHarness, tmp_path: Path) -> None:
+    harness.executor.close_files()
+    harness.disk.locked.clear()
+    harness.disk.fault = failing(PATHS[1])
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    kept = in_directory(after, PATHS[0])
+    assert kept and [after.produce("t", records(), index=n).error_code for n in kept] == [0] * len(kept)
+    assert after.broker.lifecycle._offline == (IDS[1],)
+    image = after.node.image
+    states = [image.partition(image.topic_names()["t"], n) for n in range(4)]
+    assert [n for n, state in enumerate(states) if state is not None and state.leader >= 0] == kept
 
 
 def test_the_process_ends_without_a_directory(harness: BrokerHarness) -> None:

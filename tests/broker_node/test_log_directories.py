@@ -103,3 +103,23 @@ def test_a_log_of_no_hosted_partition_is_set_aside_at_a_start(harness: BrokerHar
     assert sorted(name.split(".")[0] for name in named) == ["t-1", "unknown-0"]
     assert after.broker_lines.texts().count("a log was set aside: this broker does not host it") == 2
     assert len(after.read("t").records) == len(kept) and not after.read("t", index=1).records
+
+
+def test_logs_without_records_cost_no_sync(tmp_path: Path) -> None:
+    """Thousands of new partitions would wait for the disk at their creation, and at the stop."""
+    harness = BrokerHarness(tmp_path).run()
+    steps: list[tuple[str, str]] = []
+    harness.disk.fault = lambda operation, path: steps.append((operation, path))
+    harness.create_topic("t", 40)
+    harness.executor.close_files()
+    of_logs = [(operation, path) for operation, path in steps if "/t-" in path]
+    written = [path for operation, path in steps if operation == "rename" and "recovery-point" in path]
+    assert len(of_logs) > 40 * 4 and "sync" not in {operation for operation, _ in of_logs}
+    assert len(written) <= len(PATHS)
+    harness.disk.fault = None
+    harness.disk.locked.clear()
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    assert after.produce("t", records(), index=39).error_code == 0

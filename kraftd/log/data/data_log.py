@@ -208,11 +208,15 @@ class DataLog(LogState):
     def close(self, now_ms: int, producers: Callable[[], Iterable[SnapshotEntry]] | None = None) -> None:
         """Flush all and write the rest of the indexes, as at a clean stop. Blocks. Raises StorageError."""
         if self._failure is None:
-            if producers is not None:
+            if producers is not None and self.log_end and not self._has_snapshot(self.log_end):
                 self.write_snapshot(self.log_end, producers(), durably=True)
             segment, directory = self._segments[-1], self.directory
             segment.finish(directory, self.opened)
-            self.flush(now_ms, whole=self.log_end > self.recovery_point)
+            if self.log_end or self.cut_count > 1:
+                self.flush(now_ms, whole=self.log_end > self.recovery_point)
+            elif (job := self.begin_flush()) is not None:
+                job.write_only()  # of an empty log, nothing is lost with its names
+                self.end_flush(job, now_ms)
         self.close_files()
 
     def close_files(self) -> None:
@@ -384,6 +388,9 @@ class DataLog(LogState):
     def write_snapshot(self, offset: int, entries: Iterable[SnapshotEntry], *, durably: bool = False) -> None:
         """Write the producers as they are before offset. Raises StorageError."""
         self._guarded(lambda: self.files.write_snapshot(offset, entries, durably=durably))
+
+    def _has_snapshot(self, offset: int) -> bool:
+        return self._resources.disk.exists(self.files.snapshot_path(offset))
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
         """Write the topic id of a log that has none. Raises ValueError for another one, StorageError."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.data.transaction_index import AbortedTransaction, decode_aborted, encode_aborted
+from kraftd.log.disk import write_whole
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import decode_epochs
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
@@ -146,14 +147,7 @@ class LogFiles(NamedTuple):
     def write_topic_id(self, topic_id: Uuid) -> None:
         """Write partition.metadata, as a whole."""
         path = f"{self.directory}/{METADATA_FILE_NAME}"
-        content = encode_topic_id(topic_id)
-        file = self.resources.disk.open(f"{path}.tmp", create=True)
-        try:
-            file.write(0, content)
-            file.truncate(len(content))
-        finally:
-            file.close()
-        self.resources.disk.rename(f"{path}.tmp", path)
+        write_whole(self.resources.disk, path, encode_topic_id(topic_id))
 
     def read_epochs(self) -> list[tuple[int, int]] | None:
         """The entries of leader-epoch-checkpoint; None if it cannot be read. Without the file there are none,

@@ -82,7 +82,9 @@ def create_data_log(
     topic_id: Uuid | None,
     name: str | None = None,
 ) -> DataLog:
-    """Make the directory of a new log, with its first segment. Raises StorageError."""
+    """Make the directory of a new log, with its first segment. As in Kafka, its names become durable with its
+    first flush. Raises StorageError.
+    """
     log = DataLog(
         resources, parent, topic, partition, settings, [], log_start=0, log_end=0, recovery_point=0,
         now_ms=now_ms, name=name,
@@ -91,7 +93,7 @@ def create_data_log(
     log.truncate_fully_and_start_at(0, now_ms)
     if topic_id is not None:
         log.assign_topic_id(topic_id)
-    resources.unflushed.add(log)
+    resources.cut.discard(log)  # it has no checkpoint yet
     return log
 
 
