@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.controller.oracle import ControllerOracle
+    from tests.spark.three_days import History
 
 if find_spec("pyspark") is None and not os.environ.get("CI"):
     collect_ignore_glob = ["test_*.py"]
@@ -53,3 +54,11 @@ def oracle() -> Iterator[ControllerOracle]:
     oracle = ControllerOracle()
     yield oracle
     oracle.close()
+
+
+@pytest.fixture(scope="package")
+def history(oracle: ControllerOracle, tmp_path_factory: pytest.TempPathFactory) -> History:
+    """Three days of a cluster."""
+    from tests.spark.three_days import History
+
+    return History(oracle, tmp_path_factory.mktemp("history") / "node")

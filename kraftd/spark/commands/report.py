@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -20,15 +21,15 @@ from kraftd.spark.commands.options import (
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.input_log import is_small_log
-from kraftd.spark.report.page import make_page
+from kraftd.spark.report.page import PARTS, make_page
 from kraftd.spark.session import session_for, start_session
 from kraftd.spark.storage import join
 from kraftd.spark.tables.catalog import TABLES
+from kraftd.spark.timeline import Timeline
 from kraftd.spark.writing import replace_dataset
 
-KEPT = ("partition_changes", "partition_intervals")
+KEPT = ("partition_changes", "partition_intervals", "partitions", "isr_churn", "audit")
 """What several parts of the page are made of."""
-PARTS = 9 + len(KEPT)
 
 
 @click.command("report")
@@ -51,7 +52,7 @@ def report_command(
     high_watermark: int | None,
     master: str | None,
 ) -> None:
-    """Write a page with partitions over time, incidents, leader moves, ISR churn and admin operations."""
+    """Write a page about brokers, partitions, incidents, leader moves, churn and admin operations."""
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         refuse_output_in_input(inputs, output)
         _, log = find_input(inputs, mode, high_watermark)
@@ -59,14 +60,7 @@ def report_command(
         session = start_session(master, small=is_small_log(log))
         try:
             timeline = make_timeline(session_for(session, log), log, as_of, mode, print_note)
-            progress = Progress(PARTS)
-            timeline.stage(staging)
-            progress.step("decoding")
-            for name in KEPT:
-                replace_dataset(TABLES[name](timeline), join(staging, name))
-                timeline.keep(name, join(staging, name))
-                progress.step(name)
-            page = make_page(timeline, progress.step)
+            page = page_of(timeline, staging, Progress(1 + len(KEPT) + len(PARTS)).step)
         finally:
             quiet_if_interrupted(session)
             session.stop()
@@ -74,3 +68,14 @@ def report_command(
             Path(output).write_text(page, encoding="utf-8")
         except OSError as error:
             raise InputError(f"{output}: {error.strerror}") from None
+
+
+def page_of(timeline: Timeline, staging: str, step: Callable[[str], None]) -> str:
+    """The page of a timeline, which is decoded into a directory first; step is called after each part."""
+    timeline.stage(staging)
+    step("decoding")
+    for name in KEPT:
+        replace_dataset(TABLES[name](timeline), join(staging, name))
+        timeline.keep(name, join(staging, name))
+        step(name)
+    return make_page(timeline, step)

@@ -63,7 +63,7 @@ WITHOUT_LOG = frozenset(("records", "snapshots"))
 """Those that read nothing that was decoded for others."""
 
 
-def table(name: str, timeline: Timeline, replicas: Sequence[Replica]) -> DataFrame:
+def table(name: str, timeline: Timeline, replicas: Sequence[Replica] = ()) -> DataFrame:
     """A table of a timeline, whose times are also TIMESTAMPs. Raises KeyError for a name that is none."""
     if name in timeline.made:
         return timeline.made[name]

@@ -1,0 +1,101 @@
+"""The report: its numbers by Kafka's own classes, its plots whole, and nothing in it from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kraftd.spark.commands.report import KEPT, page_of
+from kraftd.spark.layout import find_replicas
+from kraftd.spark.replicas import committed_log
+from kraftd.spark.report import figures, palette
+from kraftd.spark.report.page import PARTS, duration_text
+from kraftd.spark.report.plots import DAY_MS, LEFT, MOST_TICKS, RIGHT, WIDTH, TimeAxis, bars, steps
+from kraftd.spark.session import session_for
+from kraftd.spark.tables import audit, intervals, moves
+from kraftd.spark.timeline import Timeline
+from tests.spark.logs import START_MS
+from tests.spark.three_days import History
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_each_action_cause_and_kind_has_a_color_of_its_own() -> None:
+    actions = set(re.findall(r"'((?:create|delete|set|unregister) [A-Za-z ]+)'", audit.ACTIONS))
+    assert actions | {"add partition", "reassign partition", "cancel reassignment"} == set(palette.ACTIONS)
+    named = Path(moves.__file__).read_text(encoding="utf-8")
+    assert all(f'"{cause}"' in named for cause in palette.CAUSES)
+    assert set(moves.CAUSES.values()) < set(palette.CAUSES)
+    assert all(f'"{kind}"' in Path(intervals.__file__).read_text(encoding="utf-8") for kind in palette.KINDS)
+    for colors in (palette.ACTIONS, palette.CAUSES, palette.KINDS):
+        assert len(set(colors.values())) == len(colors)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 7, 90, 4_000, 100_000, 300_000, 10**7, 10**9])
+def test_the_axis_covers_the_whole_time_with_round_times(seconds: int) -> None:
+    axis = TimeAxis(START_MS + 123, START_MS + 123 + seconds * 1000)
+    assert axis.x(axis.first_ms) == LEFT and (not seconds or axis.x(axis.last_ms) == WIDTH - RIGHT)
+    places = [x for x, _ in axis.ticks()]
+    assert len(places) <= MOST_TICKS + 1 and places == sorted(places) and (seconds < 7 or len(places) > 1)
+    assert all(LEFT <= x <= WIDTH - RIGHT for x in places)
+    assert len({text for _, text in axis.ticks()}) == len(places) or seconds > 100_000
+
+
+def test_panels_and_bars_do_not_cover_each_other() -> None:
+    axis = TimeAxis(START_MS, START_MS + 100_000)
+    rows = [{"at_ms": START_MS, "kind": kind, "n": 4} for kind in palette.KINDS]
+    floors = re.findall(r"d='M[\d.]+ ([\d.]+)", steps(rows, "n", axis, palette.KINDS, "kind"))
+    assert len(set(floors)) == len(palette.KINDS)
+    stacked = bars(rows, "n", axis, 1000, palette.KINDS, "kind")
+    found = re.findall(r"y='([\d.]+)' width='[\d.]+' height='([\d.]+)'", stacked)
+    assert len(found) == len(palette.KINDS)
+    for (below, _), (y, height) in pairwise(found):
+        assert float(y) + float(height) == pytest.approx(float(below), abs=0.2)
+    assert "4 under-replicated</title>" in stacked and "under-replicated 4</li>" in stacked
+
+
+def test_durations_are_aligned() -> None:
+    assert [duration_text(ms) for ms in (0, 61_250, DAY_MS + 3_600_000)] == [
+        "00:00:00.0", "00:01:01.2", "1 d 01:00:00.0"
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_the_page_has_the_numbers_of_kafkas_states(
+    spark: SparkSession, history: History, tmp_path: Path
+) -> None:
+    log = committed_log(find_replicas([str(history.directory.path)]))
+    timeline = Timeline(session_for(spark, log), log, log.end_offset)
+    done: list[str] = []
+    page = page_of(timeline, str(tmp_path), done.append)
+    assert done == ["decoding", *KEPT, *(title for title, _, _ in PARTS)]
+    assert not re.search(r"src=|href=|url\(|@import|<script|https?:", page), "needs no other file"
+    last = history.steps[-1].state
+    leads = Counter(row["leader"] for row in last["partitions"].values())
+    share = sum(leads[broker] for broker in last["brokers"]) / len(last["brokers"])
+    found = {row["broker_id"]: row for row in figures.brokers_now(timeline)}
+    for broker, row in last["brokers"].items():
+        assert found[broker]["leads"] == leads[broker] and found[broker]["rack"] == row["rack"]
+        assert found[broker]["skew"] == pytest.approx(leads[broker] / share)
+        assert found[broker]["fenced"] == row["fenced"]
+    assert {broker: row["sessions"] for broker, row in found.items()} == {1: 2, 2: 1, 3: 1, 4: 1}
+    assert [row["topic_name"] for row in figures.rack_violations(timeline, 2)] == ["one-rack"]
+    days = figures.churn_by_day(timeline)
+    assert [row["day_ms"] for row in days] == sorted({row["day_ms"] for row in days}, reverse=True)
+    assert sum(row["leader_moves"] for row in days) == len(history.log.causes) and len(days) == 3
+    span = figures.find_span(timeline)
+    (offline,) = figures.offline_intervals(timeline, span)
+    assert offline["topic_name"] == "single" and offline["end_timestamp_ms"] is None
+    assert offline["lasted_ms"] == history.newest_ms - offline["start_timestamp_ms"] > 0
+    worst = figures.worst_partitions(timeline, span)
+    assert worst[0]["topic_name"] == "single" and worst[0]["offline"] == offline["lasted_ms"]
+    assert len(worst) == figures.MOST_WORST == len(last["partitions"])
+    order = [(row["offline"], row["under_min_isr"], row["under_replicated"]) for row in worst]
+    assert order == sorted(order, reverse=True)
