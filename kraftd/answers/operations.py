@@ -58,6 +58,12 @@ def operations_us(node: AnsweringNode, resource_type: AclResourceType) -> int:
     return decision_us(node) * len(SUPPORTED[resource_type])
 
 
+def may_describe_configs(node: AnsweringNode, call: Call) -> bool:
+    """Return whether the client may see the configs of the cluster, without an audit event."""
+    operation = AclOperation.DESCRIBE_CONFIGS
+    return node.boundary.allows_quietly(call, operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+
 def check_may_describe_configs(node: AnsweringNode, call: Call) -> None:
     """Raises Refusal for a client that may not see the configs of the cluster."""
     operation = AclOperation.DESCRIBE_CONFIGS

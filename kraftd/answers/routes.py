@@ -13,7 +13,7 @@ from kraftd.answers.node import AnsweringNode
 from kraftd.answers.operations import SUPPORTED
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
-from kraftd.requests.registry import FORWARDABLE, Ask, Handle, Route, handler_of
+from kraftd.requests.registry import FORWARDABLE, Ask, Handle, Route, handler_of, unread_of
 from kraftd.requests.registry import Row as Row
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -94,7 +94,12 @@ def routes_of(node: AnsweringNode, rows: Iterable[Row]) -> list[Route]:
     """The routes of rows, with handlers bound to the node."""
     return [
         Route(
-            row.key, row.operation, row.resource_type, partial(handler_of, node, row.module or ""), row.also
+            row.key,
+            row.operation,
+            row.resource_type,
+            partial(handler_of, node, row.module or ""),
+            row.also,
+            partial(unread_of, node, row.module or ""),
         )
         for row in rows
     ]

@@ -127,7 +127,7 @@ ROWS: tuple[Row, ...] = (
         ApiKey.ALTER_CLIENT_QUOTAS,
         AclOperation.ALTER_CONFIGS,
         _CLUSTER,
-        "decide controller.quotas.alter:alter_client_quotas",
+        "controller_node.apis.api_49_alter_client_quotas",
     ),
     Row(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,

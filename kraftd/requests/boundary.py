@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kraftd.acl import AclOperation, AclResourceType
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
@@ -32,10 +32,10 @@ from kraftd.requests.large_refusals import refuse_in_slices, refused_count
 from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests, Work
 from kraftd.requests.outbox import Outbox
 from kraftd.requests.refusal_log import RefusalLog
-from kraftd.requests.refusals import refuse
-from kraftd.requests.registry import Registry, Route
+from kraftd.requests.refusals import has_one_error, refuse
+from kraftd.requests.registry import Registry
 from kraftd.requests.stats import RequestStats
-from kraftd.requests.unread_refusals import Refused, refuse_unread
+from kraftd.requests.unread_refusals import Refused, UnreadRefusal, WholeRefusal, refuse_unread
 from kraftd.requests.work_shares import COST_US_PER_UNREAD, Job, cost_us
 from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady
 from kraftd.security.principals import ANONYMOUS
@@ -200,28 +200,40 @@ class Boundary:
         """The way to read a frame whose message begins at the offset: by `read`, unless the sender has no
         right to any of the elements. Then they are refused without being decoded.
         """
-        unread = self._routes[call.key].unread
         try:
-            refusal = None if unread is None or self._authorizer is None else unread(call)
+            refusal = None if self._authorizer is None else self._unread_refusal(call)
         except AuthorizerNotReady:
             refusal = None
         if refusal is None:
             return read
         return lambda: refuse_unread(call, refusal, frame, offset, MAX_ELEMENTS) or read()
 
+    def _unread_refusal(self, call: Call) -> UnreadRefusal | WholeRefusal | None:
+        route = self._routes[call.key]
+        if route.unread is not None:
+            return route.unread(call)
+        if route.door is None or not has_one_error(call.key, call.version):
+            return None
+        return None if self.allows_quietly(call, *route.door) else WholeRefusal(self._check_door)
+
     def serve(self, job: Job, found: Call | Refused) -> None:
         """Handle the call of a large request, from the next slice on."""
         if isinstance(found, Refused):
-            work = self._refuse_unread(found)
-            self.large.serve(job, found.call, work, found.count * COST_US_PER_UNREAD)
+            self.large.serve(job, found.call, self._refuse_unread(found), found.count * COST_US_PER_UNREAD)
         else:
             self.large.serve(job, found, self._work_of(found), cost_us(found.message))
 
     def _refuse_unread(self, refused: Refused) -> Work:
         call, refusal = refused.call, refused.refusal
-        self.note_denials(call, refusal.operation, refusal.type, refused.count)
+        if isinstance(refusal, WholeRefusal):
+            refusal.check(call)
+            raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)  # the right came after the request
+        if refusal.type == AclResourceType.CLUSTER:
+            self.allows(call, refusal.operation, refusal.type, CLUSTER_NAME)  # which audits it
+        else:
+            self.note_denials(call, refusal.operation, refusal.type, refused.count)
         self.count_refused(call, {int(refusal.code): refused.count})
-        parts = yield from call.frame_in_slices(refusal.response(), refused.encoded())
+        parts = yield from call.frame_in_slices(refusal.response(), refused.encoded(refusal))
         self.send(call, parts)
 
     def _work_of(self, call: Call) -> Work:
@@ -260,14 +272,15 @@ class Boundary:
                 self.large.begin(call, work)
 
     def _enter(self, call: Call) -> Work | None:
-        route = self._routes[call.key]
-        if self._authorizer is not None and not self._may_enter(call, route):
+        if self._authorizer is not None:
+            self._check_door(call)
+        return self._routes[call.key].handle(call)
+
+    def _check_door(self, call: Call) -> None:
+        door = self._routes[call.key].door
+        if door is not None and not self.allows(call, *door):
             denied = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             raise Refusal(denied, denied.message)
-        return route.handle(call)
-
-    def _may_enter(self, call: Call, route: Route) -> bool:
-        return route.door is None or self.allows(call, *route.door)
 
     @property
     def has_authorizer(self) -> bool:

@@ -80,6 +80,14 @@ def refuse(
     return answer
 
 
+def has_one_error(key: int, version: int) -> bool:
+    """Return whether one error refuses a whole request, whatever its elements are."""
+    if key in _ERRORS_EVERYWHERE or key in _BY_THEMSELVES:
+        return False
+    response = response_class(key)
+    return "error_code" in _types(response) and _has(response, "error_code", version)
+
+
 def _refuse_by_itself(key: int, version: int, request: Message, code: int, message: str | None) -> Message:
     from kraftd.requests import refused_elements as elements
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.messages.registry import APIS
 from kraftd.requests.call import Call
-from kraftd.requests.unread_refusals import UnreadRefusal
+from kraftd.requests.unread_refusals import UnreadRefusal, WholeRefusal
 from kraftd.wire.api import ApiKey, latest_version_unstable, request_class, valid_versions
 from kraftd.wire.message import Message
 
 Handle = Callable[[Call], Generator[None, None, None] | None]  # a generator, if it may take long
-Unread = Callable[[Call], UnreadRefusal | None]  # None: the sender may have a right
+Unread = Callable[[Call], UnreadRefusal | WholeRefusal | None]  # None: the sender may have a right
 
 
 # What a broker may forward in an Envelope for a client (Kafka's `ApiKeys.forwardable`).

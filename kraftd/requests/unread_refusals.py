@@ -1,8 +1,9 @@
-"""Refuses all elements of a large request without decoding them, where the sender has no right to any.
+"""Refuses a large request without decoding its elements, where the sender has no right to any.
 
 A principal without rights may name a million topics. Each is refused for the same reason, and its row in the
-answer repeats its name alone. So the rows are copied from the request's bytes in a thread. Whatever is
-unusual (a name twice, a malformed request) is decoded and answered as always: the answers are the same.
+answer repeats its name alone. So the rows are copied from the request's bytes in a thread. Where one error
+refuses the whole request, no row is needed. Whatever is unusual (a name twice, a malformed request) is
+decoded and answered as always: the answers are the same.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class UnreadRefusal(NamedTuple):
     """How an API refuses all elements, those of the array `elements` of its requests.
 
     The sender lacks `operation` on all resources of the type. `request` and `row` make a request of one
-    element and the row of its refusal, for a name. `copied` is the field of the element that the row repeats.
+    element and the row of its refusal, for a name. `copied` is the field of the element that the row repeats;
+    elements that are strings are repeated themselves.
     `checked` is a field that has the same value in all elements as in the sample. `unique` says whether an
     element that is named twice is refused in another way.
     """
@@ -51,17 +53,23 @@ class UnreadRefusal(NamedTuple):
     reserved: frozenset[str] = frozenset()  # names that are refused in another way
 
 
+class WholeRefusal(NamedTuple):
+    """How an API refuses a whole request by one error: `check` raises a Refusal with it."""
+
+    check: Callable[[Call], None]
+
+
 class Refused(msgspec.Struct, frozen=True):
-    """A call whose elements are refused: their number, and the encoded rows of the answer."""
+    """A call that is refused undecoded: the number of its elements, and the encoded rows of the answer."""
 
     call: Call
-    refusal: UnreadRefusal
-    count: int
-    rows: bytes
+    refusal: UnreadRefusal | WholeRefusal
+    count: int = 0
+    rows: bytes = b""
 
-    def encoded(self) -> EncodedRows:
+    def encoded(self, refusal: UnreadRefusal) -> EncodedRows:
         """The rows in parts that a connection writes one at a time."""
-        rows = EncodedRows(self.refusal.response, self.refusal.rows, self.call.version)
+        rows = EncodedRows(refusal.response, refusal.rows, self.call.version)
         view = memoryview(self.rows)
         for start in range(0, len(view), PART_BYTES):
             rows.add_encoded(view[start : start + PART_BYTES], 0 if start else self.count)
@@ -69,15 +77,21 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 def refuse_unread(
-    call: Call, refusal: UnreadRefusal, frame: Buffer, offset: int, max_elements: int
+    call: Call, refusal: UnreadRefusal | WholeRefusal, frame: Buffer, offset: int, max_elements: int
 ) -> Refused | None:
-    """Refuse all elements of a call, whose message begins at an offset of the frame.
+    """Refuse a call or all its elements. Its message begins at an offset of the frame.
 
     None if the request must be decoded.
     """
     if C_ENGINE is None:
         return None
     key, version = call.key, call.version
+    if isinstance(refusal, WholeRefusal):
+        cls = request_class(key)
+        is_well_formed = C_ENGINE.rows_of_unread(
+            cls, version, frame, offset, "", "", "", b"", False, b"", b"", max_elements
+        )
+        return Refused(call, refusal) if is_well_formed else None
     template = _template(refusal, key, version)
     if template is None or (refusal.reserved and _holds(frame, refusal.reserved)):
         return None

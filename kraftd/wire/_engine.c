@@ -1170,6 +1170,7 @@ static PyObject *decode_prefix(PyObject *Py_UNUSED(module), PyObject *const *arg
 typedef struct {
     const uint8_t *data;
     Py_ssize_t at, size, elements_left;
+    int copying; /* these bytes are copied into an answer, which has no tagged fields */
 } Scan;
 
 typedef struct {
@@ -1288,7 +1289,7 @@ static int scan_tags(Scan *s, const Plan *plan, int depth)
     int64_t last = -1;
     if (!plan->flexible)
         return 0;
-    if (scan_uvarint(s, &count) < 0 || count > s->elements_left)
+    if (scan_uvarint(s, &count) < 0 || count > s->elements_left || (count && s->copying))
         return -1;
     s->elements_left -= count;
     for (; count; count--, last = tag) {
@@ -1328,8 +1329,10 @@ static int scan_element(Scan *s, const Field *array, const Field *copied, const 
     }
     const Plan *plan = array->nested;
     for (const Field *field = plan->fields; field < plan->fields + plan->n_body; field++, begin = s->at) {
+        s->copying = field == copied;
         /* The copied field must not be null. */
         int failed = field == copied && !field->array ? scan_value(s, field, 0, MAX_DEPTH) : scan_field(s, field, MAX_DEPTH);
+        s->copying = 0;
         if (failed < 0)
             return -1;
         if (field == copied)
@@ -1394,14 +1397,15 @@ static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
         copied = field_named(array->nested, copied_name);
         checked = field_named(array->nested, checked_name);
     }
-    int usable = array && array->array && (array->kind == STRING || copied) && 0 <= offset && offset <= view.len
-                 && view.len <= INT32_MAX;
+    int no_rows = plan && PyUnicode_GET_LENGTH(elements) == 0;
+    int usable = (no_rows || (array && array->array && (array->kind == STRING || copied))) && 0 <= offset
+                 && offset <= view.len && view.len <= INT32_MAX;
     Span *spans = NULL;
-    Py_ssize_t count = -1, size = 0;
+    Py_ssize_t count = 0, size = 0;
     int failed = 0;
     if (usable) {
         PyThreadState *state = PyEval_SaveThread();
-        Scan s = {view.buf, offset, view.len, most};
+        Scan s = {view.buf, offset, view.len, most, 0};
         for (const Field *field = plan->fields; !failed && field < plan->fields + plan->n_body; field++) {
             if (field != array) {
                 failed = scan_field(&s, field, MAX_DEPTH);
@@ -1418,7 +1422,7 @@ static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
                  || (unique && are_unique(view.buf, spans, count) != 1);
         PyEval_RestoreThread(state);
     }
-    if (usable && !failed && spans) {
+    if (usable && !failed) {
         PyObject *rows = PyBytes_FromStringAndSize(NULL, size);
         if (rows) {
             uint8_t *to = (uint8_t *)PyBytes_AS_STRING(rows);

@@ -64,7 +64,8 @@ class CEngine(Protocol):
         `elements` is an array of structs, or of strings, which are then copied themselves. None if anything
         is unusual, so that the message has to be decoded: a malformed message, a copied field that is null,
         a field `checked` (if not empty) with other bytes than `value`, no element or more than
-        `max_elements`. And with `unique` if two elements have the same bytes in the field.
+        `max_elements`. And with `unique` if two elements have the same bytes in the field. If `elements` is
+        empty, no rows: then (0, b"") says that the message is well-formed.
         """
 
     def build_batch(

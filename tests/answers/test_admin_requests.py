@@ -40,10 +40,12 @@ from kraftd.metadata.state import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
+from kraftd.requests import intake
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
+from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.error_code import ErrorCode
 from tests.metadata_topic_node.clients import ClientHarness
 from tests.metadata_topic_node.test_client_authorization import allow, grant
@@ -168,6 +170,20 @@ def test_descriptions_require_the_same_cluster_operation_as_at_a_broker(
     assert controller.client_ask(key, version, request_).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     grant(authorizer, allow(AclResourceType.CLUSTER, "kafka-cluster", operation))
     assert controller.client_ask(key, version, request_).error_code == 0
+
+
+@pytest.mark.skipif(C_ENGINE is None, reason="the engine in Python decodes everything")
+def test_a_large_filter_of_a_client_without_the_right_is_not_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorizer = StandardAuthorizer(AuthorizerSettings())
+    controller = ClientHarness(tmp_path, authorizer)
+    controller.start()
+    grant(authorizer)
+    monkeypatch.setattr(intake, "decode_prefix", None)
+    request = DescribeClientQuotasRequest([ComponentData("user", 0, f"n{number}") for number in range(2_000)])
+    answer = controller.client_ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, request)
+    assert (answer.error_code, answer.entries) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
 
 
 def test_requests_that_only_a_broker_can_answer_are_refused(controller: ClientHarness) -> None:

@@ -14,6 +14,13 @@ from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller_node.routes import ROWS
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import incremental_alter_configs_request as incremental
+from kraftd.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kraftd.messages.alter_client_quotas_response import EntityData as AnsweredEntity
 from kraftd.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -23,7 +30,12 @@ from kraftd.messages.create_topics_request import (
 )
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraftd.messages.describe_user_scram_credentials_request import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from kraftd.messages.envelope_request import EnvelopeRequest
+from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftd.requests import intake, unread_refusals
 from kraftd.requests.call import Call
 from kraftd.requests.unread_refusals import SAMPLE
@@ -66,6 +78,21 @@ REQUESTS: dict[str, tuple[int, tuple[int, ...], Callable[[list[Any]], Any]]] = {
         ApiKey.DELETE_TOPICS,
         (6,),
         lambda names: DeleteTopicsRequest([DeleteTopicState(name) for name in names], (), 9_000),
+    ),
+    "DeleteTopics by name": (
+        ApiKey.DELETE_TOPICS,
+        (1, 4, 5),
+        lambda names: DeleteTopicsRequest([], tuple(names), 9_000),
+    ),
+    "AlterClientQuotas": (
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        (0, 1),
+        lambda names: AlterClientQuotasRequest(
+            [
+                EntryData([EntityData("user", one), EntityData("client-id", None)], [OpData("a", 1.0, False)])
+                for one in names
+            ]
+        ),
     ),
     "DescribeConfigs": (
         ApiKey.DESCRIBE_CONFIGS,
@@ -147,9 +174,41 @@ def test_elements_of_a_sender_without_rights_are_not_decoded(asked: Asked, name:
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_one_right_to_any_resource_lets_all_be_decoded(asked: Asked, name: str) -> None:
-    guard(asked.harness, acl(AclOperation.ALL, "other"))
+    guard(
+        asked.harness,
+        acl(AclOperation.ALL, "other"),
+        acl(AclOperation.ALTER_CONFIGS, CLUSTER_NAME, AclResourceType.CLUSTER),
+    )
     asked.ask(framed(name, REQUESTS[name][1][-1], NAMES))
     assert asked.decoded == 1
+
+
+WHOLE: list[tuple[ApiKey, int, Any]] = [
+    (
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        0,
+        DescribeUserScramCredentialsRequest([UserName(name) for name in NAMES]),
+    ),
+    (
+        ApiKey.UPDATE_FEATURES,
+        1,
+        UpdateFeaturesRequest(9_000, [FeatureUpdateKey(name, 1, False, 1) for name in NAMES]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "version", "request_"), WHOLE)
+def test_a_request_that_one_error_refuses_is_not_decoded(
+    asked: Asked, key: ApiKey, version: int, request_: Any
+) -> None:
+    frame = b"".join(encode_request(key, version, 77, "test", request_))[4:]
+    expected = asked.ask_decoding(frame)
+    audited = len(asked.harness.audited)
+    assert asked.ask(frame) == expected
+    assert asked.decoded == 0 and expected[0] is not None
+    assert [line.event for line in asked.harness.audited[audited:]] == ["authorization denied"]
+    cut = frame[:-9_000]
+    assert asked.ask(cut) == asked.ask_decoding(cut)
 
 
 @pytest.mark.parametrize("name", REQUESTS)
@@ -210,7 +269,9 @@ def test_a_request_that_a_broker_carries_is_not_decoded_either(asked: Asked) -> 
 def test_rows_of_damaged_requests_are_of_the_decoded_elements_or_none(name: str, version: int) -> None:
     key, _, make = REQUESTS[name]
     module = next(row.module for row in ROWS if row.key == key)
-    refusal = import_module(f"kraftd.{module}").UNREAD
+    refusal = getattr(
+        import_module(f"kraftd.{module}"), "UNREAD_NAMES" if name == "DeleteTopics by name" else "UNREAD"
+    )
     request = make([f"n{number}ä" for number in range(12)])
     whole = encode_bytes(request, version)
     dice = random.Random(version)
@@ -227,7 +288,9 @@ def test_rows_of_damaged_requests_are_of_the_decoded_elements_or_none(name: str,
         expected = []
         for element in elements:
             row = refusal.row("")
-            value = getattr(element, refusal.copied)
+            value = getattr(element, refusal.copied) if refusal.copied else element
+            if name == "AlterClientQuotas":
+                value = [AnsweredEntity(one.entity_type, one.entity_name) for one in value]
             setattr(row, _field_of(refusal.row(SAMPLE), refusal.row("")), value)
             expected.append(rows.encode(row))
         assert (refused.count, refused.rows) == (len(elements), b"".join(expected))

@@ -8,11 +8,13 @@ filter that cannot be, UNSUPPORTED_VERSION for an unknown type of entity. Differ
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kraftd.answers.operations import check_may_describe_configs
+from kraftd.answers.operations import check_may_describe_configs, may_describe_configs
 from kraftd.controller.quotas.describe import describe_client_quotas
 from kraftd.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+from kraftd.requests.unread_refusals import WholeRefusal
 
 if TYPE_CHECKING:
     from kraftd.answers.node import AnsweringNode
@@ -23,6 +25,13 @@ def handle(node: AnsweringNode, call: Call) -> None:
     check_may_describe_configs(node, call)
     if node.knows_metadata(call):
         node.answer_in_slices(call, describe(node, call))
+
+
+def unread(node: AnsweringNode, call: Call) -> WholeRefusal | None:
+    """How to refuse the whole request of a client that may see no configs."""
+    if may_describe_configs(node, call):
+        return None
+    return WholeRefusal(partial(check_may_describe_configs, node))
 
 
 def describe(node: AnsweringNode, call: Call) -> Generator[None, None, DescribeClientQuotasResponse]:

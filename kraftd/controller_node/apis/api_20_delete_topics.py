@@ -48,6 +48,13 @@ UNREAD = UnreadRefusal(
     AclResourceType.TOPIC,
     checked="topic_id",
 )
+UNREAD_NAMES = UNREAD._replace(
+    elements="topic_names",
+    copied="",
+    request=lambda name: DeleteTopicsRequest(topic_names=(name,)),
+    checked="",
+)
+_FIRST_WITH_IDS = 6
 
 
 def handle(node: Node, call: Call) -> Slices[None]:
@@ -75,7 +82,9 @@ def unread(node: Node, call: Call) -> UnreadRefusal | None:
         and allows_no_topic(node, call, AclOperation.DELETE, or_on_cluster=True)
         and allows_no_topic(node, call, AclOperation.DESCRIBE)
     )
-    return UNREAD if denied else None
+    if not denied:
+        return None
+    return UNREAD if call.version >= _FIRST_WITH_IDS else UNREAD_NAMES
 
 
 class _Sorting:
