@@ -53,6 +53,7 @@ class Connection:
         "_on_lost",
         "_out",
         "_reading",
+        "_resting",
         "_schedule",
         "_scheduled",
         "_sent",
@@ -117,6 +118,7 @@ class Connection:
         self._large_bytes = 0  # of whole frames that await their answers, if they are large
         self._backlog: deque[memoryview] = deque()
         self._reading = True
+        self._resting = False  # another connection's turn to receive a large request
         self._writable = True
         self._writing = False  # a part of long answers is written, the rest follows
         self._starved = False
@@ -175,6 +177,8 @@ class Connection:
             self._hold(held_bytes)
         elif frames and held_bytes == 0:
             self._budget.release(self.id)
+        if splitter.held_bytes > self._budget.free_bytes and self._turns.over_for_bytes():
+            self._rest()
 
     def eof_received(self) -> bool:
         return False  # the transport closes itself
@@ -364,6 +368,16 @@ class Connection:
             self._scheduled = True
             self._turns.wait(self)
 
+    def _rest(self) -> None:
+        if not self._resting:
+            self._resting = True
+            self._turns.rest(self._go_on)
+            self._regulate()
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self._regulate()
+
     def _fed(self) -> None:
         self._starved = False
         self._regulate()
@@ -377,7 +391,7 @@ class Connection:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        wanted = self._writable and not self._starved and not self._backlog
+        wanted = self._writable and not self._starved and not self._resting and not self._backlog
         if wanted is not self._reading:
             self._reading = wanted
             if wanted:

@@ -5,16 +5,22 @@ the loop. A peer whose request comes behind them would wait for all. Within a tu
 handled at once for MAX_TURN_NS. What comes later waits: next is the connection that has had least time.
 This is start-time fair queueing (Goyal, Vin and Cheng, 1996). So a peer that asks now and then goes before
 all connections that keep the loop busy, however many there are.
+
+The bytes of large requests take time as well: a system hands over megabytes of each connection in one turn of
+the loop. Once a turn is over, connections that receive them rest, and so do others while some rest.
+MAX_READERS go on in each later turn.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from time import monotonic_ns, thread_time_ns
 from typing import Protocol
 
 MAX_TURN_NS = 5_000_000
+MAX_READERS = 8
 MAX_AHEAD_NS = (
     2_000_000  # of a connection's time: a collection of garbage, say, costs it one round of the others
 )
@@ -47,6 +53,7 @@ class Turns:
         self._ends_ns = -MAX_TURN_NS  # until when requests are handled at once
         self._scheduled = False
         self._waiting: list[tuple[int, int, int, Waiter]] = []  # a heap
+        self._resting: deque[Callable[[], object]] = deque()  # they go on by a call
         self._number = 0  # keeps the order of those that have had the same time
         self._served_ns = 0  # the time of the last connection before its turn: others begin with it
         self._serving: Waiter | None = None
@@ -74,6 +81,15 @@ class Turns:
             self._add(waiter)
             self._schedule_turn()
 
+    def over_for_bytes(self) -> bool:
+        """Return whether a connection that receives a large request has to `rest`."""
+        return bool(self._resting) or self.over()
+
+    def rest(self, go_on: Callable[[], object]) -> None:
+        """Have a connection go on with the bytes of a large request in a later turn."""
+        self._resting.append(go_on)
+        self._schedule_turn()
+
     def _add(self, waiter: Waiter) -> None:
         self._number += 1
         served_ns = waiter.served_ns
@@ -96,7 +112,10 @@ class Turns:
             waiter.served_ns = self._served_ns + min(spent_ns - began_ns, MAX_AHEAD_NS)
             if self._again:
                 self._add(waiter)
-        if waiting:
+        resting = self._resting
+        for _ in range(min(MAX_READERS, len(resting))):
+            resting.popleft()()
+        if waiting or resting:
             self._schedule_turn()
 
     def _schedule_turn(self) -> None:
@@ -105,4 +124,4 @@ class Turns:
             self._schedule(self._begin)
 
     def __repr__(self) -> str:
-        return f"<Turns, {len(self._waiting)} connections wait>"
+        return f"<Turns, {len(self._waiting)} connections wait, {len(self._resting)} rest>"

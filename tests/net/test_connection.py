@@ -12,7 +12,7 @@ from kraftd.net.connection import JOINED_BYTES, WINDOW_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.transport import MemoryTransport
-from kraftd.net.turns import MAX_TURN_NS, Turns
+from kraftd.net.turns import MAX_READERS, MAX_TURN_NS, Turns
 
 
 def framed(body: bytes) -> bytes:
@@ -443,6 +443,36 @@ def test_a_connection_that_had_little_time_goes_before_all_that_keep_the_loop_bu
     while peer.later:
         peer.run_later()
     assert [connection.in_flight for connection in floods] == [100] * 50  # and nothing starves
+
+
+def test_connections_that_receive_large_requests_take_turns_too() -> None:
+    """The system hands over megabytes of each connection in one turn of the loop."""
+    peer = Peer(free_bytes=100)
+    peer.now_ns = 10 * MAX_TURN_NS
+    connections = [peer.connect() for _ in range(3 * MAX_READERS)]
+    for connection, _ in connections:
+        connection.data_received(struct.pack(">i", 60_000))
+
+    def receive() -> list[bool]:
+        for connection, transport in connections:
+            if transport.reading:
+                connection.data_received(bytes(200))
+                peer.now_ns += MAX_TURN_NS // 10
+        return [transport.reading for _, transport in connections]
+
+    assert receive() == [True] * 10 + [False] * 14
+    peer.run_later()
+    assert [transport.reading for _, transport in connections].count(True) == 10 + MAX_READERS
+    assert receive() == [False] * 24
+    for _ in range(3):
+        peer.run_later()
+        assert [transport.reading for _, transport in connections].count(True) == MAX_READERS
+        receive()
+    first, _ = connections[0]
+    first.data_received(bytes(60_004 - first._splitter.held_bytes))
+    while not peer.received:
+        peer.run_later()
+    assert peer.received == [(0, bytes(60_000))]
 
 
 def test_large_requests_are_handed_over_when_those_before_them_are_answered() -> None:
