@@ -16,5 +16,4 @@ ROW_US = 1  # microseconds, for the pace: a row of an answer
 
 def answer_in_slices(node: AnsweringNode, call: Call, response: Message) -> Slices[None]:
     """Answer a call now; consumes the response."""
-    yield from node.boundary.count_in_slices(call, response)
-    node.boundary.send(call, (yield from call.frame_in_slices(response)))
+    yield from node.boundary.answer_in_slices(call, response)

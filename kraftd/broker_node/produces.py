@@ -178,11 +178,10 @@ class Produces:
     def _answer(self, call: Call, response: ProduceResponse) -> Slices[None]:
         try:
             yield from self._leaders_for(call).add_to_produce(response, Pace())
-            if not call.is_large:
+            if call.is_large:
+                yield from self._boundary.answer_in_slices(call, response)
+            else:
                 self._boundary.answer(call, response)
-                return
-            yield from self._boundary.count_in_slices(call, response)
-            self._boundary.send(call, (yield from call.frame_in_slices(response)))
         except Exception:
             call.settled = False  # so that the guard answers
             raise

@@ -22,11 +22,13 @@ NO_LOW_WATERMARK = -1
 class Deletion:
     """One DeleteRecords, and those of its partitions that wait: with the offset of each, and its answer."""
 
-    __slots__ = ("call", "parts", "response")
+    __slots__ = ("call", "is_judged", "part_count", "parts", "response")
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self.response = DeleteRecordsResponse()
+        self.part_count = 0
+        self.is_judged = False  # all of its partitions
         self.parts: dict[int, tuple[Hosted, int, DeleteRecordsPartitionResult]] = {}  # by their order
 
     def __repr__(self) -> str:
@@ -47,20 +49,21 @@ class RecordDeletions:
     def add(
         self, deletion: Deletion, hosted: Hosted, offset: int, answer: DeleteRecordsPartitionResult
     ) -> None:
-        """Wait for a partition whose log begins at an offset here by now."""
-        deletion.parts[len(deletion.parts)] = hosted, offset, answer
+        """Wait for a partition whose log begins at an offset here by now, unless it does at every replica."""
+        deletion.part_count += 1
+        part = deletion.part_count
+        deletion.parts[part] = hosted, offset, answer
+        if not self._settle(deletion, part):
+            key = hosted.topic, hosted.index
+            self._waiting.park((deletion, part), (deletion, part), [(key, offset)])
 
     def handled(self, deletion: Deletion, now_ms: int) -> None:
         """All partitions of a request were judged."""
-        deletion.call.settled = True
-        for part, (hosted, offset, _) in list(deletion.parts.items()):
-            if not self._settle(deletion, part):
-                key = hosted.topic, hosted.index
-                self._waiting.park((deletion, part), (deletion, part), [(key, offset)])
+        deletion.call.settled = deletion.is_judged = True
         if deletion.parts:
             self._by_deadline.park(deletion, deletion, (), now_ms + max(0, deletion.call.message.timeout_ms))
         else:
-            self._boundary.answer(deletion.call, deletion.response)
+            self._answer(deletion)
 
     def moved(self, hosted: Hosted) -> None:
         """The low watermark of a partition moved, or it is not led any more."""
@@ -74,9 +77,9 @@ class RecordDeletions:
             woken = self._waiting.reach(key, low_watermark(partition))
         for deletion, part in woken:
             self._settle(deletion, part)
-            if not deletion.parts:
+            if deletion.is_judged and not deletion.parts:
                 self._by_deadline.abandon(deletion)
-                self._boundary.answer(deletion.call, deletion.response)
+                self._answer(deletion)
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work next; None for never."""
@@ -88,7 +91,10 @@ class RecordDeletions:
             for part, (_, _, answer) in deletion.parts.items():
                 self._waiting.abandon((deletion, part))
                 answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-            self._boundary.answer(deletion.call, deletion.response)
+            self._answer(deletion)
+
+    def _answer(self, deletion: Deletion) -> None:
+        self._boundary.answer_paced(deletion.call, deletion.response)
 
     def _settle(self, deletion: Deletion, part: int) -> bool:
         """Fill a partition's answer, if it need not wait; return whether it is filled."""

@@ -366,6 +366,18 @@ class Boundary:
         errors = self.count(call, response)
         self.send(call, call.frame_with(response, errors))
 
+    def answer_paced(self, call: Call, response: Message) -> None:
+        """As `answer`; a large request is answered in slices, which consume the response."""
+        if call.is_large:
+            self.large.begin(call, self.answer_in_slices(call, response))
+        else:
+            self.answer(call, response)
+
+    def answer_in_slices(self, call: Call, response: Message) -> Work:
+        """As `answer`, as a generator, for an answer that may be very large; consumes the response."""
+        yield from self.count_in_slices(call, response)
+        self.send(call, (yield from call.frame_in_slices(response)))
+
     def count(self, call: Call, response: Message) -> list[int]:
         """Count the errors of an answer, and note refusals; returns the errors' codes."""
         errors = self.stats.count_errors(call.key, response)

@@ -16,6 +16,7 @@ from kraftd.answers import metadata_offsets
 from kraftd.answers.metadata_offsets import MAX_TIMESTAMP
 from kraftd.broker_node.effects import LogLookup
 from kraftd.broker_node.events import Found
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 CONSUMER, DEBUGGER = -1, -2  # replica ids that are no brokers'
 READ_COMMITTED = 1
+PARTITION_US, ROW_US = 10, 1
 
 
 class Asked(NamedTuple):
@@ -40,9 +42,10 @@ class Asked(NamedTuple):
 
     answer: ListOffsetsPartitionResponse
     lookup: TimestampLookup
+    key: tuple[str, int]
 
 
-def handle(node: BrokerNode, call: Call) -> None:
+def handle(node: BrokerNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     request, response = call.message, ListOffsetsResponse()
@@ -51,14 +54,13 @@ def handle(node: BrokerNode, call: Call) -> None:
     if is_follower:
         node.boundary.allows(call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
     asked: list[Asked] = []
-    lookups: list[LogLookup] = []
     seen: set[tuple[str, int]] = set()
+    pace = Pace()
     for topic in request.topics:
         allowed = describing.allows(topic.name)
         answers = ListOffsetsTopicResponse(topic.name)
         for one in topic.partitions:
             answer = ListOffsetsPartitionResponse(one.partition_index)
-            answers.partitions.append(answer)
             key = topic.name, one.partition_index
             if not allowed:
                 answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -66,40 +68,63 @@ def handle(node: BrokerNode, call: Call) -> None:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             else:
                 seen.add(key)
-                if topic.name == METADATA_TOPIC:
-                    listed = metadata_offsets.list_offset(node.view, topic.name, one, True, call.version)
-                    if listed is not None:
-                        answers.partitions[-1] = listed
-                        continue
-                    end, wants_maximum = node.view.high_watermark, one.timestamp == MAX_TIMESTAMP
-                    log = TimestampLookup(one.timestamp, wants_maximum, 0, end, None, call.version >= 4)
-                    asked.append(Asked(answer, log))
-                    lookups.append(LogLookup(*key, one.timestamp, wants_maximum, end))
-                    continue
                 found = _offset(node, call, topic.name, one)
                 if isinstance(found, TimestampLookup):
-                    asked.append(Asked(answer, found))
-                    end = found.last_fetchable_offset
-                    lookups.append(LogLookup(*key, found.target_ms, found.wants_maximum, end))
+                    asked.append(Asked(answer, found, key))
+                elif isinstance(found, ListOffsetsPartitionResponse):
+                    answer = found
                 else:
                     _fill(answer, found)
+            answers.partitions.append(answer)
+            if pace.spent(PARTITION_US):
+                yield
         response.topics.append(answers)
+        if pace.spent(describing.cost_us):
+            yield
     describing.end()
-    if not asked:
-        node.boundary.answer(call, response)
-        return
+    if asked:
+        yield from _ask_logs(node, call, response, asked, pace)
+    else:
+        yield from node.boundary.answer_in_slices(call, response)
+
+
+def _ask_logs(
+    node: BrokerNode, call: Call, response: ListOffsetsResponse, asked: list[Asked], pace: Pace
+) -> Slices[None]:
+    lookups = []
+    for _, lookup, key in asked:
+        end = lookup.last_fetchable_offset
+        lookups.append(LogLookup(*key, lookup.target_ms, lookup.wants_maximum, end))
+        if pace.spent(ROW_US):
+            yield
 
     def finish(found: tuple[Found | ErrorCode | None, ...]) -> None:
-        for (answer, lookup), one in zip(asked, found, strict=True):
-            _fill(answer, one if isinstance(one, ErrorCode) else lookup.answer(one))
-        node.boundary.answer(call, response)
+        node.boundary.large.begin(call, _finish(node, call, response, asked, found))
 
     node.find_offsets(call, tuple(lookups), finish)
 
 
+def _finish(
+    node: BrokerNode,
+    call: Call,
+    response: ListOffsetsResponse,
+    asked: list[Asked],
+    found: tuple[Found | ErrorCode | None, ...],
+) -> Slices[None]:
+    call.settled = False  # so that the guard answers for a fault
+    pace = Pace()
+    for (answer, lookup, _), one in zip(asked, found, strict=True):
+        _fill(answer, one if isinstance(one, ErrorCode) else lookup.answer(one))
+        if pace.spent(ROW_US):
+            yield
+    yield from node.boundary.answer_in_slices(call, response)
+
+
 def _offset(
     node: BrokerNode, call: Call, topic: str, requested: ListOffsetsPartition
-) -> ListedOffset | TimestampLookup | ErrorCode:
+) -> ListedOffset | TimestampLookup | ErrorCode | ListOffsetsPartitionResponse:
+    if topic == METADATA_TOPIC:
+        return _offset_of_metadata(node, call, topic, requested)
     hosted = node.replicas.get(topic, requested.partition_index)
     if hosted is None or hosted.partition is None:
         return node.missing_partition(topic, requested.partition_index)
@@ -117,6 +142,16 @@ def _offset(
         current_leader_epoch=requested.current_leader_epoch,
         only_leader=replica_id != DEBUGGER,
     )
+
+
+def _offset_of_metadata(
+    node: BrokerNode, call: Call, topic: str, requested: ListOffsetsPartition
+) -> TimestampLookup | ListOffsetsPartitionResponse:
+    listed = metadata_offsets.list_offset(node.view, topic, requested, True, call.version)
+    if listed is not None:
+        return listed
+    end, wants_maximum = node.view.high_watermark, requested.timestamp == MAX_TIMESTAMP
+    return TimestampLookup(requested.timestamp, wants_maximum, 0, end, None, call.version >= 4)
 
 
 def _fill(answer: ListOffsetsPartitionResponse, found: ListedOffset | ErrorCode) -> None:

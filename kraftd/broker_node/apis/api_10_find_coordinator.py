@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.nodes import broker_listener
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
+from kraftd.ground.pace import Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.java_hashes import partition_for
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_OF_MANY = 4
 GROUP, TRANSACTION, SHARE = 0, 1, 2  # the types of keys
+KEY_US, KEY_CHARACTERS_A_US = 8, 20
 NEEDED = {
     GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     TRANSACTION: (AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
 
 
-def handle(node: BrokerNode, call: Call) -> None:
+def handle(node: BrokerNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     request = call.message
@@ -46,7 +48,7 @@ def handle(node: BrokerNode, call: Call) -> None:
         raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     resource_type, error = NEEDED.get(key_type, NEEDED[GROUP])
     describing = Permission(node.boundary, call, AclOperation.DESCRIBE, resource_type)
-    found = []
+    found, pace = [], Pace()
     for key in request.coordinator_keys if has_many_keys else (request.key,):
         if key_type != SHARE and not describing.allows(key):
             found.append(_none(key, error))
@@ -54,13 +56,15 @@ def handle(node: BrokerNode, call: Call) -> None:
             found.append(_coordinator(node, call, key))
         else:
             found.append(_none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        if pace.spent(KEY_US + len(key) // KEY_CHARACTERS_A_US + describing.cost_us):
+            yield
     describing.end()
     response = FindCoordinatorResponse(coordinators=found)
     if not has_many_keys:
         (one,) = found
         text = one.error_message or ErrorCode.NONE.name
         response = FindCoordinatorResponse(0, one.error_code, text, one.node_id, one.host, one.port)
-    node.boundary.answer(call, response)
+    yield from node.boundary.answer_in_slices(call, response)
 
 
 def _none(key: str, error: ErrorCode) -> Coordinator:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.broker_node.record_deletions import NO_LOW_WATERMARK, Deletion
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
 from kraftd.partition.reading import delete_records
 from kraftd.requests.permission import Permission
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from kraftd.messages.delete_records_request import DeleteRecordsPartition
     from kraftd.requests.call import Call
 
+PARTITION_US = 25  # to move a log's start
 
-def handle(node: BrokerNode, call: Call) -> None:
+
+def handle(node: BrokerNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     deleting = Permission(node.boundary, call, AclOperation.DELETE, AclResourceType.TOPIC)
-    deletion = Deletion(call)
+    deletion, pace = Deletion(call), Pace()
     for topic in call.message.topics:
         allowed = deleting.allows(topic.name)
         known = topic.name == METADATA_TOPIC or topic.name in node.view.image.topic_names()
@@ -43,7 +46,11 @@ def handle(node: BrokerNode, call: Call) -> None:
             else:
                 _delete(node, deletion, topic.name, one, answer)
             answers.partitions.append(answer)
+            if pace.spent(PARTITION_US):
+                yield
         deletion.response.topics.append(answers)
+        if pace.spent(deleting.cost_us):
+            yield
     deleting.end()
     node.deletions.handled(deletion, node.now_ms)
 

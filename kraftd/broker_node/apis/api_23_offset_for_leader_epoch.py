@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.metadata_offsets import end_of
 from kraftd.answers.metadata_topic import epoch_error, partition_error
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from kraftd.messages.offset_for_leader_epoch_request import OffsetForLeaderPartition
     from kraftd.requests.call import Call
 
+PARTITION_US = 8
 
-def handle(node: BrokerNode, call: Call) -> None:
+
+def handle(node: BrokerNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     boundary = node.boundary
@@ -37,7 +40,7 @@ def handle(node: BrokerNode, call: Call) -> None:
         call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
     )
     describing = Permission(boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
-    response = OffsetForLeaderEpochResponse()
+    response, pace = OffsetForLeaderEpochResponse(), Pace()
     for topic in call.message.topics:
         allowed = for_cluster or describing.allows(topic.topic)
         answers = OffsetForLeaderTopicResult(topic.topic)
@@ -48,9 +51,13 @@ def handle(node: BrokerNode, call: Call) -> None:
             else:
                 answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             answers.partitions.append(answer)
+            if pace.spent(PARTITION_US):
+                yield
         response.topics.append(answers)
+        if pace.spent(describing.cost_us):
+            yield
     describing.end()
-    boundary.answer(call, response)
+    yield from boundary.answer_in_slices(call, response)
 
 
 def _answer(

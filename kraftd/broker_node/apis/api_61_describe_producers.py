@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.describe_producers_response import (
     DescribeProducersResponse,
     PartitionResponse,
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.requests.call import Call
 
+PRODUCER_US = 3
 
-def handle(node: BrokerNode, call: Call) -> None:
+
+def handle(node: BrokerNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
     reading = Permission(node.boundary, call, AclOperation.READ, AclResourceType.TOPIC)
-    response = DescribeProducersResponse()
+    response, pace = DescribeProducersResponse(), Pace()
     for topic in call.message.topics:
         allowed = reading.allows(topic.name)
         answers = TopicResponse(topic.name)
@@ -38,9 +41,13 @@ def handle(node: BrokerNode, call: Call) -> None:
             else:
                 _describe(node, topic.name, index, answer)
             answers.partitions.append(answer)
+            if pace.spent(PRODUCER_US * (1 + len(answer.active_producers))):
+                yield
         response.topics.append(answers)
+        if pace.spent(reading.cost_us):
+            yield
     reading.end()
-    node.boundary.answer(call, response)
+    yield from node.boundary.answer_in_slices(call, response)
 
 
 def _describe(node: BrokerNode, topic: str, index: int, answer: PartitionResponse) -> None:
