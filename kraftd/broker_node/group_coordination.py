@@ -228,6 +228,8 @@ class GroupCoordination:
             self._step(AppendFailed(effect.partition, effect.batch_id, produced.error))
             return
         assert produced.append is not None
+        hosted.traffic.bytes_in += len(data)
+        hosted.traffic.messages_in += len(records)
         self._batches[effect.partition, produced.base_offset] = effect.batch_id
         self._node.append(hosted, produced.append)
 

@@ -119,7 +119,7 @@ class BrokerLifecycle:
         self._shutdown_was_answered = False
         self._due_ms: int | None = None
         self._register_by_ms: int | None = None
-        self._offline: tuple[Uuid, ...] = ()
+        self.offline_directories: tuple[Uuid, ...] = ()
 
     # -- what the node wants
 
@@ -137,8 +137,8 @@ class BrokerLifecycle:
 
     def directories_failed(self, directory_ids: tuple[Uuid, ...], now_ms: int) -> None:
         """Report log directories that went offline, all of them so far (KIP-858)."""
-        if directory_ids != self._offline:
-            self._offline = directory_ids
+        if directory_ids != self.offline_directories:
+            self.offline_directories = directory_ids
             self._communicate_at_once(now_ms)
 
     def stop(self, now_ms: int) -> None:
@@ -185,7 +185,7 @@ class BrokerLifecycle:
             current_metadata_offset=metadata_offset,
             want_fence=not self._ready,
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-            offline_log_dirs=self._offline,
+            offline_log_dirs=self.offline_directories,
             cordoned_log_dirs=None if self.state is BrokerState.STARTING else (),
         )
 

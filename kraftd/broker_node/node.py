@@ -4,7 +4,7 @@ IO.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
@@ -56,11 +56,13 @@ from kraftd.ground.event import Event
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
 from kraftd.requests.call import Call
+from kraftd.requests.effects import RecordsOf
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
+from kraftd.wire.primitives import Buffer
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
 CHANGES_PER_CALLBACK = 100  # of hosted partitions: each opens a log
@@ -228,6 +230,18 @@ class BrokerNode(AnsweringNode):
         if hosted.topic == OFFSETS_TOPIC:
             self.groups.high_watermark_moved(hosted.index, marks.high_watermark)
 
+    def records_sent(self, call: Call, reads: Sequence[RecordsOf], records: Sequence[Buffer]) -> None:
+        """Count what an answer to a fetch carries."""
+        request = call.message
+        replica_id = request.replica_state.replica_id if call.version >= 15 else request.replica_id
+        is_follower = replica_id >= 0
+        for read, data in zip(reads, records, strict=True):
+            name = self.topic_name(read.topic_id)
+            if name is not None and is_follower:
+                self.replicas.traffic.of(name).replication_bytes_out += len(data)
+            elif name is not None:
+                self.replicas.traffic.of(name).bytes_out += len(data)
+
     def ask_controller(self, message: Message, then: Callable[[Message | None], None]) -> None:
         """Ask the active controller for this broker itself."""
         self.own_requests.send(message, then, self.now_ms)
@@ -361,7 +375,7 @@ class BrokerNode(AnsweringNode):
                 if before is not None:
                     self.on_leadership(before, hosted)
             yield
-        self.groups.topics_deleted(self.view.take_removed_topics())
+        self._topics_deleted(self.view.take_removed_topics())
         self._forget_unlisted()
         self._is_changing = False
         self._become_ready()
@@ -375,13 +389,19 @@ class BrokerNode(AnsweringNode):
             return
         former, self._image = self._image, view.image
         gone_topics = former.topics.keys() - view.image.topics.keys()
-        self.groups.topics_deleted([(former.topics[id].name, id) for id in gone_topics])
+        self._topics_deleted([(former.topics[id].name, id) for id in gone_topics])
         listed = set(view.image.partitions_of(view.node_id))
         for hosted in list(self.replicas):
             if (hosted.topic_id, hosted.index) not in listed:
                 gone = ReplicaChange(-1, hosted.topic_id, hosted.topic, hosted.index, None)
                 self.replicas.apply(gone, self.now_ms)
                 self.on_leadership(hosted, None)
+
+    def _topics_deleted(self, topics: list[tuple[str, Uuid]]) -> None:
+        for name, _ in topics:
+            if name not in self.view.image.topic_names():
+                self.replicas.traffic.forget(name)
+        self.groups.topics_deleted(topics)
 
     def on_leadership(self, before: Hosted | None, hosted: Hosted | None) -> None:
         """A partition may be led by another broker, or be gone: what waits for it is answered."""

@@ -115,7 +115,9 @@ class PartitionSource:
                 data.aborted_transactions = None
             return data, 0
         verdict = self._judge(hosted, slot, reader)
+        hosted.traffic.fetches += 1
         if not isinstance(verdict, FetchVerdict):
+            hosted.traffic.failed_fetches += 1
             data.error_code = verdict
             data.aborted_transactions = None
             return data, 0

@@ -71,6 +71,11 @@ class Produces:
     def __len__(self) -> int:
         return len(self._unwritten) + len(self._unreplicated)
 
+    @property
+    def waiting_count(self) -> int:
+        """The requests that wait for replicas."""
+        return len(self._by_deadline)
+
     def __repr__(self) -> str:
         return f"<Produces, {len(self._unwritten)} parts unwritten, {len(self._unreplicated)} unreplicated>"
 

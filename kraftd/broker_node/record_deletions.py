@@ -46,6 +46,11 @@ class RecordDeletions:
     def __repr__(self) -> str:
         return f"<RecordDeletions, {len(self._by_deadline)} wait>"
 
+    @property
+    def waiting_count(self) -> int:
+        """The requests that wait for replicas."""
+        return len(self._by_deadline)
+
     def add(
         self, deletion: Deletion, hosted: Hosted, offset: int, answer: DeleteRecordsPartitionResult
     ) -> None:

@@ -15,6 +15,7 @@ from kraftd.answers.view import ClusterView
 from kraftd.broker_node.effects import DeleteLog, OfPartition, OpenLog, SetLog
 from kraftd.broker_node.events import LogNotOpened, LogOpened, LogView
 from kraftd.broker_node.topic_configs import TopicConfig, TopicConfigs
+from kraftd.broker_node.traffic import TopicTraffic, Traffic
 from kraftd.ground.effect import Effect
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.metadata.state import PartitionState
@@ -31,13 +32,16 @@ OF_NODE = (MarksMoved, LowWatermarkMoved, ProposeIsr)
 class Hosted:
     """One hosted partition. `partition` and `log` are None until its log is open, or where it cannot be."""
 
-    __slots__ = ("config", "index", "is_open", "log", "partition", "state", "topic", "topic_id")
+    __slots__ = ("config", "index", "log", "partition", "state", "topic", "topic_id", "traffic")
 
-    def __init__(self, topic: str, index: int, topic_id: Uuid, state: PartitionState) -> None:
+    def __init__(
+        self, topic: str, index: int, topic_id: Uuid, state: PartitionState, traffic: TopicTraffic
+    ) -> None:
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
         self.state = state
+        self.traffic = traffic
         self.config: TopicConfig | None = None
         self.partition: Partition | None = None
         self.log: LogView | None = None
@@ -76,6 +80,7 @@ class Replicas:
         self.configs = configs
         self.opening_count = 0
         self.have_marks_moved = True
+        self.traffic = Traffic()
         self._view = view
         self._outbox = outbox
         self._brokers = RegisteredBrokers(view)
@@ -127,7 +132,7 @@ class Replicas:
 
     def _open(self, change: ReplicaChange, state: PartitionState) -> None:
         key = change.topic, change.partition
-        self._hosted[key] = Hosted(*key, change.topic_id, state)
+        self._hosted[key] = Hosted(*key, change.topic_id, state, self.traffic.of(change.topic))
         self.opening_count += 1
         directory_id = state.directory(self._view.node_id)
         self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, state.partition_epoch == 0))

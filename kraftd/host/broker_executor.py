@@ -286,6 +286,7 @@ class BrokerExecutor(AnsweringExecutor):
     def _send(self, effect: AnswerRecords, found: dict[int, Buffer]) -> None:
         if self.wire.is_open(effect.call.connection_id):
             records = [found[at] for at in range(len(effect.reads))]
+            self.node.records_sent(effect.call, effect.reads, records)
             respond_filled(effect.call, lambda: effect.fill(records), self.wire.respond, self.answer_failed)
 
     def _add_aborted(self, read: RecordsOf) -> None:

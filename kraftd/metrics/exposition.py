@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 
 from kraftd.metrics import (
+    broker_metrics,
     client_metrics,
     controller_metrics,
     metadata_metrics,
@@ -23,7 +24,7 @@ from kraftd.metrics import (
 from kraftd.metrics.family import Family
 from kraftd.metrics.readings import Readings
 
-FAMILIES: tuple[Family, ...] = (
+CONTROLLER_FAMILIES: tuple[Family, ...] = (
     *controller_metrics.FAMILIES,
     *quorum_metrics.FAMILIES,
     *metadata_metrics.FAMILIES,
@@ -31,6 +32,7 @@ FAMILIES: tuple[Family, ...] = (
     *client_metrics.FAMILIES,
     *own_metrics.FAMILIES,
 )
+FAMILIES = (*CONTROLLER_FAMILIES, *broker_metrics.FAMILIES)
 _END = b"# EOF\n"  # ends an OpenMetrics text, once
 
 
@@ -45,11 +47,9 @@ class _Alone:
 
 
 def collect(readings: Readings, families: tuple[Family, ...]) -> Iterator[Metric]:
-    """Every current metric; the last are of the process and of Python."""
+    """Every current metric, a large one in parts; the last are of the process and of Python."""
     for family in families:
-        metric = family.collect(readings)
-        if metric is not None:
-            yield metric
+        yield from family.collect(readings)
     for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
         yield from collector.collect()
 
@@ -63,9 +63,12 @@ class Exposition:
         self._families = families
 
     def pieces(self) -> Iterator[bytes]:
-        ended = False
+        ended, last = False, ""
         for metric in collect(self._readings, self._families):
             text: bytes = self._encode(_Alone(metric))
+            if metric.name == last:
+                text = b"".join(line for line in text.splitlines(True) if line == _END or line[:1] != b"#")
+            last = metric.name
             if text.endswith(_END):
                 ended = True
                 text = text.removesuffix(_END)

@@ -7,7 +7,8 @@ mbean without a name `domain_TYPE_attribute`; characters that Prometheus does no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from prometheus_client.core import (
@@ -24,6 +25,7 @@ from kraftd.metrics.readings import Readings
 NS_PER_MS = 1_000_000
 NS_PER_SECOND = 1_000_000_000
 # As Prometheus' JMX exporter writes the percentiles of Kafka's histograms.
+SAMPLES_OF_A_PART = 500  # encoded in one event loop callback
 QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 
 Labels = tuple[str, ...]
@@ -48,11 +50,13 @@ class Family(NamedTuple):
     def help(self) -> str:
         return f"{self.bean}: {self.meaning}" if self.bean else self.meaning
 
-    def collect(self, readings: Readings) -> Metric | None:
-        """The metric for Prometheus; None without samples now."""
-        samples = list(self.read(readings))
-        if not samples:
-            return None
+    def collect(self, readings: Readings) -> Iterator[Metric]:
+        """The metric for Prometheus, in parts if it has very many samples; none without samples now."""
+        samples = iter(self.read(readings))
+        while part := list(islice(samples, SAMPLES_OF_A_PART)):
+            yield self._metric(part)
+
+    def _metric(self, samples: list[tuple[Labels, Value]]) -> Metric:
         if self.kind == "histogram":
             histogram = HistogramMetricFamily(self.name, self.help, labels=self.labels)
             for labels, value in samples:

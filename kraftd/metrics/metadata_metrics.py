@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Protocol
 
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import KRAFT_VERSION
-from kraftd.metrics.family import Bean, Family, Samples
+from kraftd.metrics.broker_metrics import hosted_of
+from kraftd.metrics.family import Bean, Family, Read, Samples
 from kraftd.metrics.readings import Readings
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 
@@ -20,10 +23,33 @@ _PARTITION = (METADATA_TOPIC, str(METADATA_PARTITION))
 _PARTITION_LABELS = ("topic", "partition")
 
 
+class SizedLog(Protocol):
+    """The numbers of any log."""
+
+    @property
+    def log_start(self) -> int: ...
+    @property
+    def log_end(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+
 def camel_case(feature: str) -> str:
     """`metadata.version` as Kafka's tag has it: metadataVersion."""
     first, *rest = feature.split(".")
     return first + "".join(word.capitalize() for word in rest)
+
+
+def _of_logs(value: Callable[[SizedLog], int]) -> Read:
+    """A number of the metadata log, and of each log of a broker in the process."""
+
+    def samples(readings: Readings) -> Samples:
+        yield _PARTITION, value(readings.storage.log)
+        for hosted in hosted_of(readings):
+            if hosted.log is not None:
+                yield (hosted.topic, str(hosted.index)), value(hosted.log)
+
+    return samples
 
 
 def _finalized(readings: Readings) -> Samples:
@@ -114,7 +140,7 @@ FAMILIES: tuple[Family, ...] = (
         "gauge",
         "Size",
         "bytes of the log's segments",
-        lambda r: [(_PARTITION, r.storage.log.size_bytes)],
+        _of_logs(lambda log: log.size_bytes),
         _PARTITION_LABELS,
     ),
     _LOG.family(
@@ -128,14 +154,14 @@ FAMILIES: tuple[Family, ...] = (
         "gauge",
         "LogStartOffset",
         "first offset of the log",
-        lambda r: [(_PARTITION, r.storage.log.log_start)],
+        _of_logs(lambda log: log.log_start),
         _PARTITION_LABELS,
     ),
     _LOG.family(
         "gauge",
         "LogEndOffset",
         "offset of the next record of the log",
-        lambda r: [(_PARTITION, r.storage.log.log_end)],
+        _of_logs(lambda log: log.log_end),
         _PARTITION_LABELS,
     ),
     _FLUSH.histogram("LogFlushRateAndTimeMs", "how long each sync of the log took", lambda r: r.syncs),

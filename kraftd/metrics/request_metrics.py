@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from kraftd.histogram import Histogram
+from kraftd.metrics.broker_metrics import broker_of
 from kraftd.metrics.family import NS_PER_MS, Bean, Family, Samples
 from kraftd.metrics.readings import Readings
 from kraftd.requests.stats import ApiStats
@@ -31,7 +32,28 @@ def api_name(key: int) -> str:
 
 
 def _by_key(readings: Readings) -> dict[int, ApiStats]:
-    return readings.node.boundary.stats.by_key
+    """The requests of the controller, and of the broker in the process if there is one."""
+    by_key = readings.node.boundary.stats.by_key
+    broker = broker_of(readings)
+    if broker is None:
+        return by_key
+    of_broker = broker.boundary.stats.by_key
+    return {
+        key: _both(by_key[key], of_broker[key])
+        if key in by_key and key in of_broker
+        else by_key.get(key) or of_broker[key]
+        for key in {*by_key, *of_broker}
+    }
+
+
+def _both(first: ApiStats, second: ApiStats) -> ApiStats:
+    both = ApiStats()
+    both.versions = dict(Counter(first.versions) + Counter(second.versions))
+    both.errors = dict(Counter(first.errors) + Counter(second.errors))
+    both.at_once = _sum(first.at_once, second.at_once)
+    both.parked = _sum(first.parked, second.parked)
+    both.size_bytes = _sum(first.size_bytes, second.size_bytes)
+    return both
 
 
 def _apis(readings: Readings) -> Iterator[tuple[str, ApiStats]]:

@@ -90,7 +90,7 @@ def test_a_directory_that_fails_at_a_start_is_offline(harness: BrokerHarness, tm
     after.pass_time(20_000)
     kept = in_directory(after, PATHS[0])
     assert kept and [after.produce("t", records(), index=n).error_code for n in kept] == [0] * len(kept)
-    assert after.broker.lifecycle._offline == (IDS[1],)
+    assert after.broker.lifecycle.offline_directories == (IDS[1],)
     image = after.node.image
     states = [image.partition(image.topic_names()["t"], n) for n in range(4)]
     assert [n for n, state in enumerate(states) if state is not None and state.leader >= 0] == kept

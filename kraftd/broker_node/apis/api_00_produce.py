@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 PARTITION_US = 80  # to judge a batch and to write it
 BYTES_A_US = 1_000
 ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
+TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 INTERNAL = "Cannot append to internal topic {}"
 
 
@@ -110,15 +111,21 @@ def _append(
         answer.error_code = node.missing_partition(name, data.index)
     else:
         node.replicas.refresh_config(hosted)
-        partition = hosted.partition
+        partition, traffic = hosted.partition, hosted.traffic
+        traffic.produces += 1
         produced = partition.produce(data.records or b"", call.version, under_way.acks, node.wall_ms)
         if isinstance(produced, ProduceRefusal):
+            traffic.failed_produces += 1
+            if produced.error in TOO_LARGE:
+                traffic.bytes_rejected += len(data.records or b"")
             _refuse(answer, produced, partition.log_start_offset)
             return
         answer.base_offset = produced.base_offset
         answer.log_append_time_ms = produced.append_time_ms
         answer.log_start_offset = produced.log_start_offset
         if produced.append is not None:
+            traffic.bytes_in += len(data.records or b"")
+            traffic.messages_in += produced.append.end_offset - produced.base_offset
             node.append(hosted, produced.append)
         node.produces.add(under_way, hosted, answer, produced)
 

@@ -17,7 +17,7 @@ from kraftd.messages.create_topics_request import (
 )
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.image import Image
-from kraftd.metrics.exposition import FAMILIES
+from kraftd.metrics.exposition import CONTROLLER_FAMILIES
 from kraftd.metrics.quorum_metrics import STATES
 from kraftd.wire.message import Message
 from testkit.process import free_port, wait_until
@@ -196,7 +196,7 @@ def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_pat
         pair.start()
         pair.ask(registration(1, pair.cluster_id), 4)  # a broker has some metrics of its own
         kafka = pair.jmx()
-    families = {family.name.removesuffix("_total"): family for family in FAMILIES}
+    families = {family.name.removesuffix("_total"): family for family in CONTROLLER_FAMILIES}
     missing = set()
     for one in kafka:
         family = families.get(one.name.removesuffix("_total"))

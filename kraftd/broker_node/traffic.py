@@ -1,0 +1,68 @@
+"""What producers write and readers get, by topic: the numbers behind Kafka's BrokerTopicMetrics."""
+
+from __future__ import annotations
+
+COUNTED = (
+    "bytes_in",
+    "bytes_out",
+    "bytes_rejected",
+    "failed_fetches",
+    "failed_produces",
+    "fetches",
+    "messages_in",
+    "produces",
+    "replication_bytes_out",
+)
+
+
+class TopicTraffic:
+    """One topic since its first log here was opened. Produces and fetches count once for each partition."""
+
+    __slots__ = COUNTED
+
+    def __init__(self) -> None:
+        for name in COUNTED:
+            setattr(self, name, 0)
+
+    bytes_in: int
+    bytes_out: int
+    bytes_rejected: int  # of batches that are larger than max.message.bytes
+    failed_fetches: int
+    failed_produces: int
+    fetches: int
+    messages_in: int
+    produces: int
+    replication_bytes_out: int
+
+    def __repr__(self) -> str:
+        return f"<TopicTraffic {self.messages_in} messages in, {self.bytes_out} bytes out>"
+
+
+class Traffic:
+    """The topics of which this broker has logs, by name."""
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, TopicTraffic] = {}
+        self._removed = TopicTraffic()
+
+    def of(self, topic: str) -> TopicTraffic:
+        """A topic's numbers."""
+        found = self.by_topic.get(topic)
+        if found is None:
+            found = self.by_topic[topic] = TopicTraffic()
+        return found
+
+    def forget(self, topic: str) -> None:
+        """Forget a topic that is gone; it stays in the totals."""
+        found = self.by_topic.pop(topic, None)
+        if found is not None:
+            for name in COUNTED:
+                setattr(self._removed, name, getattr(self._removed, name) + getattr(found, name))
+
+    def total(self, name: str) -> int:
+        """A number of all topics, those that are gone included."""
+        of_all: list[int] = [getattr(one, name) for one in (self._removed, *self.by_topic.values())]
+        return sum(of_all)
+
+    def __repr__(self) -> str:
+        return f"<Traffic of {len(self.by_topic)} topics>"

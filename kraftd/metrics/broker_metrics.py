@@ -1,0 +1,242 @@
+"""Kafka's metrics of a broker: its topics' traffic, partitions, logs, groups, and requests that wait.
+
+A process without the broker role has no samples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from kraftd.broker_node.node import BrokerNode
+from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.traffic import TopicTraffic
+from kraftd.groups.classic.group import ClassicGroup
+from kraftd.groups.classic.states import ClassicState
+from kraftd.groups.shard import Shard, ShardStatus
+from kraftd.metrics.family import Bean, Family, Labels, ReadOne, Samples, own
+from kraftd.metrics.readings import Readings
+from kraftd.partition.partition import Partition
+
+_TOPICS = Bean("kafka.server", "BrokerTopicMetrics")
+_REPLICAS = Bean("kafka.server", "ReplicaManager")
+_DIRECTORIES = Bean("kafka.log", "LogManager")
+_GROUPS = Bean("kafka.coordinator.group", "GroupMetadataManager")
+_COORDINATOR = Bean("kafka.server", "group-coordinator-metrics", named=False)
+_PURGATORY = Bean("kafka.server", "DelayedOperationPurgatory")
+_SESSIONS = Bean("kafka.server", "FetchSessionCache")
+_BROKER = Bean("kafka.server", "KafkaServer")
+_OPERATION: Labels = ("delayedOperation",)
+
+
+def broker_of(readings: Readings) -> BrokerNode | None:
+    """The broker of the process, if it is one."""
+    return readings.clients if isinstance(readings.clients, BrokerNode) else None
+
+
+def _of_broker(read: Callable[[BrokerNode], float | None]) -> ReadOne:
+    def read_one(readings: Readings) -> float | None:
+        broker = broker_of(readings)
+        return None if broker is None else read(broker)
+
+    return read_one
+
+
+def hosted_of(readings: Readings) -> list[Hosted]:
+    """The partitions that the broker of the process hosts."""
+    broker = broker_of(readings)
+    return [] if broker is None else list(broker.replicas)
+
+
+# -- traffic
+
+
+def _traffic(name: str, meaning: str, of: str) -> Family:
+    def samples(readings: Readings) -> Samples:
+        broker = broker_of(readings)
+        if broker is None:
+            return
+        traffic = broker.replicas.traffic
+        yield ("",), traffic.total(of)
+        topics: list[tuple[str, TopicTraffic]] = list(traffic.by_topic.items())
+        for topic, found in topics:
+            yield (topic,), getattr(found, of)
+
+    return _TOPICS.family("counter", name, meaning, samples, ("topic",))
+
+
+# -- partitions
+
+
+def _partitions(broker: BrokerNode) -> Iterator[Partition]:
+    return (one.partition for one in list(broker.replicas) if one.partition is not None)
+
+
+def _count(name: str, meaning: str, counts: Callable[[Partition], bool]) -> Family:
+    return _REPLICAS.gauge(name, meaning, _of_broker(lambda b: sum(map(counts, _partitions(b)))))
+
+
+# -- groups
+
+
+def _shards(broker: BrokerNode) -> list[Shard]:
+    return [one for one in broker.groups.coordinator.shards.values() if one.status is ShardStatus.ACTIVE]
+
+
+def _group_count(broker: BrokerNode) -> int:
+    return sum(len(shard.state.groups) for shard in _shards(broker))
+
+
+def _offset_count(broker: BrokerNode) -> int:
+    return sum(len(group) for shard in _shards(broker) for group in shard.state.offsets.by_group.values())
+
+
+def _in_state(state: ClassicState) -> ReadOne:
+    def count(broker: BrokerNode) -> int:
+        groups = (group for shard in _shards(broker) for group in shard.state.groups.values())
+        return sum(1 for one in groups if isinstance(one, ClassicGroup) and one.state is state)
+
+    return _of_broker(count)
+
+
+def _by_status(readings: Readings) -> Samples:
+    broker = broker_of(readings)
+    if broker is None:
+        return []
+    shards = Counter(one.status for one in broker.groups.coordinator.shards.values())
+    return [((status.name.lower(),), shards[status]) for status in ShardStatus]
+
+
+# -- requests that wait
+
+
+def _waiting(readings: Readings) -> Samples:
+    broker = broker_of(readings)
+    if broker is None:
+        return []
+    waiting = {
+        "DeleteRecords": broker.deletions.waiting_count,
+        "Fetch": len(broker.client_fetches.parked),
+        "Produce": broker.produces.waiting_count,
+    }
+    return [((operation,), count) for operation, count in waiting.items()]
+
+
+FAMILIES: tuple[Family, ...] = (
+    _BROKER.gauge(
+        "BrokerState",
+        "the state of the broker: 1 starting, 2 recovery, 3 running, 6 leaving, 7 shutting down",
+        _of_broker(lambda b: b.lifecycle.state.value),
+    ),
+    _traffic("BytesInPerSec", "bytes of records that were appended for producers", "bytes_in"),
+    _traffic("BytesOutPerSec", "bytes of records that were sent to consumers", "bytes_out"),
+    _traffic("BytesRejectedPerSec", "bytes of batches above max.message.bytes", "bytes_rejected"),
+    _traffic("FailedFetchRequestsPerSec", "partitions of fetches that got an error", "failed_fetches"),
+    _traffic("FailedProduceRequestsPerSec", "partitions of produces that got an error", "failed_produces"),
+    _traffic("MessagesInPerSec", "records that were appended for producers", "messages_in"),
+    _traffic(
+        "ReplicationBytesOutPerSec", "bytes of records that were sent to followers", "replication_bytes_out"
+    ),
+    _traffic("TotalFetchRequestsPerSec", "partitions of fetches", "fetches"),
+    _traffic("TotalProduceRequestsPerSec", "partitions of produces", "produces"),
+    _REPLICAS.gauge(
+        "PartitionCount",
+        "partitions that the broker hosts",
+        _of_broker(lambda b: len(b.replicas)),
+    ),
+    _count("LeaderCount", "partitions that the broker leads", lambda p: p.is_leader),
+    _count(
+        "UnderReplicatedPartitions",
+        "led partitions with a replica outside the ISR",
+        lambda p: p.is_leader and p.is_under_replicated,
+    ),
+    _count(
+        "UnderMinIsrPartitionCount",
+        "led partitions with an ISR below min.insync.replicas",
+        lambda p: p.is_leader and p.is_under_min_isr,
+    ),
+    _count(
+        "AtMinIsrPartitionCount",
+        "led partitions with an ISR of exactly min.insync.replicas",
+        lambda p: p.is_leader and p.is_at_min_isr,
+    ),
+    _REPLICAS.gauge(
+        "OfflineReplicaCount",
+        "hosted partitions whose log cannot be used",
+        _of_broker(lambda b: sum(1 for one in list(b.replicas) if one.partition and one.log is None)),
+    ),
+    _DIRECTORIES.gauge(
+        "OfflineLogDirectoryCount",
+        "log directories that failed",
+        _of_broker(lambda b: len(b.lifecycle.offline_directories)),
+    ),
+    _GROUPS.gauge("NumGroups", "groups that this broker coordinates", _of_broker(_group_count)),
+    _GROUPS.gauge(
+        "NumGroupsPreparingRebalance",
+        "classic groups whose members join",
+        _in_state(ClassicState.PREPARING_REBALANCE),
+    ),
+    _GROUPS.gauge(
+        "NumGroupsCompletingRebalance",
+        "classic groups that wait for their leader's assignment",
+        _in_state(ClassicState.COMPLETING_REBALANCE),
+    ),
+    _GROUPS.gauge(
+        "NumGroupsStable", "classic groups whose members are assigned", _in_state(ClassicState.STABLE)
+    ),
+    _GROUPS.gauge("NumGroupsEmpty", "classic groups without members", _in_state(ClassicState.EMPTY)),
+    _GROUPS.gauge("NumGroupsDead", "classic groups that are gone", _in_state(ClassicState.DEAD)),
+    _GROUPS.gauge("NumOffsets", "offsets that groups have committed here", _of_broker(_offset_count)),
+    _COORDINATOR.family(
+        "gauge", "num-partitions", "partitions of __consumer_offsets by state", _by_status, ("state",)
+    ),
+    _COORDINATOR.counter(
+        "offset-commit-count",
+        "offsets that were committed since the start",
+        _of_broker(lambda b: b.groups.coordinator.counts.offset_commits),
+    ),
+    _COORDINATOR.counter(
+        "offset-expiration-count",
+        "offsets that expired since the start",
+        _of_broker(lambda b: b.groups.coordinator.counts.offset_expirations),
+    ),
+    _COORDINATOR.counter(
+        "offset-deletion-count",
+        "offsets that were deleted by request since the start",
+        _of_broker(lambda b: b.groups.coordinator.counts.offset_deletions),
+    ),
+    _COORDINATOR.counter(
+        "group-completed-rebalance-count",
+        "rebalances of classic groups that ended since the start",
+        _of_broker(lambda b: b.groups.coordinator.counts.completed_rebalances),
+    ),
+    own(
+        "counter",
+        "refused_group_members",
+        "joins refused because the members of groups would take too much memory",
+        _of_broker(lambda b: b.groups.coordinator.counts.refused_members),
+    ),
+    _PURGATORY.family("gauge", "PurgatorySize", "requests that wait, by kind", _waiting, _OPERATION),
+    _PURGATORY.family(
+        "gauge",
+        "NumDelayedOperations",
+        "requests that wait, by kind, each counted once",
+        _waiting,
+        _OPERATION,
+    ),
+    _SESSIONS.gauge(
+        "NumIncrementalFetchSessions",
+        "fetch sessions in the cache",
+        _of_broker(lambda b: len(b.session_cache)),
+    ),
+    _SESSIONS.gauge(
+        "NumIncrementalFetchPartitionsCached",
+        "partitions of the fetch sessions in the cache",
+        _of_broker(lambda b: b.session_cache.partitions),
+    ),
+    _SESSIONS.counter(
+        "IncrementalFetchSessionEvictionsPerSec",
+        "fetch sessions evicted since the start",
+        _of_broker(lambda b: b.session_cache.evictions),
+    ),
+)

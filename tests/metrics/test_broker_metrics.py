@@ -1,0 +1,111 @@
+"""Kafka's metrics of a broker: what they count, and that very many partitions come in parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+
+from kraftd.metrics import family
+from kraftd.metrics.exposition import Exposition
+from kraftd.requests.call import Call
+from kraftd.wire.api import ApiKey
+from tests.broker_node.harness import BrokerHarness, records
+from tests.broker_node.test_group_loading import commit
+from tests.metrics.test_exposition import samples
+from tests.metrics.watched import readings
+
+
+def found(harness: BrokerHarness) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return samples(readings(harness, clients=harness.broker))
+
+
+def test_the_traffic_of_topics_is_counted(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 2, max_message_bytes="2000")
+    batch = records(3)
+    harness.produce("t", batch)
+    harness.produce(
+        "t", records(1, timestamp_ms=0, producer_id=7, producer_epoch=0, base_sequence=5), index=1
+    )
+    assert harness.produce("t", records(900), index=1).error_code
+    harness.read("t")
+    harness.read("t", offset=9)
+    every = found(harness)
+
+    def of(name: str, topic: str = "t") -> float:
+        return every[f"kafka_server_BrokerTopicMetrics_{name}_total", (("topic", topic),)]
+
+    assert of("MessagesInPerSec") == of("MessagesInPerSec", "") == 4
+    assert of("BytesInPerSec") > of("BytesOutPerSec") == len(batch)
+    assert (of("TotalProduceRequestsPerSec"), of("FailedProduceRequestsPerSec")) == (3, 1)
+    assert of("BytesRejectedPerSec") > 2_000
+    assert of("FailedFetchRequestsPerSec") == 1 and of("TotalFetchRequestsPerSec") >= 2
+    harness.delete_topic("t")
+    every = found(harness)
+    assert of("MessagesInPerSec", "") == 4
+    assert ("kafka_server_BrokerTopicMetrics_MessagesInPerSec_total", (("topic", "t"),)) not in every
+
+
+def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 3)
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    harness.pass_time(100)
+    harness.produce("t", records(5), index=2)
+    assert commit(harness, 5) == 0
+    harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}))
+    every = found(harness)
+
+    def of(name: str, **labels: str) -> float:
+        return every[f"kafka_{name}", tuple(sorted(labels.items()))]
+
+    assert of("server_KafkaServer_BrokerState") == 3
+    assert of("server_ReplicaManager_PartitionCount") == of("server_ReplicaManager_LeaderCount") == 4
+    assert of("server_ReplicaManager_UnderReplicatedPartitions") == 0
+    assert of("server_ReplicaManager_AtMinIsrPartitionCount") == 4
+    assert of("log_Log_LogEndOffset", topic="t", partition="2") == 5
+    assert of("log_Log_LogStartOffset", topic="t", partition="2") == 0
+    assert of("log_Log_Size", topic="t", partition="2") == len(records(5))
+    assert of("log_LogManager_OfflineLogDirectoryCount") == 0
+    assert of("coordinator_group_GroupMetadataManager_NumGroups") == 1
+    assert of("coordinator_group_GroupMetadataManager_NumGroupsEmpty") == 1
+    assert of("coordinator_group_GroupMetadataManager_NumOffsets") == 1
+    assert of("server_group_coordinator_metrics_offset_commit_count_total") == 1
+    assert of("server_group_coordinator_metrics_num_partitions", state="active") == 1
+    assert of("server_DelayedOperationPurgatory_PurgatorySize", delayedOperation="Fetch") == 1
+    assert of("server_DelayedOperationPurgatory_PurgatorySize", delayedOperation="Produce") == 0
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+def test_a_metric_with_very_many_samples_comes_in_parts(
+    tmp_path: Path, accept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(family, "SAMPLES_OF_A_PART", 2)
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 5)
+    pieces = list(Exposition(readings(harness, clients=harness.broker), accept).pieces())
+    of_logs = [piece for piece in pieces if b"kafka_log_Log_Size{" in piece]
+    assert [piece.count(b"\nkafka_log_Log_Size{") + piece.startswith(b"kafka") for piece in of_logs] == [
+        2,  # one of them is of the metadata log
+        2,
+        2,
+    ]
+    text = b"".join(pieces).decode()
+    assert text.count("# TYPE kafka_log_Log_Size ") == 1
+    if accept:
+        named: dict[str, Any] = {one.name: one for one in open_metrics(text)}
+        assert len(named["kafka_log_Log_Size"].samples) == 6
+
+
+def test_requests_of_both_nodes_of_a_process_are_counted_together(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    for node in (harness.node, harness.broker):
+        call = Call(1, 0, "L", "127.0.0.1", int(ApiKey.METADATA), 12, 1, "c", None, size_bytes=40)
+        node.boundary.stats.answered([call], 1_000, 2_000)
+    every = found(harness)
+    name = "kafka_network_RequestMetrics_RequestsPerSec_total"
+    assert every[name, (("request", "Metadata"), ("version", "12"))] == 2
+    assert every["kafka_network_RequestMetrics_RequestBytes_sum", (("request", "Metadata"),)] == 80
