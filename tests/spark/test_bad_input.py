@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kraftd.spark.commands import ingest, report, tables, validate
+from kraftd.spark.commands.options import refuse_output_in_input
 from kraftd.spark.main import main
 from kraftd.wire.batch import build_batch
 from tests.spark.logs import LogDirectory
@@ -40,6 +41,13 @@ def test_an_output_within_an_input_is_refused(log: Path, tmp_path: Path, command
             found = refused(command, "--input", given, "--output", output)
             assert f"--output {output} lies in the input {given}" in found
     assert sorted(each.name for each in log.iterdir()) == ["__cluster_metadata-0", "meta.properties"]
+
+
+def test_an_output_beside_a_copied_segment_is_taken(log: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "00000000000000000000.log"
+    copy.write_bytes(next(log.glob("*/*.log")).read_bytes())
+    refuse_output_in_input([str(copy)], str(tmp_path / "out"))
+    assert "lies in the input" in refused("report", "--input", copy, "--output", copy)
 
 
 def test_an_input_that_the_tables_would_replace_is_refused(log: Path) -> None:

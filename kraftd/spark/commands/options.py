@@ -80,11 +80,10 @@ def refuse_output_in_input(inputs: Sequence[str], output: str, replaced: Sequenc
     target = _real(output)
     for each in inputs:
         source = _real(each)
-        directory, name = split_name(source)
-        if name == PARTITION_DIRECTORY or kind_of(source) == "file":
+        home = split_name(source)[0] if kind_of(source) == "file" else source
+        directory, name = split_name(home)
+        if name == PARTITION_DIRECTORY:
             source = directory
-        if split_name(source)[1] == PARTITION_DIRECTORY:
-            source = split_name(source)[0]
         if target == source or target.startswith(f"{source}/"):
             raise InputError(f"--output {output} lies in the input {each}, which is never written to")
         for place in replaced:
