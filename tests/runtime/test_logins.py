@@ -21,6 +21,7 @@ from kraftd.net.transport import MemoryTransport
 from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.connections.logins import Logins
+from kraftd.runtime.reporting.limited_log import MAX_LINES_PER_PERIOD
 from kraftd.runtime.security.assembly import ListenerGuard, Security
 from kraftd.security.sasl import Login
 from kraftd.security.sasl_plain import PlainServer
@@ -253,6 +254,26 @@ def test_a_frame_after_a_failed_login_does_not_shorten_its_delay() -> None:
         assert door.logins.failed[LISTENER] == 1
 
     asyncio.run(guess())
+
+
+def test_certificates_whose_name_cannot_be_read_are_lines_of_limited_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Connection, "peer_certificate", lambda _: b"no certificate")
+
+    async def connect() -> Door:
+        door = Door(asyncio.get_running_loop())
+        door.logins.security.listeners[LISTENER].rules = None
+        for _ in range(3 * MAX_LINES_PER_PERIOD):
+            connection = door.connections.factory(LISTENER)()
+            connection.connection_made(MemoryTransport(("10.0.0.9", 5)))
+            assert connection.closing
+        return door
+
+    door = asyncio.run(connect())
+    assert door.log.errors == [] and len(door.log.warnings) == MAX_LINES_PER_PERIOD
+    assert not any("exc_info" in fields for _, fields in door.log.warnings)
+    assert door.logins.failed[LISTENER] == 3 * MAX_LINES_PER_PERIOD
 
 
 def test_a_fault_outside_of_any_request_is_logged_and_the_loop_goes_on(
