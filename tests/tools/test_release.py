@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import tarfile
 from email.message import Message
+from pathlib import Path
 
 import pytest
 
 from tools.release import bill as bill_module
+from tools.release.__main__ import SUMS, Release
 from tools.release.bill import InvalidBill, bill_of, image, locked_hashes, program
 from tools.release.installed import Installed, debian_packages, in_archive, python_package
 
@@ -74,6 +77,18 @@ def test_a_bill_names_each_package_with_its_locked_hashes_and_needs() -> None:
         click["bom-ref"]: [rich["bom-ref"]],
         rich["bom-ref"]: [],
     }
+
+
+def test_sha256sum_checks_the_files_of_a_release(tmp_path: Path) -> None:
+    release = Release.__new__(Release)
+    release.out, release.files = tmp_path, []
+    for name in ("kraftd.whl", "kraftd.cdx.json"):
+        release._write(name, name)
+    release.make_sums()
+    check = ["sha256sum", "--check", "--strict", SUMS]
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    (tmp_path / "kraftd.whl").write_text("another")
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=False).returncode == 1
 
 
 def test_equal_input_makes_equal_bills_and_other_files_another_serial_number() -> None:
