@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from multiprocessing.sharedctypes import Synchronized
 from typing import NamedTuple
 
@@ -110,11 +111,14 @@ class Large(NamedTuple):
     elements: int = ELEMENTS
     through_broker: bool = False
 
-    def __call__(self, target: Target, connections: int, counts: Counts) -> None:
+    def prepared(self, target: Target) -> Attack:
+        """The attack with its request encoded, which takes seconds."""
         request = self.make(target.elements or self.elements)
         key = api_key(request)
         frame = b"".join(encode_request(key, valid_versions(key)[1], 7, "hostile", request))
-        del request
+        return partial(self, frame=frame)
+
+    def __call__(self, target: Target, connections: int, counts: Counts, *, frame: bytes) -> None:
         port = target.broker_port if self.through_broker else target.port
         _on_each(connections, lambda: _send_again_and_again(target.attacker, port, frame, 1, counts))
 
@@ -321,7 +325,7 @@ def _send_random(target: Target, frame: bytes, dice: random.Random, counts: Coun
         _add(counts.answered)
 
 
-ROWS: dict[str, Attack | None] = {
+ROWS: dict[str, Attack | Large | None] = {
     "nothing": None,
     "CreateTopics": Large(_create_topics, TOPICS),
     "DeleteTopics": Large(_delete_topics),
@@ -349,6 +353,8 @@ class Attacker:
         context = multiprocessing.get_context("fork")
         self.counts = Counts(context.Value("q", 0), context.Value("q", 0))
         attack = ROWS[name]
+        if isinstance(attack, Large):
+            attack = attack.prepared(target)
         self._process = None
         if attack is not None:
             arguments = (target, connections, self.counts)
