@@ -28,6 +28,9 @@ class LogView(Protocol):
     def bytes_between(self, offset: int, end_offset: int) -> int:
         """The bytes of the batches from an offset up to another, at most an index interval wrong."""
 
+    def batch_bytes(self, offset: int) -> int:
+        """The size of the batch that holds an offset, or follows it; 0 if it is not in memory."""
+
 
 class LogOpened(Event, frozen=True):
     """The log of a partition is open, in the directory of that id. `high_watermark` is the checkpoint's."""

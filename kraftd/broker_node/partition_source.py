@@ -60,7 +60,8 @@ class PartitionSource:
             return Availability(Standing.NOT_SERVED)
         hosted = self._hosted(slot)
         if hosted is None:
-            return Availability(Standing.FAILED if self._exists(slot) else Standing.NOT_SERVED)
+            is_known = self._exists(slot) or self._is_recreated(slot)
+            return Availability(Standing.FAILED if is_known else Standing.NOT_SERVED)
         verdict = self._judge(hosted, slot, reader)
         if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
             return Availability(Standing.FAILED)
@@ -113,6 +114,9 @@ class PartitionSource:
             if self._exists(slot):
                 data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 data.aborted_transactions = None
+            elif self._is_recreated(slot):
+                data.error_code = ErrorCode.INCONSISTENT_TOPIC_ID
+                data.aborted_transactions = None
             return data, 0
         verdict = self._judge(hosted, slot, reader)
         hosted.traffic.fetches += 1
@@ -125,16 +129,23 @@ class PartitionSource:
         data.high_watermark = marks.high_watermark
         data.last_stable_offset = marks.last_stable_offset
         data.log_start_offset = marks.log_start_offset
-        data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
         if verdict.diverging is not None:
             data.diverging_epoch = EpochEndOffset(verdict.diverging.epoch, verdict.diverging.offset)
+            data.aborted_transactions = None
             return data, 0
+        data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
         if verdict.is_empty or hosted.log is None or (max_bytes <= 0 and not at_least_one):
             return data, 0
         read_bytes = max(1, min(max_bytes, slot.max_bytes))
         available_bytes = hosted.log.bytes_between(verdict.offset, verdict.end_offset)
+        first_bytes = hosted.log.batch_bytes(verdict.offset)
+        if first_bytes > read_bytes:
+            if not at_least_one:
+                data.aborted_transactions = None  # as in Kafka
+                return data, 0
+            read_bytes = first_bytes
         self._noted[id(data)] = RecordsOf(
-            data, verdict.offset, verdict.end_offset, read_bytes, hosted.topic_id
+            data, verdict.offset, verdict.end_offset, read_bytes, hosted.topic_id, at_least_one
         )
         return data, max(1, min(read_bytes, available_bytes))
 
@@ -154,6 +165,10 @@ class PartitionSource:
         if hosted is None or slot.topic_id not in (ZERO_UUID, hosted.topic_id):
             return None
         return hosted
+
+    def _is_recreated(self, slot: Slot) -> bool:
+        """Return whether this broker has the partition of a later topic of that name."""
+        return self._replicas.get(slot.topic or "", slot.index) is not None
 
     def _exists(self, slot: Slot) -> bool:
         """Return whether the metadata has the partition, here or elsewhere."""

@@ -188,7 +188,7 @@ class BrokerExecutor(AnsweringExecutor):
             if data is None:
                 cold[at] = log.cold_read(read.offset, read.max_bytes, read.end_offset)
             else:
-                found[at] = data
+                found[at] = read.within_limit(data)
         if cold:
             self._ports.work_threads.run(
                 partial(self._read_cold, cold),
@@ -256,7 +256,7 @@ class BrokerExecutor(AnsweringExecutor):
                 self._unreadable(wanted, data)
                 found[at] = b""
             else:
-                found[at] = data
+                found[at] = wanted.within_limit(data)
         rest = self._respond(effect, found)
         if not isinstance(rest, int):
             self.reads.finish(effect, rest)

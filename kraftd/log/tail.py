@@ -99,6 +99,13 @@ class Tail:
         first = max(self._head, bisect_right(self._offsets, offset) - 1)
         return sum(map(len, self._views[first : bisect_left(self._offsets, end_offset)]))
 
+    def batch_bytes(self, offset: int) -> int:
+        """The size of the batch that holds an offset, or follows it; 0 if there is none."""
+        at = bisect_right(self._offsets, offset) - 1
+        if _last_offset(self._offsets[at], self._views[at]) < offset:
+            at += 1  # the offset is in a gap
+        return len(self._views[at]) if at < len(self._views) else 0
+
     def place(self, offset: int) -> tuple[int, int]:
         """(base offset, position) of the batch that holds offset."""
         at = bisect_right(self._offsets, offset) - 1

@@ -37,7 +37,7 @@ class Answer(Effect, frozen=True):
 
 class RecordsOf(Struct, frozen=True, gc=False):
     """The records of one partition of an answer: whole batches from `offset` on, none at or past
-    `end_offset`, up to `max_bytes` and at least one.
+    `end_offset`, up to `max_bytes`; with `at_least_one` the first may be larger.
     """
 
     partition: PartitionData
@@ -45,6 +45,14 @@ class RecordsOf(Struct, frozen=True, gc=False):
     end_offset: int
     max_bytes: int
     topic_id: Uuid = METADATA_TOPIC_ID
+    at_least_one: bool = True
+
+    def within_limit(self, records: Buffer) -> Buffer:
+        """Records as a log has read them, which begin with one batch whatever its size."""
+        if self.at_least_one or len(records) <= self.max_bytes:
+            return records
+        self.partition.aborted_transactions = None  # as in Kafka
+        return b""
 
     def __repr__(self) -> str:
         return f"[{self.offset}, {self.end_offset}) up to {self.max_bytes} bytes"

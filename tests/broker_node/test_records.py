@@ -100,6 +100,8 @@ def test_an_error_without_acks_closes_that_connection_alone(harness: BrokerHarne
 def test_a_refused_produce_leaves_the_others_of_its_request(
     harness: BrokerHarness, topic: str, index: int, batch: Any, acks: int, error: ErrorCode
 ) -> None:
+    if topic == "__consumer_offsets":
+        harness.create_topic(topic, 1)
     request = harness.produce_request(topic, {index: batch}, acks)
     request.topic_data += harness.produce_request("t", {1: records()}).topic_data
     answer = harness.client_ask(ApiKey.PRODUCE, 12, request)
@@ -271,6 +273,22 @@ def test_a_fetch_is_bounded_by_its_max_bytes_and_has_at_least_a_batch(harness: B
     request = harness.fetch_request("t", dict.fromkeys(range(4), 0), max_bytes=10, max_wait_ms=0)
     parts = harness.client_ask(ApiKey.FETCH, 12, request).responses[0].partitions
     assert [len(one.records) for one in parts] == [len(batch), 0, 0, 0]
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_only_the_first_batch_of_a_fetch_may_exceed_the_size_of_its_partition(
+    harness: BrokerHarness, in_memory: bool
+) -> None:
+    for index in range(3):
+        harness.produce("t", records(100), index=index)
+    if not in_memory:
+        for index in range(3):
+            harness.directories.logs["t", index].forget_tail()
+    request = harness.fetch_request("t", dict.fromkeys(range(3), 0), max_wait_ms=0)
+    for partition in request.topics[0].partitions:
+        partition.partition_max_bytes = 100
+    answer = harness.client_ask(ApiKey.FETCH, 12, request)
+    assert [bool(one.records) for one in answer.responses[0].partitions] == [True, False, False]
 
 
 def test_the_metadata_log_is_read_like_a_topic(harness: BrokerHarness) -> None:

@@ -252,6 +252,11 @@ class DataLog(LogState):
             - segments[0].place(offset, self.directory, self.opened)[1]
         )
 
+    def batch_bytes(self, offset: int) -> int:
+        """The size of the batch that holds an offset, or follows it; 0 if it is not in memory."""
+        tail = self._tail
+        return 0 if tail is None or offset < tail.first_offset else tail.batch_bytes(offset)
+
     def read(
         self, offset: int, max_bytes: int, end_offset: int | None = None, *, cached_only: bool = False
     ) -> bytes | memoryview | None:
