@@ -1,8 +1,8 @@
-"""The operations that a client may do: the bits in Metadata and DescribeCluster (KIP-430), and a check."""
+"""The operations that a client may do: the bits in answers about topics, groups and the cluster (KIP-430)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.ground.refusal import Refusal
@@ -10,6 +10,7 @@ from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.answers.node import AnsweringNode
+    from kraftd.requests.boundary import Boundary
     from kraftd.requests.call import Call
 
 DECISION_US = 15  # of an authorizer with very many ACLs
@@ -34,13 +35,31 @@ SUPPORTED = {
         AclOperation.ALTER_CONFIGS,
         AclOperation.IDEMPOTENT_WRITE,
     ),
+    AclResourceType.GROUP: (
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
 }
 
 
+class Authorizing(Protocol):
+    """A node that knows what clients may do."""
+
+    @property
+    def boundary(self) -> Boundary: ...
+
+
 def allowed_operations(
-    node: AnsweringNode, call: Call, resource_type: AclResourceType, name: str = CLUSTER_NAME
+    node: Authorizing, call: Call, resource_type: AclResourceType, name: str = CLUSTER_NAME
 ) -> int:
-    """Bit n is set if the client may do the operation of number n."""
+    """Bit n is set if the client may do the operation of number n; 0 of a cluster it may not describe."""
+    if resource_type == AclResourceType.CLUSTER and not node.boundary.allows(
+        call, AclOperation.DESCRIBE, resource_type, name
+    ):
+        return 0
     allowed = 0
     for operation in SUPPORTED[resource_type]:
         if node.boundary.allows_quietly(call, operation, resource_type, name):

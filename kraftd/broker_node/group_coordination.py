@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.answers.operations import allowed_operations
 from kraftd.broker_node.effects import ReadPartition
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.ground.effect import Effect
@@ -36,6 +37,7 @@ from kraftd.groups.events import (
     RecordsRead,
     TopicsDeleted,
 )
+from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.partition.partition import ACKS_ALL
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.types import ZERO_UUID
@@ -134,7 +136,21 @@ class GroupCoordination:
 
     def _respond(self, effect: Respond) -> None:
         call: Call = effect.token
-        self._node.guarded(call, lambda: self._node.boundary.answer(call, effect.response))
+
+        def answer() -> None:
+            if isinstance(effect.response, DescribeGroupsResponse):
+                self._add_operations(call, effect.response)
+            self._node.boundary.answer(call, effect.response)
+
+        self._node.guarded(call, answer)
+
+    def _add_operations(self, call: Call, response: DescribeGroupsResponse) -> None:
+        """Add what the client may do with each group, if it asks for that."""
+        if call.message.include_authorized_operations:
+            for group in response.groups:
+                if not group.error_code:
+                    type = AclResourceType.GROUP
+                    group.authorized_operations = allowed_operations(self._node, call, type, group.group_id)
 
     def _count_partitions(self) -> None:
         image = self._node.view.image
@@ -221,7 +237,7 @@ class GroupCoordination:
             return
         self._node.replicas.refresh_config(hosted)
         records = [KeyedRecord(key, value) for key, value in effect.records]
-        producer = effect.producer_id, effect.producer_epoch, -1
+        producer = effect.producer_id, effect.producer_epoch, 0  # as Kafka's coordinators have it
         data = bytearray(build_keyed_batch(records, effect.timestamp_ms, producer=producer))
         produced = partition.append_own(data, ACKS_ALL, self._node.wall_ms)
         if isinstance(produced, ProduceRefusal):

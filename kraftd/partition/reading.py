@@ -163,6 +163,11 @@ class TimestampLookup(Struct, frozen=True, gc=False):
         return ListedOffset(timestamp_ms, offset, epoch if self.has_epoch else NO_EPOCH)
 
 
+def is_unsupported(timestamp_ms: int, version: int) -> bool:
+    """Return whether a version of ListOffsets lacks this special timestamp."""
+    return timestamp_ms < 0 and version < FIRST_VERSIONS.get(timestamp_ms, version + 1)
+
+
 def list_offset(
     partition: Partition,
     timestamp_ms: int,
@@ -177,7 +182,7 @@ def list_offset(
     Errors: UNSUPPORTED_VERSION for a special timestamp that the version lacks, those of `check_readable`,
     OFFSET_NOT_AVAILABLE (LEADER_NOT_AVAILABLE before v5).
     """
-    if timestamp_ms < 0 and version < FIRST_VERSIONS.get(timestamp_ms, version + 1):
+    if is_unsupported(timestamp_ms, version):
         return ErrorCode.UNSUPPORTED_VERSION
     error = partition.check_readable(current_leader_epoch, only_leader=only_leader)
     if error is not ErrorCode.NONE:

@@ -23,6 +23,8 @@ from kraftd.wire.table import table_of
 
 Builder = Callable[[Any, int, str | None], Any]
 
+NOTHING = -1  # an offset or an epoch that there is not
+
 # Fields of both request and answer elements that do not identify them.
 _NOT_NAMES = frozenset(
     {
@@ -67,13 +69,20 @@ def refuse(
         answer.error_code = int(code)  # type: ignore[attr-defined]
         if "error_message" in fields:
             answer.error_message = message  # type: ignore[attr-defined]
-    if request is not None and (not whole or key in _ERRORS_EVERYWHERE):
+    has_elements = key in _ERRORS_EVERYWHERE or (not whole and key != ApiKey.DESCRIBE_LOG_DIRS)
+    if request is not None and has_elements:
         build = _elements(type(request), response)
         if build is not None:
             name, builder = build
             setattr(answer, name, builder(request, int(code), message))
     if key == ApiKey.DESCRIBE_CLIENT_QUOTAS:
         answer.entries = None  # type: ignore[attr-defined]
+    if key == ApiKey.INIT_PRODUCER_ID:
+        answer.producer_epoch = NOTHING  # type: ignore[attr-defined]
+    if key == ApiKey.PRODUCE:
+        for topic in answer.responses:  # type: ignore[attr-defined]
+            for partition in topic.partition_responses:
+                partition.base_offset = NOTHING
     if key == ApiKey.METADATA:
         for topic in answer.topics:  # type: ignore[attr-defined]
             topic.name = topic.name or ""  # as in Kafka: below v12 an answer cannot hold null

@@ -1,9 +1,10 @@
 """Produce (0), v3-13: appends records to partitions that this broker leads.
 
-Authorization: WRITE on each topic; WRITE on the transactional id. Sent by: producers. Answered when the
-records are written (acks=1) or replicated (acks=all); never for acks=0, where an error closes the connection.
-Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (whole request). Per partition: TOPIC_AUTHORIZATION_FAILED,
-UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; NOT_LEADER_OR_FOLLOWER with the current leader (KIP-951);
+Authorization: WRITE on each topic; WRITE on the transactional id for records of a transaction. Sent by:
+producers. Answered when the records are written (acks=1) or replicated (acks=all); never for acks=0, where an
+error closes the connection. Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (whole request). Per partition:
+TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; NOT_LEADER_OR_FOLLOWER with the
+current leader (KIP-951);
 INVALID_TOPIC_EXCEPTION for internal topics; INVALID_REQUIRED_ACKS, NOT_ENOUGH_REPLICAS,
 NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR. What a batch may be refused for is
 in `kraftd.partition.validation` and `producers`. POLICY_VIOLATION for the metadata topic, which the quorum
@@ -29,18 +30,19 @@ from kraftd.partition.partition import VALID_ACKS
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
+from kraftd.wire.batch import MAGIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
-    from kraftd.messages.produce_request import PartitionProduceData, TopicProduceData
+    from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
     from kraftd.requests.call import Call
 
 PARTITION_US = 80  # to judge a batch and to write it
 BYTES_A_US = 1_000
 ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-INTERNAL = "Cannot append to internal topic {}"
+MAGIC_AT, ATTRIBUTES_LOW_AT, TRANSACTIONAL = 16, 22, 16  # in a batch's header
 
 
 def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
@@ -54,8 +56,8 @@ def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
 def _append_all(node: BrokerNode, call: Call) -> Slices[None]:
     request = call.message
     id = request.transactional_id
-    if id is not None and not node.boundary.allows(
-        call, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, id
+    if _has_transactional_records(request) and (
+        id is None or not node.boundary.allows(call, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, id)
     ):
         raise Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     writing = Permission(node.boundary, call, AclOperation.WRITE, AclResourceType.TOPIC)
@@ -76,6 +78,18 @@ def _append_all(node: BrokerNode, call: Call) -> Slices[None]:
         response.responses.append(answers)
     writing.end()
     node.produces.handled(under_way, node.now_ms)
+
+
+def _has_transactional_records(request: ProduceRequest) -> bool:
+    """Return whether the first batch of any partition belongs to a transaction."""
+    return any(
+        one.records is not None
+        and len(one.records) > ATTRIBUTES_LOW_AT
+        and one.records[MAGIC_AT] == MAGIC
+        and one.records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL
+        for topic in request.topic_data
+        for one in topic.partition_data
+    )
 
 
 def _judge(node: BrokerNode, writing: Permission, topic: TopicProduceData) -> tuple[str, int]:
@@ -102,13 +116,16 @@ def _append(
     """Append the records of one partition, or say in its answer why not."""
     call = under_way.call
     hosted = node.replicas.get(name, data.index)
-    if under_way.acks not in VALID_ACKS:
+    is_here = hosted is not None and hosted.partition is not None
+    missing = ErrorCode.NONE if is_here else node.missing_partition(name, data.index)
+    if missing is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        answer.error_code = missing
+    elif under_way.acks not in VALID_ACKS:
         answer.error_code = ErrorCode.INVALID_REQUIRED_ACKS
     elif name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT_ID:
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
-        answer.error_message = INTERNAL.format(name)
     elif hosted is None or hosted.partition is None:
-        answer.error_code = node.missing_partition(name, data.index)
+        answer.error_code = missing
     else:
         node.replicas.refresh_config(hosted)
         partition, traffic = hosted.partition, hosted.traffic

@@ -9,6 +9,7 @@ kind of offset that the version does not have; UNKNOWN_TOPIC_OR_PARTITION, and t
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
@@ -22,7 +23,7 @@ from kraftd.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kraftd.partition.reading import Isolation, ListedOffset, TimestampLookup, list_offset
+from kraftd.partition.reading import Isolation, ListedOffset, TimestampLookup, is_unsupported, list_offset
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
@@ -54,20 +55,27 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
     if is_follower:
         node.boundary.allows(call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
     asked: list[Asked] = []
-    seen: set[tuple[str, int]] = set()
     pace = Pace()
+    counts: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for one in topic.partitions:
+            counts[topic.name, one.partition_index] += 1
+            if pace.spent(ROW_US):
+                yield
     for topic in request.topics:
         allowed = describing.allows(topic.name)
         answers = ListOffsetsTopicResponse(topic.name)
         for one in topic.partitions:
             answer = ListOffsetsPartitionResponse(one.partition_index)
             key = topic.name, one.partition_index
+            count = counts.pop(key, 0) if allowed else 1
+            if not count:
+                continue  # it is answered where it is named first
             if not allowed:
                 answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            elif key in seen:
+            elif count > 1:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             else:
-                seen.add(key)
                 found = _offset(node, call, topic.name, one)
                 if isinstance(found, TimestampLookup):
                     asked.append(Asked(answer, found, key))
@@ -127,6 +135,8 @@ def _offset(
         return _offset_of_metadata(node, call, topic, requested)
     hosted = node.replicas.get(topic, requested.partition_index)
     if hosted is None or hosted.partition is None:
+        if is_unsupported(requested.timestamp, call.version):
+            return ErrorCode.UNSUPPORTED_VERSION
         return node.missing_partition(topic, requested.partition_index)
     replica_id = call.message.replica_id
     isolation = Isolation.HIGH_WATERMARK

@@ -41,8 +41,7 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
     request = call.message
     has_many_keys = call.version >= FIRST_VERSION_OF_MANY
     key_type = request.key_type
-    if key_type not in (*NEEDED, SHARE):
-        raise Refusal(ErrorCode.INVALID_REQUEST)
+    is_known = key_type in (*NEEDED, SHARE)
     cluster = AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
     if key_type == SHARE and not node.boundary.allows(call, *cluster):
         raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -50,7 +49,9 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
     describing = Permission(node.boundary, call, AclOperation.DESCRIBE, resource_type)
     found, pace = [], Pace()
     for key in request.coordinator_keys if has_many_keys else (request.key,):
-        if key_type != SHARE and not describing.allows(key):
+        if not is_known:
+            found.append(_none(key, ErrorCode.INVALID_REQUEST))
+        elif key_type != SHARE and not describing.allows(key):
             found.append(_none(key, error))
         elif key_type == GROUP:
             found.append(_coordinator(node, call, key))
@@ -60,7 +61,10 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
             yield
     describing.end()
     response = FindCoordinatorResponse(coordinators=found)
-    if not has_many_keys:
+    if has_many_keys and is_known:
+        for row in found:
+            row.error_message = ""  # as in Kafka
+    elif not has_many_keys:
         (one,) = found
         text = one.error_message or ErrorCode.NONE.name
         response = FindCoordinatorResponse(0, one.error_code, text, one.node_id, one.host, one.port)

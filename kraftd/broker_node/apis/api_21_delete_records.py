@@ -62,6 +62,10 @@ def _delete(
     requested: DeleteRecordsPartition,
     answer: DeleteRecordsPartitionResult,
 ) -> None:
+    missing = node.missing_partition(topic, requested.partition_index)
+    if missing is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        answer.error_code = missing
+        return
     if topic in INTERNAL_TOPICS:
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
         return
@@ -70,7 +74,7 @@ def _delete(
         return
     hosted = node.replicas.get(topic, requested.partition_index)
     if hosted is None or hosted.partition is None:
-        answer.error_code = node.missing_partition(topic, requested.partition_index)
+        answer.error_code = missing
         return
     node.replicas.refresh_config(hosted)
     found = delete_records(hosted.partition, requested.offset)

@@ -1,7 +1,7 @@
 """DescribeProducers (61), v0: the producers that partitions of this broker remember (KIP-664).
 
 Authorization: READ on the topic. Sent by: admin clients. Answered at once. Errors, per partition:
-TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller.topics.names import topic_name_problem
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -17,6 +18,7 @@ from kraftd.messages.describe_producers_response import (
     TopicResponse,
 )
 from kraftd.requests.permission import Permission
+from kraftd.types import METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -32,12 +34,12 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
     reading = Permission(node.boundary, call, AclOperation.READ, AclResourceType.TOPIC)
     response, pace = DescribeProducersResponse(), Pace()
     for topic in call.message.topics:
-        allowed = reading.allows(topic.name)
+        error = _topic_error(node, reading, topic.name)
         answers = TopicResponse(topic.name)
         for index in topic.partition_indexes:
             answer = PartitionResponse(index)
-            if not allowed:
-                answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if error:
+                answer.error_code, answer.error_message = error, error.message
             else:
                 _describe(node, topic.name, index, answer)
             answers.partitions.append(answer)
@@ -48,6 +50,15 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
             yield
     reading.end()
     yield from node.boundary.answer_in_slices(call, response)
+
+
+def _topic_error(node: BrokerNode, reading: Permission, name: str) -> ErrorCode:
+    if topic_name_problem(name) is not None:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if not reading.allows(name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    is_known = name == METADATA_TOPIC or name in node.view.image.topic_names()
+    return ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _describe(node: BrokerNode, topic: str, index: int, answer: PartitionResponse) -> None:
