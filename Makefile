@@ -63,8 +63,9 @@ test: setup spark-setup  ## every test, with real Apache Kafka where Java is the
 	$(BIN)/pytest -n $(HEAVY_WORKERS) -m spark tests/spark $(ARGS)
 	$(BIN)/pytest -n $(HEAVY_WORKERS) tests/faults $(ARGS)
 
-conformance: setup  ## random sequences beside Apache Kafka's controller, into docs/conformance.md
+conformance: setup  ## random requests beside Apache Kafka: controllers, into docs/conformance.md, and brokers
 	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)
+	$(BIN)/python -m tests.kafka.broker $(BROKER_ARGS)
 
 demo: setup  ## kraftd and a stock broker: a topic, records in, records out
 	@$(BIN)/python -m tools.demo
