@@ -159,11 +159,11 @@ class GroupCoordinator(Shards):
         def operation(state: ShardState) -> Outcome:
             outcome = commit_in_transaction(state, part, call.version)
             assert isinstance(outcome.response, TxnOffsetCommitResponse)
-            outcome.response = known.merge_transactional_commit(answered, outcome.response)
+            outcome.response = known.merge_by_name(answered, outcome.response)
             return outcome
 
         def refuse(error: ErrorCode) -> Message:
-            return known.merge_transactional_commit(answered, refused_transactional_commit(part, error))
+            return known.merge_by_name(answered, refused_transactional_commit(part, error))
 
         producer = (request.producer_id, request.producer_epoch)
         self.write(call, request.group_id, now_ms, operation, refuse, producer=producer)
@@ -179,7 +179,8 @@ class GroupCoordinator(Shards):
         def operation(state: ShardState) -> Outcome:
             outcome = delete_offsets(state, part)
             assert isinstance(outcome.response, OffsetDeleteResponse)
-            outcome.response = known.merge_delete(answered, outcome.response)
+            if not outcome.response.error_code:  # an error of the whole request stands alone
+                outcome.response = known.merge_by_name(answered, outcome.response)
             return outcome
 
         self.write(call, request.group_id, now_ms, operation, refuse)

@@ -35,12 +35,14 @@ from kraftd.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 TOPIC_ID_VERSION = 10  # of OffsetCommit and OffsetFetch (KIP-848)
-ZERO_UUID = bytes(16)
 
 T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R", TxnOffsetCommitResponse, OffsetDeleteResponse)
 Names = dict[str, None]
 
 
@@ -118,77 +120,64 @@ def known_transactional_commit(
     topics: Topics, call: Call, request: TxnOffsetCommitRequest
 ) -> tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitResponseTopic]]:
     """As `known_commit`, for TxnOffsetCommit."""
-    kept: list[TxnOffsetCommitRequestTopic] = []
-    answered: dict[str, TxnOffsetCommitResponseTopic] = {}
-    for topic in request.topics:
-        name = topic.name
-        if not may(call, AclOperation.READ, name):
-            rows, error = [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        else:
-            rows = [row for row in topic.partitions if topics.has_partition(name, row.partition_index)]
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        taken = {row.partition_index for row in rows}
-        refused = [
-            TxnOffsetCommitResponsePartition(row.partition_index, error)
-            for row in topic.partitions
-            if row.partition_index not in taken
-        ]
-        if refused:
-            answered.setdefault(name, TxnOffsetCommitResponseTopic(name, [])).partitions += refused
-        if rows:
-            kept.append(TxnOffsetCommitRequestTopic(name, rows))
-    known = TxnOffsetCommitRequest(
-        request.transactional_id,
-        request.group_id,
-        request.producer_id,
-        request.producer_epoch,
-        request.generation_id,
-        request.member_id,
-        request.group_instance_id,
-        kept,
+    known = copy(request)
+    known.topics, answered = _known_by_name(
+        topics,
+        call,
+        request.topics,
+        TxnOffsetCommitRequestTopic,
+        TxnOffsetCommitResponseTopic,
+        TxnOffsetCommitResponsePartition,
     )
-    return known, list(answered.values())
-
-
-def merge_transactional_commit(
-    answered: list[TxnOffsetCommitResponseTopic], response: TxnOffsetCommitResponse
-) -> TxnOffsetCommitResponse:
-    response.topics = merged(answered, response.topics, lambda topic: topic.name)
-    return response
+    return known, answered
 
 
 def known_delete(
     topics: Topics, call: Call, request: OffsetDeleteRequest
 ) -> tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
     """As `known_commit`, for OffsetDelete."""
-    kept: list[OffsetDeleteRequestTopic] = []
-    answered: dict[str, OffsetDeleteResponseTopic] = {}
-    for topic in request.topics:
+    kept, answered = _known_by_name(
+        topics,
+        call,
+        request.topics,
+        OffsetDeleteRequestTopic,
+        OffsetDeleteResponseTopic,
+        OffsetDeleteResponsePartition,
+    )
+    return OffsetDeleteRequest(request.group_id, kept), answered
+
+
+def _known_by_name(
+    topics: Topics,
+    call: Call,
+    requested: list[Any],
+    keep: Callable[[str, list[Any]], T],
+    answer: Callable[[str, list[Any]], U],
+    refuse: Callable[[int, ErrorCode], Any],
+) -> tuple[list[T], list[U]]:
+    """The requested topics and partitions that are known and may be read, and the answers for the others."""
+    kept: list[T] = []
+    answered: dict[str, Any] = {}
+    for topic in requested:
         name = topic.name
-        if not may(call, AclOperation.READ, name):
-            rows, error = [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        else:
+        rows, error = [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if may(call, AclOperation.READ, name):
             rows = [row for row in topic.partitions if topics.has_partition(name, row.partition_index)]
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         taken = {row.partition_index for row in rows}
         refused = [
-            OffsetDeleteResponsePartition(row.partition_index, error)
-            for row in topic.partitions
-            if row.partition_index not in taken
+            refuse(row.partition_index, error) for row in topic.partitions if row.partition_index not in taken
         ]
         if refused:
-            answered.setdefault(name, OffsetDeleteResponseTopic(name, [])).partitions += refused
+            answered.setdefault(name, answer(name, [])).partitions += refused
         if rows:
-            kept.append(OffsetDeleteRequestTopic(name, rows))
-    return OffsetDeleteRequest(request.group_id, kept), list(answered.values())
+            kept.append(keep(name, rows))
+    return kept, list(answered.values())
 
 
-def merge_delete(
-    answered: list[OffsetDeleteResponseTopic], response: OffsetDeleteResponse
-) -> OffsetDeleteResponse:
-    """An error of the whole request stands alone."""
-    if not response.error_code:
-        response.topics = merged(answered, response.topics, lambda topic: topic.name)
+def merge_by_name(answered: list[Any], response: R) -> R:
+    """The coordinator's answer with those for topics that it has not seen."""
+    response.topics = merged(answered, response.topics, lambda topic: topic.name)
     return response
 
 

@@ -28,13 +28,10 @@ class LogTruncated(Exception):
 
 
 class SegmentReader:
-    """Reads the batches of a partition's directory, or of one file, in order. `next_offset` is the next to
-    read; `torn_bytes` counts the bytes after the last whole batch.
-    """
+    """Reads the batches of a partition's directory, or of one file, in order; next_offset comes next."""
 
     def __init__(self, disk: Disk, directory: str, start: int, *, file: str | None = None) -> None:
         self.next_offset = start
-        self.torn_bytes = 0
         self.position = 0  # in the current segment
         self._disk = disk
         self._directory = directory
@@ -123,7 +120,6 @@ class SegmentReader:
                 yield batch
         except CorruptBatch as error:
             self._check_torn(file, error, end)
-        self.torn_bytes = end - self.position
 
     def _check_torn(self, file: File, error: CorruptBatch, end: int) -> None:
         """Accept a batch that is being written or that a crash interrupted; refuse other damage."""
