@@ -100,7 +100,7 @@ def make_checkpoint(disk: Disk, order: CheckpointOrder, now_ms: int) -> Checkpoi
     start = 0
     if order.base is not None:
         start = order.base.offset
-        _load(replay)
+        load_all(replay)
     record_count = sum(1 for _ in image.records()) if order.min_changed_ratio > 0 else 0
     if record_count:
         image.mark()
@@ -109,7 +109,7 @@ def make_checkpoint(disk: Disk, order: CheckpointOrder, now_ms: int) -> Checkpoi
         history.read_batch(batch)
         replay.more(batch.header.next_offset)
         replay.begin(batch.header.base_offset, batch.view)
-        _load(replay)
+        load_all(replay)
         timestamp_ms = batch.header.max_timestamp_ms
     if image.in_transaction:
         return CheckpointMade(outcome=TRANSACTION)
@@ -153,8 +153,8 @@ def _open_base(disk: Disk, order: CheckpointOrder, history: ControlRecordHistory
     return order.base, reader.runs()
 
 
-def _load(replay: Replay) -> None:
-    """Load the base, in all its slices."""
+def load_all(replay: Replay) -> None:
+    """Apply what the replay has, in all its slices."""
     while type(replay.run_slice(0)) is ScheduleSlice:
         pass
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraftd.fetch.purgatory import Purgatory
+from kraftd.host.checkpointing import load_all
 from kraftd.host.storage import Storage
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
@@ -19,11 +20,10 @@ from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Started
 from kraftd.raft.replica import ConsensusBroken
-from kraftd.wire.batch import CorruptBatch, iter_batches
+from kraftd.replica.replay import READ_BYTES, Replay
+from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.errors import ProtocolError
-from kraftd.wire.record_frame import decode_runs
 
-_READ_BYTES = 1 << 20
 _ANY_ID = bytes(15) + b"\x7f"
 _BROKEN = (StorageError, ProtocolError, CorruptBatch, ReplayError, ConsensusBroken, ValueError, KeyError)
 
@@ -57,33 +57,21 @@ def _start(disk: Disk, path: str) -> list[Refusal]:
         opened = open_log(disk, partition)
         bootstrap = read_bootstrap(disk, path)
         storage = Storage(disk, directory, opened, QuorumStateFile(disk, partition), bootstrap)
-        offset = None
-        where = partition
+        replay = None
         try:
             config = RaftConfig(node_id, directory.directory_id, directory.cluster_id, ())
             core = RaftCore(config, storage.durable_state(), _First(), Purgatory(), Purgatory())
             core.step(Started(), 0)
-            image = Image()
-            snapshot = storage.snapshot()
-            offset = 0
-            if snapshot is not None:
-                snapshot_id, runs = snapshot
-                for messages in runs:
-                    image.apply_all(messages, snapshot_id.offset - 1, snapshot_id.epoch, of_snapshot=True)
-                offset = snapshot_id.offset
-            while offset < storage.log.log_end:
-                for batch in iter_batches(storage.log.read(offset, _READ_BYTES), verify=False):
-                    first = batch.header.base_offset
-                    for messages in () if batch.header.is_control else decode_runs(batch):
-                        kept = messages[max(0, offset - first) :]
-                        first += len(messages)
-                        if kept:
-                            image.apply_all(kept, first - len(kept), batch.header.leader_epoch)
-                    offset = batch.header.next_offset
+            replay = Replay(Image(), storage.snapshot())
+            load_all(replay)
+            while replay.more(storage.log.log_end) is not None:
+                replay.begin(replay.next_offset, storage.log.read(replay.next_offset, READ_BYTES))
+                load_all(replay)
         except CorruptStorage as error:
             return [Refusal(error.path, error.position, error.offset, error.reason)]
         except _BROKEN as error:
-            return [Refusal(where, 0, offset, f"{type(error).__name__}: {error}")]
+            offset = None if replay is None else replay.next_offset
+            return [Refusal(partition, 0, offset, f"{type(error).__name__}: {error}")]
     finally:
         directory.close()
     return []

@@ -9,7 +9,7 @@ from kraftd.log.disk import Disk
 from kraftd.log.settings import LogSettings
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.metadata_dir.bootstrap import read_bootstrap
-from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path, find_download, part_name
+from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path, part_name
 from kraftd.metadata_dir.directory import MetadataDirectory, open_directory
 from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark, Refusal
 from kraftd.metadata_dir.last_start import LastStart, Peer, Server, note_start
@@ -52,6 +52,7 @@ class Storage:
         self.high_watermark = HighWatermarkFile(disk, directory.partition_path, opened.mark)
         self._quorum_state = quorum_state
         self._control_batches = opened.control_batches
+        self._download = opened.download
 
     def durable_state(self, static_voters: VoterSet = NO_VOTERS) -> DurableState:
         """The state on disk for the core, with the control records of the newest snapshot and, from recovery,
@@ -81,10 +82,9 @@ class Storage:
 
     def _partial_download(self) -> PartialSnapshot | None:
         """The download that the last process did not finish."""
-        found = find_download(self.disk, self.log.directory)
-        if found is None:
+        if self._download is None:
             return None
-        snapshot_id, position = found
+        snapshot_id, position = self._download
         file = self.disk.open(f"{self.log.directory}/{part_name(snapshot_id, download=True)}")
         try:
             tail = file.read(max(0, position - TAIL_BYTES), min(position, TAIL_BYTES))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftd.log.disk import Disk
+from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
-from kraftd.log.epochs import EpochCache, decode_epochs
+from kraftd.log.epochs import EpochCache, decode_epochs, encode_epochs
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.segment import (
     LOG_SUFFIX,
@@ -105,6 +105,8 @@ class OpenedSegments:
         self.epochs_on_disk = self.epochs.entries
         self.log_end = 0
         self._disk = disk
+        self._directory = directory
+        self._settings = settings
         self._report = report
 
     def load(self, seen: FirstPass) -> None:
@@ -147,6 +149,32 @@ class OpenedSegments:
         proves no record.
         """
         return [one for at, one in enumerate(self.epochs_on_disk) if at or not one[1]]
+
+    @property
+    def log_start(self) -> int | None:
+        """Where the first segment begins."""
+        return self.segments[0].base_offset if self.segments else None
+
+    def settle(self, log_end: int) -> int:
+        """Make a first segment there if there is none, and cut the epochs. Returns the first offset."""
+        if not self.segments:
+            self.log_end = log_end
+            self.epochs.clear()
+            self.segments.append(Segment(self._directory, log_end, self._settings.index_interval_bytes))
+            self.segments[0].create(self._disk)
+        self.epochs.truncate_from_end(self.log_end)
+        self.epochs.truncate_from_start(self.segments[0].base_offset)
+        return self.segments[0].base_offset
+
+    def write_epochs(self) -> None:
+        """Write the epochs if they are not those on disk."""
+        if self.epochs.entries == self.epochs_on_disk:
+            return
+        if self.segments[-1].file is not None:
+            self.segments[-1].file.sync()  # the epoch file proves that it is synced
+        write_atomically(
+            self._disk, f"{self._directory}/{EPOCHS_FILE_NAME}", encode_epochs(self.epochs.entries)
+        )
 
     def __repr__(self) -> str:
         return f"<OpenedSegments {len(self.segments)} to {self.log_end}>"
@@ -377,10 +405,8 @@ def _check_nothing_is_cut(
         except FileNotFoundError:
             files.append(b"")
     index = SegmentIndex.load(segment.base_offset, files[0], files[1], _ANY_SIZE_BYTES)
-    if index is None or (index.last_entry is None and index.max_time[0] < 0):
-        return
-    last = max(index.max_time[1], index.last_entry[0] if index.last_entry is not None else -1)
-    if last < max(log_end, seen.from_offset):
+    last = None if index is None else index.last_known_offset
+    if index is None or last is None or last < max(log_end, seen.from_offset):
         return
     lacking = f"offset {log_end} is where the log ends, and its index knows of offset {last}"
     if [index.offset_index_bytes(), index.time_index_bytes()] == files:

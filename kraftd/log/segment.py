@@ -153,6 +153,12 @@ class SegmentIndex:
         """(last offset of the batch, position) of the last entry."""
         return (self._offsets[-1] + self.base_offset, self._positions[-1]) if self._offsets else None
 
+    @property
+    def last_known_offset(self) -> int | None:
+        """The last offset that an entry names, of either index."""
+        last = self._offsets[-1] + self.base_offset if self._offsets else None
+        return last if self.max_time[0] < 0 else max(self.max_time[1], -1 if last is None else last)
+
     def truncate(self, end_offset: int, position: int) -> bool:
         """Forget the batches from position on; the first of them begins at end_offset.
 

@@ -3,10 +3,11 @@
 `format` makes one; `directory` locks and checks it. `recovery.open_log` opens its log after a crash and
 returns a `metadata_log.MetadataLog`: a partition's log whose beginning snapshots replace. `checkpoint` reads
 and writes snapshots, `bootstrap` the records of a new cluster, `quorum_state` and `meta_properties` the small
-files. `lost_log` detects a missing log; `dump` turns all files into rows for people.
+files. `found_files`, `lost_log` and `sound_checkpoints` are phases of opening the log; `dump` turns all files
+into rows for people.
 
     directory = open_directory(disk, path, node_id, ...)
-    log, report, control_batches, mark = open_log(disk, directory.partition_path)
+    log, report, control_batches, mark, download = open_log(disk, directory.partition_path)
 
 May import: log, messages, wire, types.
 """

@@ -19,28 +19,25 @@ from kraftd.log.segment import (
     offset_of_name,
     segment_name,
 )
-from kraftd.metadata_dir.checkpoint import by_epoch, checkpoint_name, list_checkpoints
+from kraftd.metadata_dir.checkpoint import by_epoch, checkpoint_name
+from kraftd.metadata_dir.found_files import FoundFiles
 from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
-from kraftd.metadata_dir.high_watermark import read_mark
 from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE_FILE_NAME
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
-from kraftd.types import OffsetAndEpoch
 
 _LOGS = (LOG_SUFFIX, f"{LOG_SUFFIX}.swap")
 _ANY_SIZE_BYTES = 1 << 62
 
 
-def check_nothing_is_lost(disk: Disk, directory: str) -> str | None:
+def check_nothing_is_lost(disk: Disk, directory: str, found: FoundFiles) -> str | None:
     """A sentence for the operator if only a checkpoint is left; None if all is in order.
 
     Raises DirectoryProblem, without a change, if a lost log held records.
     """
-    names = disk.list_names(directory)
-    if any(offset_of_name(name) is not None and name.endswith(_LOGS) for name in names):
+    if any(offset_of_name(name) is not None and name.endswith(_LOGS) for name in found.names):
         return None
-    snapshots, _ = list_checkpoints(disk, directory)
-    newest = snapshots[-1] if snapshots and snapshots[-1].offset > 0 else None
-    why = _what_is_beyond(disk, directory, names, newest)
+    newest = found.newest
+    why = _what_is_beyond(disk, directory, found)
     if why is not None:
         than = "" if newest is None else f" beyond {checkpoint_name(newest)}"
         raise DirectoryProblem(
@@ -56,17 +53,15 @@ def check_nothing_is_lost(disk: Disk, directory: str) -> str | None:
     )
 
 
-def _what_is_beyond(
-    disk: Disk, directory: str, names: list[str], newest: OffsetAndEpoch | None
-) -> str | None:
+def _what_is_beyond(disk: Disk, directory: str, found: FoundFiles) -> str | None:
     """The file that proves records which no checkpoint holds, and its proof; None if there is none."""
+    names, newest, mark = found.names, found.newest, found.mark.high_watermark
     covered = (0, 0) if newest is None else by_epoch(newest)
     if EPOCHS_FILE_NAME in names:
         epochs = decode_epochs(disk.read_bytes(f"{directory}/{EPOCHS_FILE_NAME}"))
         if epochs and (newest is None or epochs[-1] > covered):
             epoch, offset = epochs[-1]
             return f"{EPOCHS_FILE_NAME} knows of epoch {epoch} from offset {offset} on"
-    mark = read_mark(disk, directory).high_watermark
     if mark > covered[1]:
         return f"{HIGH_WATERMARK} knows that the records below {mark} were committed"
     for name in names:
@@ -88,6 +83,4 @@ def _last_offset(disk: Disk, directory: str, base: int, names: list[str]) -> int
     files = [segment_name(base, suffix) for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
     contents = [disk.read_bytes(f"{directory}/{name}") if name in names else b"" for name in files]
     index = SegmentIndex.load(base, contents[0], contents[1], _ANY_SIZE_BYTES)
-    if index is None or (index.last_entry is None and index.max_time[0] < 0):
-        return None
-    return max(index.max_time[1], index.last_entry[0] if index.last_entry is not None else -1)
+    return None if index is None else index.last_known_offset

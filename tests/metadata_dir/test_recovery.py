@@ -235,7 +235,7 @@ def test_records_to_replay_are_read_from_disk_once(
     if snapshot_end:
         write_snapshot(disk, OffsetAndEpoch(snapshot_end, 1 if snapshot_end == 50 else 2))
     settings = SMALL_SEGMENTS._replace(replay_bytes=1 << 20)
-    log, _, control_batches, _ = open_log(disk, DIRECTORY, settings)
+    log, _, control_batches, *_ = open_log(disk, DIRECTORY, settings)
     assert len(control_batches) == control_count
     monkeypatch.setattr(MemoryFile, "read", _no_read)
     offset, found = snapshot_end, b""
