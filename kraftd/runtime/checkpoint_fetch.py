@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kraftd.config import DaemonConfig
-from kraftd.host.storage import Storage, lock_directory, open_storage
+from kraftd.host.storage import lock_directory
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CheckpointMissing, CorruptStorage, DirectoryProblem
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -33,7 +33,7 @@ from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, 
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name
 
-PATIENCE_S = 20.0  # for a leader's answer: longer than two rounds of elections
+LEADER_WAIT_S = 20.0  # for a leader's answer: longer than two rounds of elections
 ANSWER_S = 2.0
 PAUSE_S = 0.2
 # A node names the leader; if the epoch has changed meanwhile, that node names another one.
@@ -47,7 +47,7 @@ class NotToBeHad(Exception):
     """Neither this controller nor the leader that it names sends a snapshot now; the text has the reason."""
 
 
-def open_restored(
+def fetch_missing(
     missing: CheckpointMissing,
     disk: Disk,
     config: DaemonConfig,
@@ -56,13 +56,12 @@ def open_restored(
     own_ports: Iterable[int],
     log: Any,
     security: Security,
-) -> Storage:
-    """Open a storage that lacks a checkpoint, after fetching the leader's. Blocks.
+) -> None:
+    """Put the leader's checkpoint where one is missing. Blocks.
 
     The node connects as it does to its quorum later: with the TLS and the login of the controller listener.
-
-    Raises StorageError as open_storage does: also CheckpointMissing, if there is no other controller. Raises
-    DirectoryProblem if none sends the checkpoint.
+    Raises StorageError; also CheckpointMissing, if there is no other controller, and DirectoryProblem if none
+    sends the checkpoint.
     """
     servers = other_controllers(config, frozenset(own_ports))
     if not servers:
@@ -74,7 +73,6 @@ def open_restored(
     finally:
         directory.close()
     log.warning("a snapshot was fetched from the leader", snapshot=checkpoint_name(fetched))
-    return open_storage(disk, config, now_ms, new_directory_id)
 
 
 def secured(security: Security) -> Dial:
@@ -114,14 +112,14 @@ def restore(
     missing: CheckpointMissing,
     cluster_id: str,
     servers: Sequence[Address],
-    patience_s: float = PATIENCE_S,
+    leader_wait_s: float = LEADER_WAIT_S,
     dial: Dial = in_plaintext,
 ) -> OffsetAndEpoch:
     """Store the leader's newest snapshot, checked and durable, in the directory; returns its id.
 
     Asks the servers one after another. Raises DirectoryProblem if none sent it in time, StorageError.
     """
-    deadline_s = time.monotonic() + patience_s
+    deadline_s = time.monotonic() + leader_wait_s
     while True:
         failures = []
         for server in servers:

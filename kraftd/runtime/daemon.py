@@ -247,12 +247,11 @@ class Daemon:
         try:
             return open_storage(disk, self.config, now_ms, self.dice.uuid)
         except CheckpointMissing as missing:
-            from kraftd.runtime.checkpoint_fetch import open_restored
+            from kraftd.runtime.checkpoint_fetch import fetch_missing
 
             ports = [endpoint.port for _, endpoint in self._sockets]
-            return open_restored(
-                missing, disk, self.config, now_ms, self.dice.uuid, ports, self.log, self.security
-            )
+            fetch_missing(missing, disk, self.config, now_ms, self.dice.uuid, ports, self.log, self.security)
+        return open_storage(disk, self.config, now_ms, self.dice.uuid)
 
     def _warn_if_another_directory_votes(self, node: Node) -> None:
         """Log that a node's id votes with another directory: nothing else explains why the node does not vote

@@ -53,9 +53,8 @@ def test_the_leaders_newest_snapshot_is_downloaded_completely(leader: DaemonProc
 def test_a_snapshot_that_the_log_does_not_continue_is_refused(leader: DaemonProcess, tmp_path: Path) -> None:
     newest = snapshots(leader)[-1].offset
     with pytest.raises(DirectoryProblem, match=rf"do something.*newest snapshot ends at {newest}\b"):
-        restore(
-            RealDisk(), missing(tmp_path, newest + 1), CLUSTER_ID, [("127.0.0.1", leader.port)], patience_s=0
-        )
+        servers = [("127.0.0.1", leader.port)]
+        restore(RealDisk(), missing(tmp_path, newest + 1), CLUSTER_ID, servers, leader_wait_s=0)
     assert not list(tmp_path.iterdir())
 
 
@@ -66,7 +65,7 @@ def test_a_controller_of_another_cluster_provides_no_snapshot(leader: DaemonProc
             missing(tmp_path),
             "cK1bxUW_TcqMIFcIoUDLhg",
             [("127.0.0.1", leader.port)],
-            patience_s=0,
+            leader_wait_s=0,
         )
 
 
@@ -79,7 +78,7 @@ def test_every_controller_that_provides_no_snapshot_is_named(leader: DaemonProce
         with pytest.raises(
             DirectoryProblem, match=rf":{unused_port}: .*; .*:{young.port}: .*begins with offset 0"
         ):
-            restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, patience_s=0)
+            restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, leader_wait_s=0)
         # A node that has a snapshot is found after them.
         found = restore(
             RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, [*servers, ("127.0.0.1", leader.port)], 0
