@@ -31,14 +31,14 @@ class PassedOn:
     """A call that another node answers. `send` sends it; `on_answer` returns whether the answer settles it.
 
     `give_up` answers the call without the other node: where it is given, nothing is sent again.
-    When a node has not answered within `patience_ms`, the next one is asked as well: the first answer counts.
+    When a node has not answered within `next_after_ms`, the next is asked as well: the first answer counts.
     """
 
     call: Call
     until_ms: int
     send: Callable[[int], Progress]
     on_answer: Callable[[Answered], bool]
-    patience_ms: int | None
+    next_after_ms: int | None
     give_up: Callable[[], None] | None = None
     send_at_ms: int | None = None
     under_way: set[int] = field(default_factory=set)
@@ -70,7 +70,7 @@ class PassingOn:
         now_ms: int,
         send: Callable[[int], Progress],
         on_answer: Callable[[Answered], bool],
-        patience_ms: int | None = None,
+        next_after_ms: int | None = None,
         give_up: Callable[[], None] | None = None,
         timeout_ms: int | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class PassingOn:
         """
         call.settled = True
         until_ms = now_ms + (self._timeout_ms if timeout_ms is None else timeout_ms)
-        passed = PassedOn(call, until_ms, send, on_answer, patience_ms, give_up)
+        passed = PassedOn(call, until_ms, send, on_answer, next_after_ms, give_up)
         self._waiting[passed] = None
         self._send(passed, now_ms)
 
@@ -98,8 +98,8 @@ class PassingOn:
             case Progress.SENT:
                 passed.under_way.add(self._last_id)
                 self._under_way[self._last_id] = passed
-                if passed.patience_ms is not None:
-                    passed.send_at_ms = now_ms + passed.patience_ms
+                if passed.next_after_ms is not None:
+                    passed.send_at_ms = now_ms + passed.next_after_ms
             case Progress.LATER:
                 passed.send_at_ms = now_ms + RETRY_MS
             case Progress.NO_OTHER:

@@ -78,7 +78,7 @@ class KnownTopics:
         return f"<KnownTopics {self._view.image.topic_count}>"
 
 
-class Surroundings(Protocol):
+class CoordinatingNode(Protocol):
     """What the coordinator's driver uses of its node."""
 
     now_ms: int
@@ -102,7 +102,7 @@ class Surroundings(Protocol):
 class GroupCoordination:
     """Drives the coordinator; `node` performs what it wants."""
 
-    def __init__(self, node: Surroundings, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
+    def __init__(self, node: CoordinatingNode, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
         self.coordinator = GroupCoordinator(config, KnownTopics(node.view), new_uuid)
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written

@@ -31,7 +31,7 @@ CLOSED = "it closed the connection"
 MAX_FRAME_BYTES = 100 * 1024 * 1024
 READ_AHEAD_BYTES = 4 << 20  # of one connection, before reading pauses
 
-_STRANGERS: dict[str | None, str] = {
+_OTHER_PROTOCOLS: dict[str | None, str] = {
     "TLS": "it speaks TLS, and was asked without (--command-config names a file with security.protocol)",
     "HTTP": "it speaks HTTP: an HTTP server has that port, no node",
 }
@@ -211,7 +211,7 @@ class Connection:
                 size = int.from_bytes(head, "big", signed=True)
                 if not 4 <= size <= MAX_FRAME_BYTES:
                     raise self._failure(
-                        _STRANGERS.get(other_protocol(head), "it does not speak Kafka's protocol")
+                        _OTHER_PROTOCOLS.get(other_protocol(head), "it does not speak Kafka's protocol")
                     )
                 self._answer(await reader.readexactly(size))
         except Unreachable as error:

@@ -41,7 +41,7 @@ MAX_REDIRECTS = 4
 UNCOMMITTED_PAUSE_S = 0.02  # before the next fetch of records that are not yet committed
 
 NO_EPOCH = -1  # a reader names no epoch to a replica without a leader
-PATIENCE_S = 5.0  # an election is over by then, if a majority runs
+ELECTION_WAIT_S = 5.0  # an election is over by then, if a majority runs
 SEEK_EVERY_S = 5.0  # a leader, while a replica without one is read
 
 # Errors about the wanted offset or snapshot, not about the replica.
@@ -99,9 +99,10 @@ class QuorumLog:
     Raises NoLeader, Unreachable or Refused if no leader answered within `timeout_s`. Raises Truncated if
     committed records are gone, which happens only in a quorum that lost data.
 
-    With `without_leader` it reads what a kraftd node without a leader knows is committed, after `patience_s`.
-    `replica` is that node then. A leader that is found later is read instead. Apache Kafka's controllers
-    refuse such readers. A `replica` that is given, at its client listener, is read whether there is a leader.
+    With `without_leader` it reads what a kraftd node without a leader knows is committed, after
+    `leader_wait_s`. `replica` is that node then. A leader that is found later is read instead. Apache
+    Kafka's controllers refuse such readers. A `replica` that is given, at its client listener, is read
+    whether there is a leader.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class QuorumLog:
         self.controllers = list(controllers)
         self.leader: Address | None = None
         self.replica = replica
-        self.patience_s = min(PATIENCE_S, timeout_s / 3)
+        self.leader_wait_s = min(ELECTION_WAIT_S, timeout_s / 3)
         self._without_leader = without_leader
         # When a leader was sought last, while a replica is read.
         self._sought_s = 0.0 if replica is None else math.inf
@@ -277,7 +278,7 @@ class QuorumLog:
                         break
                     address, self.epoch = reported
             self.leader = None
-            is_late = self._without_leader and time.monotonic() - began_s >= self.patience_s
+            is_late = self._without_leader and time.monotonic() - began_s >= self.leader_wait_s
             if (was_without or is_late) and await self._find_replica():
                 continue
             if not await pause.wait():

@@ -16,7 +16,7 @@ from kraftd.requests.outbox import Outbox
 NODE_ID, OTHER_ID, EPOCH, LOG_END, HIGH_WATERMARK = 100, 7, 5, 40, 38
 
 
-class Harness:
+class RecordedLeadership:
     """A leadership whose neighbours note each call, in order."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ def active_line(epoch: int = EPOCH) -> LogLine:
 
 
 def test_a_leader_whose_image_is_complete_becomes_active_at_once() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     assert harness.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
     assert harness.standing.active_epoch == EPOCH
     assert harness.context.kraft_version == 1
@@ -123,7 +123,7 @@ def test_a_leader_whose_image_is_complete_becomes_active_at_once() -> None:
 
 
 def test_a_leader_that_reads_still_becomes_active_once_it_has_caught_up() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     harness.following.replay.complete = False
     assert harness.change(NODE_ID) == ["attempt"]
     assert repr(harness.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
@@ -139,7 +139,7 @@ def test_a_leader_that_reads_still_becomes_active_once_it_has_caught_up() -> Non
 
 
 def test_a_leadership_that_is_lost_before_the_image_is_complete_is_not_claimed() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     harness.following.replay.complete = False
     harness.change(NODE_ID)
     harness.change(OTHER_ID, EPOCH + 1)
@@ -148,14 +148,14 @@ def test_a_leadership_that_is_lost_before_the_image_is_complete_is_not_claimed()
 
 
 def test_a_node_that_is_about_to_end_does_not_become_active() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     harness.standing.stopping = True
     assert harness.change(NODE_ID) == ["attempt"]
     assert repr(harness.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
 
 
 def test_a_leadership_that_ends_with_its_first_records_starts_nothing() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     harness.refuses = True
     assert harness.change(NODE_ID) == [active_line(), "mark the image", "first records", "flush", "attempt"]
 
@@ -164,14 +164,14 @@ def test_a_leadership_that_ends_with_its_first_records_starts_nothing() -> None:
     ("leader_id", "text", "leader"), [(OTHER_ID, "leader is known", "7"), (None, "no leader", "nobody")]
 )
 def test_another_leader_or_none_is_logged(leader_id: int | None, text: str, leader: str) -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     assert harness.change(leader_id) == [LogLine("info", text, {"leader": leader, "epoch": EPOCH}), "attempt"]
     assert harness.leadership.last_leader_id == leader_id
     assert harness.leadership.leaders_seen == (leader_id is not None)
 
 
 def test_leaders_are_counted_and_the_last_one_is_remembered_through_an_election() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     for leader_id in (OTHER_ID, None, 8):
         harness.change(leader_id)
     assert (harness.leadership.leaders_seen, harness.leadership.last_leader_id) == (2, 8)
@@ -180,7 +180,7 @@ def test_leaders_are_counted_and_the_last_one_is_remembered_through_an_election(
 
 
 def test_a_leadership_that_is_won_and_lost_is_in_the_audit_stream() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     for leader_id, epoch in ((None, 4), (NODE_ID, 5), (None, 6), (OTHER_ID, 6), (OTHER_ID, 6), (None, 7)):
         harness.change(leader_id, epoch)
     assert harness.audited == [
@@ -191,7 +191,7 @@ def test_a_leadership_that_is_won_and_lost_is_in_the_audit_stream() -> None:
 
 @pytest.mark.parametrize("leader_id", [OTHER_ID, None])
 def test_a_lost_leadership_undoes_what_is_not_committed_and_refuses_what_waits(leader_id: int | None) -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     harness.change(NODE_ID)
     down, _, *done = harness.change(leader_id, EPOCH + 1)
     fields = {"epoch": EPOCH, "new_epoch": EPOCH + 1, "undone_to": HIGH_WATERMARK - 1}
@@ -201,7 +201,7 @@ def test_a_lost_leadership_undoes_what_is_not_committed_and_refuses_what_waits(l
 
 
 def test_a_leader_of_a_later_epoch_steps_down_before_it_becomes_active_again() -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     harness.change(NODE_ID)
     assert harness.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
     down, *effects = harness.change(NODE_ID, EPOCH + 2)
@@ -217,7 +217,7 @@ def test_a_leader_of_a_later_epoch_steps_down_before_it_becomes_active_again() -
 
 @pytest.mark.parametrize("high_watermark", [-1, 0])
 def test_without_a_high_watermark_all_is_undone(high_watermark: int) -> None:
-    harness = Harness()
+    harness = RecordedLeadership()
     harness.change(NODE_ID)
     harness.core.high_watermark = high_watermark
     down, *_ = harness.change(None, EPOCH + 1)

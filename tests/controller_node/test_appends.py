@@ -28,7 +28,7 @@ RECORD = VersionedRecord(NoOpRecord(), 0)
 VALUE = encode_records([RECORD])[0]
 
 
-class Harness:
+class RecordedAppends:
     """Appends in front of a core that notes events and answers each with the effects that a test sets."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ def requested(append_id: int, count: int, atomic: bool = True) -> raft_events.Ap
 
 
 def test_small_decisions_share_an_append_and_are_applied_at_once() -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     call: Any = object()
     assert harness.append(2, call=call) == LOG_END + 2
     assert harness.append(3) == harness.appends.next_offset == harness.appends.decided_end == LOG_END + 5
@@ -113,7 +113,7 @@ def test_a_large_decision_is_a_separate_append(
 ) -> None:
     monkeypatch.setattr(appending, "MAX_GATHERED_RECORDS", records)
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", size_bytes)
-    harness = Harness()
+    harness = RecordedAppends()
     harness.append(2)
     assert harness.append(3, atomic=atomic) == LOG_END + 3  # this core's log does not grow
     assert harness.events == [requested(1, 2), requested(2, 3, atomic)]
@@ -125,7 +125,7 @@ def test_records_that_do_not_fit_into_the_pending_batch_begin_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 3 * len(VALUE))
-    harness = Harness()
+    harness = RecordedAppends()
     for count in (2, 1, 1):
         harness.append(count)
     assert harness.events == [requested(1, 3)]
@@ -135,7 +135,7 @@ def test_records_that_do_not_fit_into_the_pending_batch_begin_another(
 
 def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(appending, "MAX_BATCH_BYTES", 2 * len(VALUE))
-    harness = Harness()
+    harness = RecordedAppends()
     harness.append(2)
     harness.loses_leadership = True
     with pytest.raises(Refusal, match="lost"):
@@ -151,7 +151,7 @@ def test_a_leadership_that_ends_with_the_flush_refuses_the_decision(monkeypatch:
     ],
 )
 def test_a_refusal_of_the_core_refuses_the_decision(error: ErrorCode, code: ErrorCode) -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     harness.answer = [ScheduleFlush(), raft_effects.AppendRefused(1, error)]
     with pytest.raises(Refusal) as refusal:
         harness.appends.request([VALUE] * 3, EPOCH, True)
@@ -161,7 +161,7 @@ def test_a_refusal_of_the_core_refuses_the_decision(error: ErrorCode, code: Erro
 
 
 def test_records_that_are_applied_by_the_caller_are_only_appended() -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     harness.answer = [ScheduleFlush()]
     assert harness.appends.request([VALUE] * 3, EPOCH, False) == [ScheduleFlush()]
     assert harness.events == [requested(1, 3, False)]
@@ -170,19 +170,19 @@ def test_records_that_are_applied_by_the_caller_are_only_appended() -> None:
 
 
 def test_a_fault_between_image_and_log_ends_the_node() -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     harness.append(1)
     harness.fault = ZeroDivisionError("planted")
     with pytest.raises(HalfChanged, match=r"applied and not appended: ZeroDivisionError\('planted'\)"):
         harness.appends.flush()
-    harness = Harness()
+    harness = RecordedAppends()
     harness.appends._pending_events = None  # type: ignore[assignment]
     with pytest.raises(HalfChanged, match="appended and not applied"):
         harness.append(1)
 
 
 def test_pending_records_reach_the_core_before_other_events() -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     event: Any = object()
     harness.appends.step_core(event)
     harness.append(1)
@@ -191,7 +191,7 @@ def test_pending_records_reach_the_core_before_other_events() -> None:
 
 
 def test_a_lost_leadership_drops_pending_records() -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     harness.append(2)
     harness.appends.forget()
     assert (len(harness.appends), harness.appends.decided_end, harness.appends.next_offset) == (0, 0, LOG_END)
@@ -203,7 +203,7 @@ def test_a_lost_leadership_drops_pending_records() -> None:
 def test_an_upgrade_of_kraft_version_follows_pending_records__kip853(
     validate_only: bool, error: ErrorCode | None
 ) -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     harness.append(2)
     harness.answer = (
         [ScheduleFlush()] if error is None else [ScheduleFlush(), raft_effects.AppendRefused(2, error)]
@@ -216,7 +216,7 @@ def test_an_upgrade_of_kraft_version_follows_pending_records__kip853(
 
 
 def test_an_upgrade_is_refused_if_the_leadership_ends_before_it() -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     harness.append(2)
     harness.loses_leadership = True
     assert harness.appends.upgrade_kraft_version(1, False) == ErrorCode.NOT_CONTROLLER
@@ -224,7 +224,7 @@ def test_an_upgrade_is_refused_if_the_leadership_ends_before_it() -> None:
 
 
 def test_an_upgrade_whose_step_ends_the_leadership_is_refused__kip853() -> None:
-    harness = Harness()
+    harness = RecordedAppends()
     harness.answer = [raft_effects.AppendAccepted(1, LOG_END, LOG_END + 1, EPOCH)]
     harness.loses_leadership = True
     assert harness.appends.upgrade_kraft_version(1, False) == ErrorCode.NOT_CONTROLLER
@@ -265,6 +265,6 @@ def test_the_records_of_a_decision_are_measured_as_they_are_encoded(monkeypatch:
     size_bytes = len(encode_records([large])[0])
     for limit, alone in ((size_bytes, False), (size_bytes - 1, True)):
         monkeypatch.setattr(appending, "MAX_BATCH_BYTES", limit)
-        harness = Harness()
+        harness = RecordedAppends()
         harness.appends.append([large], True)
         assert (len(harness.events) == 1) is alone

@@ -36,7 +36,7 @@ NOW_MS, LOG_END = 70_000, 40
 DIRECTORY = b"d" * 16
 
 
-class Harness:
+class ScriptedCore:
     """The calls in front of a core that notes events and answers each with the effects that a test sets."""
 
     def __init__(self) -> None:
@@ -105,13 +105,13 @@ def opened(answer: Any, key: int, version: int) -> Any:
 
 
 def test_a_call_reaches_the_core_behind_all_gathered_records() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     call = harness.ask(vote())
     assert harness.events == ["flush", raft_events.RequestReceived(call, call.message, 2, "QUORUM")]
 
 
 def test_an_answer_at_once_leaves_nothing_that_waits() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     call = vote()
     harness.ask(call, raft_effects.Respond(call, VoteResponse(), 2))
     answer: Any
@@ -122,7 +122,7 @@ def test_an_answer_at_once_leaves_nothing_that_waits() -> None:
 
 
 def test_calls_wait_by_connection_until_the_core_answers_each_once() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     first, second, third = vote(), vote(), vote(2)
     parked = raft_effects.SyncLog(50)
     harness.ask(first, parked)
@@ -139,7 +139,7 @@ def test_calls_wait_by_connection_until_the_core_answers_each_once() -> None:
 
 
 def test_the_core_forgets_the_calls_of_a_lost_connection() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     call = harness.ask(vote())
     harness.ask(vote(2))
     harness.events.clear()
@@ -151,7 +151,7 @@ def test_the_core_forgets_the_calls_of_a_lost_connection() -> None:
 
 
 def test_an_answer_that_cannot_be_written_is_a_fault_of_that_call_alone() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     call = harness.ask(vote())
     broken: Any = SimpleNamespace()
     line, answer = harness.take(raft_effects.Respond(call, broken, 2))
@@ -161,7 +161,7 @@ def test_an_answer_that_cannot_be_written_is_a_fault_of_that_call_alone() -> Non
 
 
 def test_records_and_pieces_of_snapshots_are_read_for_calls_that_still_wait() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     call = harness.ask(fetch())
     message, piece = fetched(), FetchSnapshotResponse()
     records = raft_effects.RespondRecords(call, message, 17, 50, 55, 900)
@@ -176,7 +176,7 @@ def test_records_and_pieces_of_snapshots_are_read_for_calls_that_still_wait() ->
 
 
 def test_the_errors_of_an_answer_are_counted_and_a_refused_node_is_logged() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     call = harness.ask(vote())
     refused = VoteResponse(ErrorCode.INCONSISTENT_CLUSTER_ID)
     effects = harness.take(raft_effects.Respond(call, refused, 2))
@@ -194,7 +194,7 @@ def test_the_errors_of_an_answer_are_counted_and_a_refused_node_is_logged() -> N
     ids=["refused", "without partitions", "refused partition"],
 )
 def test_a_refused_fetch_is_not_noted_for_its_sender(message: FetchResponse) -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     call = harness.ask(fetch(18))
     harness.take(raft_effects.Respond(call, message, 18))
     assert repr(harness.answers._fetching) == "<FetchingReplicas of 0 ids>"
@@ -210,7 +210,7 @@ def test_a_refused_fetch_is_not_noted_for_its_sender(message: FetchResponse) -> 
 def test_a_fetch_that_parts_from_the_log_below_its_high_watermark_is_ahead(
     field: str, epoch: int, ahead: int
 ) -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     message = fetched()
     parted = getattr(message.responses[0].partitions[0], field)
     parted.epoch, parted.end_offset = epoch, 45
@@ -223,7 +223,7 @@ def test_a_fetch_that_parts_from_the_log_below_its_high_watermark_is_ahead(
 
 
 def test_many_fetches_without_news_share_one_answer() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     message = fetched(high_watermark=50)
     for node_id in (7, 8):
         harness.boundary.stats.by_key.clear()
@@ -237,7 +237,7 @@ def test_many_fetches_without_news_share_one_answer() -> None:
 def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     views: list[Any] = []
 
     def looked(found: Any, now_ms: int) -> dict[int, str]:
@@ -258,7 +258,7 @@ def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
     [(LOG_END - 1, True, 0), (LOG_END, True, 1), (LOG_END + 5, True, 1), (LOG_END, False, 0)],
 )
 def test_a_leader_notes_the_offset_that_a_broker_has_applied(offset: int, leads: bool, ahead: int) -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     harness.core.is_leader = leads
     heartbeat = BrokerHeartbeatRequest(7, 5, offset)
     harness.answers.note_heartbeat(Call(1, 0, "C", "h", ApiKey.BROKER_HEARTBEAT, 1, 1, "c", heartbeat))
@@ -286,7 +286,7 @@ def quorum() -> Call:
 def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
     monkeypatch: pytest.MonkeyPatch, code: int, of_partition: str, of_all: str | None
 ) -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     times_ms: list[Any] = []
     harness.answers.troubles = lambda: ["nobody answers"]
     harness.answers.addresses = lambda: ["wrong address"]
@@ -310,7 +310,7 @@ def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
 
 
 def test_the_troubles_are_the_lines_behind_the_first_even_if_that_is_empty() -> None:
-    harness = Harness()
+    harness = ScriptedCore()
     harness.answers.troubles = lambda: ["nobody answers"]
     call = harness.ask(quorum())
     answer = harness.take(raft_effects.Respond(call, described(ErrorCode.NOT_LEADER_OR_FOLLOWER), 2))[-1]

@@ -27,7 +27,7 @@ RECORD = VersionedRecord(NoOpRecord(), 0)
 ANSWER = UnregisterBrokerResponse()
 
 
-class Harness:
+class RecordedDecisions:
     """Decisions in front of a log that notes appends; a test sets which other decisions are under way."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ def decision(count: int = 1, **fields: Any) -> Decision[Any]:
 
 
 def test_a_decision_sees_the_image_the_request_and_its_version() -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     call = unregister()
     calls: list[Any] = []
 
@@ -106,7 +106,7 @@ def test_a_decision_sees_the_image_the_request_and_its_version() -> None:
 
 @pytest.mark.parametrize("atomic", [True, False])
 def test_records_are_appended_for_the_call_whose_answer_waits_for_the_last(atomic: bool) -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     made = decision(2, atomic=atomic, after=harness.after.append)
     call = harness.decide(made)
     assert harness.appended == [(made.records, atomic, call)]
@@ -118,7 +118,7 @@ def test_records_are_appended_for_the_call_whose_answer_waits_for_the_last(atomi
 def test_an_answer_without_records_waits_for_what_it_may_reflect(
     seen_offset: int | None, waits_for: int
 ) -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     call = harness.decide(Decision(ANSWER, seen_offset=seen_offset, after=harness.after.append))
     assert harness.appended == [] and harness.after == [NEXT_OFFSET]
     assert harness.parked == [(call, framed(call), waits_for)]
@@ -129,7 +129,7 @@ def test_a_decision_of_several_turns_that_ends_in_the_first_is_taken_at_once() -
         yield from ()
         return decision()
 
-    harness = Harness()
+    harness = RecordedDecisions()
     harness.decide(deciding())
     assert len(harness.appended) == len(harness.parked) == 1 and not harness.begun
 
@@ -141,7 +141,7 @@ def test_a_long_decision_begins_or_waits_for_the_one_under_way(under_way: bool) 
         yield
 
     for made in (decision(MAX_INLINE_RECORDS + 1), deciding()):
-        harness = Harness()
+        harness = RecordedDecisions()
         harness.long.is_under_way = under_way
         call = harness.decide(made, heartbeat())
         assert harness.begun == ([] if under_way else [(call, made, None)])
@@ -150,13 +150,13 @@ def test_a_long_decision_begins_or_waits_for_the_one_under_way(under_way: bool) 
 
 
 def test_as_many_records_as_one_turn_may_apply_are_appended_at_once() -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     harness.decide(decision(MAX_INLINE_RECORDS))
     assert len(harness.appended) == 1 and not harness.begun
 
 
 def test_behind_a_long_decision_all_wait_but_heartbeats_without_records() -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     harness.long.is_under_way = harness.waits = True
     call = harness.decide(Decision(ANSWER))
     assert harness.put_off == [call] and not harness.parked
@@ -169,7 +169,7 @@ def test_behind_a_long_decision_all_wait_but_heartbeats_without_records() -> Non
 @pytest.mark.parametrize(("active", "stopping"), [(False, False), (True, True), (False, True)])
 @pytest.mark.parametrize("on_standby", [True, False])
 def test_a_node_that_may_not_decide_is_asked_first(active: bool, stopping: bool, on_standby: bool) -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     harness.standing.active_epoch, harness.standing.stopping = EPOCH if active else None, stopping
     harness.decide(Decision(ANSWER), on_standby=on_standby)
     assert harness.checked == [on_standby]
@@ -178,7 +178,7 @@ def test_a_node_that_may_not_decide_is_asked_first(active: bool, stopping: bool,
 
 
 def test_an_append_that_ended_the_leadership_is_refused() -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     harness.ends_leadership = True
     with pytest.raises(Refusal) as refusal:
         harness.decide(decision(after=harness.after.append))
@@ -200,7 +200,7 @@ def test_decisions_that_fail_or_come_too_late_are_counted(
     def decide(*_: Any) -> Any:
         raise error
 
-    harness = Harness()
+    harness = RecordedDecisions()
     assert (harness.decisions.timed_out, harness.decisions.failures) == (0, 0)
     for count in (1, 2):
         with pytest.raises(type(error)):
@@ -211,7 +211,7 @@ def test_decisions_that_fail_or_come_too_late_are_counted(
 
 @pytest.mark.parametrize("code", [ErrorCode.NONE, ErrorCode.STALE_BROKER_EPOCH])
 def test_errors_of_decisions_are_counted_by_api(code: ErrorCode) -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     harness.decide(Decision(UnregisterBrokerResponse(error_code=code)))
     harness.decide(Decision(BrokerHeartbeatResponse(error_code=code)), heartbeat())
     counted = {key: one.errors for key, one in harness.boundary.stats.by_key.items() if one.errors}
@@ -221,7 +221,7 @@ def test_errors_of_decisions_are_counted_by_api(code: ErrorCode) -> None:
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_the_nodes_own_decision_gets_its_end_offset(count: int) -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     made = decision(count, atomic=True, after=harness.after.append)
     offsets: list[int] = []
     assert harness.decisions.decide_alone(lambda ctx: offsets.append(ctx.next_offset) or made) is made  # type: ignore[func-returns-value]
@@ -233,7 +233,7 @@ def test_the_nodes_own_decision_gets_its_end_offset(count: int) -> None:
 
 
 def test_decisions_are_busy_while_answers_wait_or_a_long_one_is_under_way() -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     parked: Any = []
     harness.decisions.parked = parked
     busy = []
@@ -247,7 +247,7 @@ def test_decisions_are_busy_while_answers_wait_or_a_long_one_is_under_way() -> N
 def test_a_heartbeat_that_changes_nothing_is_answered_by_a_node_that_decides(
     active: bool, stopping: bool
 ) -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     harness.standing.active_epoch, harness.standing.stopping = EPOCH if active else None, stopping
     call, answer = heartbeat(), BrokerHeartbeatResponse(is_fenced=False)
     calls: list[Any] = []
@@ -266,7 +266,7 @@ def test_other_heartbeats_need_a_decision_and_faults_in_the_search_are_counted()
     def find(*_: Any) -> Any:
         raise ZeroDivisionError("planted")
 
-    harness = Harness()
+    harness = RecordedDecisions()
     assert harness.decisions.answer_unchanged(heartbeat(), lambda *_: None) is False
     assert not harness.parked and harness.decisions.failures == 0
     for count in (1, 2):
@@ -276,7 +276,7 @@ def test_other_heartbeats_need_a_decision_and_faults_in_the_search_are_counted()
 
 
 def test_equal_answers_to_heartbeats_are_encoded_once() -> None:
-    harness = Harness()
+    harness = RecordedDecisions()
     answer = BrokerHeartbeatResponse()
     for _ in range(2):
         harness.decisions.answer_unchanged(heartbeat(), lambda *_: (answer, 20))

@@ -11,7 +11,7 @@ from kraftd.raft.effects import AppendAborted, AppendCommitted
 from kraftd.wire.error_code import ErrorCode
 
 
-class Harness:
+class SentAnswers:
     """Parked answers of a core whose high watermark the test sets, and the answers that were sent."""
 
     def __init__(self, high_watermark: int = 10) -> None:
@@ -41,13 +41,13 @@ class Harness:
 
 
 def test_an_answer_that_needs_no_commit_is_sent_at_once() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     harness.answer("read", 10)
     assert harness.sent == ["read"] and not harness.parked
 
 
 def test_answers_are_sent_with_their_append_in_the_order_of_decisions() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     harness.parked.expect(1, 12)
     harness.answer("a", 12)
     harness.parked.extend(14)
@@ -64,7 +64,7 @@ def test_answers_are_sent_with_their_append_in_the_order_of_decisions() -> None:
 
 
 def test_an_answer_without_records_waits_only_up_to_its_offset() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     for append_id, end_offset in ((1, 12), (2, 14), (3, 16)):
         harness.parked.expect(append_id, end_offset)
     for name, end_offset in (("last", 16), ("first", 11), ("second", 14), ("also second", 13)):
@@ -76,7 +76,7 @@ def test_an_answer_without_records_waits_only_up_to_its_offset() -> None:
 
 
 def test_an_append_without_answers_delays_no_answer() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     harness.parked.expect(1, 12)
     harness.parked.expect(2, 14)
     harness.answer("a", 14)
@@ -85,7 +85,7 @@ def test_an_append_without_answers_delays_no_answer() -> None:
 
 
 def test_the_commit_of_the_cores_own_append_releases_no_answer() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     harness.parked.expect(1, 12)
     harness.answer("a", 12)
     harness.parked.expect(3, 15)
@@ -96,7 +96,7 @@ def test_the_commit_of_the_cores_own_append_releases_no_answer() -> None:
 
 
 def test_answers_that_wait_for_an_aborted_append_become_refusals() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     harness.parked.expect(1, 12)
     harness.answer("a", 12)
     harness.parked.expect(2, 14)
@@ -110,7 +110,7 @@ def test_answers_that_wait_for_an_aborted_append_become_refusals() -> None:
 
 
 def test_an_answer_waits_for_the_first_offset_of_an_empty_log() -> None:
-    harness = Harness(high_watermark=0)
+    harness = SentAnswers(high_watermark=0)
     harness.parked.expect(1, 1)
     harness.answer("a", 1)
     assert not harness.sent and len(harness.parked) == 1
@@ -118,7 +118,7 @@ def test_an_answer_waits_for_the_first_offset_of_an_empty_log() -> None:
 
 
 def test_a_settled_append_is_answered_though_the_core_reports_it_later() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     harness.parked.expect(1, 14)
     harness.parked.committed(AppendCommitted(1, 14))
     for number, expected in ((14, ["a"]), (13, ["a", "a"])):
@@ -131,7 +131,7 @@ def test_a_settled_append_is_answered_though_the_core_reports_it_later() -> None
 
 
 def test_an_answer_waits_with_the_first_of_two_or_three_appends_that_reaches_it() -> None:
-    harness = Harness()
+    harness = SentAnswers()
     harness.parked.expect(1, 12)
     harness.parked.expect(2, 14)
     harness.answer("first", 12)

@@ -22,7 +22,7 @@ from kraftd.wire.record_frame import VersionedRecord
 from tests.controller.cluster import Cluster
 
 
-class Harness:
+class ReleasedEvents:
     def __init__(self, image: Image | None = None) -> None:
         self.outbox = Outbox()
         self.pending_events = PendingEvents(self.outbox)
@@ -54,7 +54,7 @@ SESSION_OVER = "no heartbeat within broker.session.timeout.ms"
 
 
 def test_changes_are_logged_once_the_high_watermark_has_passed_them() -> None:
-    harness = Harness()
+    harness = ReleasedEvents()
     harness.note(5, *created("a"))
     harness.note(7, FenceBrokerRecord(1, 9))
     assert harness.release(4) == []
@@ -66,7 +66,7 @@ def test_changes_are_logged_once_the_high_watermark_has_passed_them() -> None:
 
 
 def test_topics_committed_together_share_a_line_up_to_another_change() -> None:
-    harness = Harness()
+    harness = ReleasedEvents()
     harness.note(1, *created("a"))
     harness.note(3, *created("b", "c"))
     harness.note(4, FenceBrokerRecord(1, 9))
@@ -85,7 +85,7 @@ def test_topics_committed_together_share_a_line_up_to_another_change() -> None:
 
 def test_a_shared_line_names_the_topics_of_ten_requests() -> None:
     for count in (10, 11):
-        harness = Harness()
+        harness = ReleasedEvents()
         names = [f"t{number}" for number in range(count)]
         for number, name in enumerate(names, 1):
             harness.note(number, *created(name))
@@ -97,7 +97,7 @@ def test_a_shared_line_names_the_topics_of_ten_requests() -> None:
 def test_changes_of_partitions_are_audited_and_not_logged() -> None:
     cluster = Cluster().brokers(1, 2)
     topic = cluster.topic("a", (1, 2))
-    harness = Harness(cluster.image)
+    harness = ReleasedEvents(cluster.image)
     harness.note(5, PartitionChangeRecord(0, topic.id, isr=(1,)))
     harness.note(6, PartitionRecord(0, topic.id, (1,), (1,), leader=1))
     assert harness.release(6) == [
@@ -108,7 +108,7 @@ def test_changes_of_partitions_are_audited_and_not_logged() -> None:
 
 
 def test_changes_that_a_lost_leadership_undoes_are_never_logged() -> None:
-    harness = Harness()
+    harness = ReleasedEvents()
     harness.note(5, *created("a"))
     harness.pending_events.forget()
     assert harness.release(9) == []
@@ -121,7 +121,7 @@ def test_a_fault_in_an_event_is_logged_with_its_offset(monkeypatch: pytest.Monke
         raise error
 
     text = "changes could not be logged or audited"
-    harness = Harness()
+    harness = ReleasedEvents()
     harness.note(5, *created("a"))
     with monkeypatch.context() as fault:
         fault.setattr(pending_events_module, "audit", fail)
@@ -135,7 +135,7 @@ def test_a_fault_in_an_event_is_logged_with_its_offset(monkeypatch: pytest.Monke
 
 
 def test_an_event_names_the_call_that_caused_it() -> None:
-    harness = Harness()
+    harness = ReleasedEvents()
     call = Call(1, 0, "C", "10.0.0.1", ApiKey.CREATE_TOPICS, 7, 1, "admin", None)
     harness.pending_events.note(harness.image, 5, [VersionedRecord(one, 0) for one in created("a")], call)
     harness.pending_events.release(5)

@@ -35,7 +35,7 @@ LEADER = Destination(LEADER_ID, "leader", 9090)
 DONE, REFUSED = ControllerRegistrationResponse(), ControllerRegistrationResponse(error_code=1)
 
 
-class Harness:
+class Standby:
     """A standby whose leader is LEADER_ID, with an image of metadata.version 30."""
 
     def __init__(self, metadata_version: int = 30) -> None:
@@ -83,7 +83,7 @@ class Harness:
 
 
 def test_a_standby_has_one_registration_under_way_at_a_time() -> None:
-    harness = Harness()
+    harness = Standby()
     sent = harness.sent()
     assert sent.destination == LEADER
     request: Any = sent.message
@@ -105,7 +105,7 @@ def test_a_standby_has_one_registration_under_way_at_a_time() -> None:
 def test_from_3_7_on_a_registration_is_due_until_the_image_has_it(
     known: bytes | None, version: int, due: bool
 ) -> None:
-    harness = Harness(version)
+    harness = Standby(version)
     if known is not None:
         harness.know(known)
     assert harness.registration.is_due is due
@@ -119,14 +119,14 @@ def test_a_stopping_node_or_one_without_a_leader_sends_no_registration() -> None
         lambda harness: setattr(harness.core, "leader_id", OWN_ID),  # not active yet
         lambda harness: harness.endpoints.clear(),
     ):
-        harness = Harness()
+        harness = Standby()
         change(harness)
         assert harness.attempt() == []
         assert harness.registration.deadline_ms is None
 
 
 def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
-    harness = Harness()
+    harness = Standby()
     for failures, message in enumerate([None, REFUSED] * 8):
         sent = harness.sent()
         assert harness.answer(sent.request_id, message) == []
@@ -137,7 +137,7 @@ def test_refusals_and_silence_lead_to_increasing_backoffs() -> None:
 
 
 def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> None:
-    harness = Harness()
+    harness = Standby()
     assert harness.answer(harness.sent().request_id, DONE) == [
         LogLine("info", "registered", {"controller": LEADER_ID})
     ]
@@ -151,7 +151,7 @@ def test_an_accepted_registration_is_repeated_if_its_record_does_not_come() -> N
 
 def test_a_node_whose_log_stands_still_registers_ever_more_rarely() -> None:
     """Each registration is a record of the whole quorum."""
-    harness = Harness()
+    harness = Standby()
     waits_ms = []
     for _ in range(6):
         harness.answer(harness.sent().request_id, DONE)
@@ -166,7 +166,7 @@ def test_a_node_whose_log_stands_still_registers_ever_more_rarely() -> None:
 
 
 def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None:
-    harness = Harness()
+    harness = Standby()
     first = harness.sent()
     harness.core.epoch += 1
     second = harness.sent()
@@ -181,7 +181,7 @@ def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None
 
 
 def test_an_active_controller_limits_how_often_it_registers_itself() -> None:
-    harness = Harness()
+    harness = Standby()
     harness.standing.active = True
     assert harness.attempt() == []
     (record,) = harness.written
@@ -197,7 +197,7 @@ def test_an_active_controller_limits_how_often_it_registers_itself() -> None:
 
 
 def test_a_registration_that_cannot_be_appended_is_retried_later() -> None:
-    harness = Harness()
+    harness = Standby()
     harness.standing.active = harness.refuses = True
     harness.attempt()
     assert (
@@ -215,13 +215,13 @@ def test_a_registration_that_cannot_be_appended_is_retried_later() -> None:
 ENDPOINT = ControllerEndpoint("C", "other", 9093, 0)
 
 
-def log_fields(harness: Harness) -> list[Any]:
+def log_fields(harness: Standby) -> list[Any]:
     harness.registration.check_for_twin()
     return [one.fields for one in harness.outbox.take() if isinstance(one, LogLine)]
 
 
 def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() -> None:
-    harness = Harness()
+    harness = Standby()
     harness.know(ANOTHER, ENDPOINT)
     assert log_fields(harness) == [] and harness.registration.twin() == []  # of an earlier run
     harness.know(THIS_RUN, ENDPOINT)
@@ -241,7 +241,7 @@ def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() 
 
 @pytest.mark.parametrize("case", ["active", "forgotten", "no record"])
 def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) -> None:
-    harness = Harness()
+    harness = Standby()
     if case != "no record":
         harness.know(THIS_RUN, ENDPOINT)
         log_fields(harness)
@@ -251,7 +251,7 @@ def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) ->
 
 
 def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
-    harness = Harness()
+    harness = Standby()
 
     def replaced(later_ms: int) -> list[Any]:
         harness.know(THIS_RUN, ENDPOINT)
@@ -270,7 +270,7 @@ def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
 
 
 def test_a_process_is_reported_with_all_its_listeners() -> None:
-    harness = Harness()
+    harness = Standby()
     harness.know(THIS_RUN, ENDPOINT)
     log_fields(harness)
     harness.know(ANOTHER, ENDPOINT, ControllerEndpoint("D", "third", 9094, 0))
@@ -281,7 +281,7 @@ def test_a_process_is_reported_with_all_its_listeners() -> None:
 
 
 def test_before_any_request_no_answer_is_expected() -> None:
-    harness = Harness()
+    harness = Standby()
     harness.core.epoch, harness.core.leader_id = -1, None  # as before the first election
     assert harness.answer(0, DONE) == []
     assert harness.registration.deadline_ms is None
@@ -289,7 +289,7 @@ def test_before_any_request_no_answer_is_expected() -> None:
 
 
 def test_each_answer_ends_the_wait_for_every_earlier_one() -> None:
-    harness = Harness()
+    harness = Standby()
     request_ids = [harness.sent().request_id]
     for _ in range(2):
         harness.answer(request_ids[-1], None)
@@ -299,7 +299,7 @@ def test_each_answer_ends_the_wait_for_every_earlier_one() -> None:
 
 
 def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
-    harness = Harness()
+    harness = Standby()
     harness.know(THIS_RUN, ENDPOINT)
     log_fields(harness)
     harness.know(ANOTHER, ENDPOINT)
@@ -312,7 +312,7 @@ def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
 
 
 def test_no_two_requests_share_an_id_over_answers_and_leaders() -> None:
-    harness = Harness()
+    harness = Standby()
     request_ids = []
     for epoch in (4, 5, 6):
         harness.core.epoch = epoch

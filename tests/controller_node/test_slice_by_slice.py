@@ -31,7 +31,7 @@ VALUE = encode_records([RECORD])[0]
 ANSWER = UnregisterBrokerResponse()
 
 
-class Harness:
+class RecordedSlices:
     """A long decision whose neighbours note each call, in order."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ def decision(count: int, **fields: Any) -> Decision[Any]:
 
 
 def test_it_begins_in_the_next_turn_and_is_the_only_one() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     assert not harness.long.busy and not harness.long.is_under_way
     assert repr(harness.long) == "<LongDecisions none under way, 0 calls behind>"
     call = harness.begin(decision(0))
@@ -150,7 +150,7 @@ def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
         yield
         return made
 
-    harness = Harness()
+    harness = RecordedSlices()
     call = harness.begin(deciding() if in_slices else made)
     end = NEXT_OFFSET + 5
     assert harness.run_all_callbacks() == [
@@ -171,7 +171,7 @@ def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
 
 def test_records_that_are_not_atomic_are_appended_in_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 2)
-    harness = Harness()
+    harness = RecordedSlices()
     call = harness.begin(decision(5, atomic=False))
     done = harness.run_all_callbacks()
     assert [one[1] for one in done if one[0] == "append"] == [2, 2, 1]
@@ -181,21 +181,21 @@ def test_records_that_are_not_atomic_are_appended_in_runs(monkeypatch: pytest.Mo
 
 def test_without_records_its_answer_waits_for_all_that_is_decided() -> None:
     after: list[int] = []
-    harness = Harness()
+    harness = RecordedSlices()
     call = harness.begin(decision(0, after=after.append))
     assert harness.run_all_callbacks() == [("answer", call, call.frame(ANSWER), DECIDED_END)]
     assert after == [NEXT_OFFSET]
 
 
 def test_gathered_records_of_others_come_first_in_every_turn() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     harness.begin(decision(1))
     while harness.long.is_under_way:
         assert harness.run_callback()[0] == "flush"
 
 
 def test_the_errors_of_its_answer_are_counted() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     harness.begin(Decision(UnregisterBrokerResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)))
     harness.run_all_callbacks()
     errors = harness.boundary.stats.by_key[ApiKey.UNREGISTER_BROKER].errors
@@ -208,7 +208,7 @@ def test_the_errors_of_its_answer_are_counted() -> None:
 )
 def test_a_fault_before_the_append_is_answered_and_ends_it(error: Exception, failures: int) -> None:
     guarded: list[Any] = []
-    harness = Harness()
+    harness = RecordedSlices()
     harness.boundary.guard = lambda *arguments: guarded.append(arguments)
     for count in (1, 2):
         harness.fault = error
@@ -227,7 +227,7 @@ def test_behind_an_append_only_a_refusal_is_answered(error: Exception) -> None:
         raise error
 
     guarded: list[Any] = []
-    harness = Harness()
+    harness = RecordedSlices()
     harness.boundary.guard = lambda *arguments: guarded.append(arguments)
     call = harness.begin(decision(1))
     harness.pending_events.note = note
@@ -258,7 +258,7 @@ def test_a_fault_behind_the_last_applied_record_is_answered(
         raise error
 
     guarded: list[Any] = []
-    harness = Harness()
+    harness = RecordedSlices()
     harness.boundary.guard = lambda *arguments: guarded.append(arguments)
     call = harness.begin(decision(count, atomic=False, after=after))
     harness.run_all_callbacks()
@@ -267,7 +267,7 @@ def test_a_fault_behind_the_last_applied_record_is_answered(
 
 
 def test_a_decision_that_its_own_flush_has_ended_does_nothing_more() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     harness.begin(decision(1))
     long: Any = harness.long
     long._appends = SimpleNamespace(flush=lambda: harness.long.abandon())
@@ -281,7 +281,7 @@ def test_an_append_that_is_refused_with_the_end_of_the_leadership_is_refused_onc
         harness.long.abandon()
         raise Refusal(ErrorCode.NOT_CONTROLLER)
 
-    harness = Harness()
+    harness = RecordedSlices()
     call = harness.begin(decision(1))
     long: Any = harness.long
     long._appends = SimpleNamespace(flush=lambda: None, request=request, next_offset=NEXT_OFFSET)
@@ -294,7 +294,7 @@ def test_with_the_leadership_it_ends_answered_only_if_all_is_committed(
     monkeypatch: pytest.MonkeyPatch, committed: int, answered: bool, applied: int
 ) -> None:
     monkeypatch.setattr(long_decisions, "APPLY_BUDGET_US", 2 * COST)
-    harness = Harness()
+    harness = RecordedSlices()
     call = harness.begin(decision(4))
     while not any(one[:1] == ("append",) for one in harness.run_callback()):
         pass
@@ -313,7 +313,7 @@ def test_with_the_leadership_it_ends_answered_only_if_all_is_committed(
 
 
 def test_a_lost_leadership_refuses_a_decision_that_is_not_appended_and_all_behind_it() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     harness.core.high_watermark = None
     call = harness.begin(decision(4))
     behind = [unregister(1), unregister(2)]
@@ -325,7 +325,7 @@ def test_a_lost_leadership_refuses_a_decision_that_is_not_appended_and_all_behin
 
 
 def test_the_offset_of_what_is_not_applied_is_forgotten_once_all_is() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     harness.begin(decision(1))
     while not any(one[:1] == ("applied",) for one in harness.run_callback()):
         pass
@@ -335,7 +335,7 @@ def test_the_offset_of_what_is_not_applied_is_forgotten_once_all_is() -> None:
 
 
 def test_calls_wait_behind_it_and_behind_those_that_wait_already() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     for _ in range(2):
         assert harness.put_off(unregister()) is False
         harness.begin(decision(0))
@@ -350,7 +350,7 @@ def test_calls_wait_behind_it_and_behind_those_that_wait_already() -> None:
 
 
 def test_waiting_calls_are_handled_a_few_a_turn_with_less_time_left() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     harness.begin(decision(0))
     calls = [unregister(slot) for slot in range(WAITING_CALLS_PER_CALLBACK + 1)]
     for call in calls:
@@ -365,7 +365,7 @@ def test_waiting_calls_are_handled_a_few_a_turn_with_less_time_left() -> None:
 
 
 def test_a_waiting_call_that_needs_many_turns_stops_those_behind_it() -> None:
-    harness = Harness()
+    harness = RecordedSlices()
     harness.begin(decision(0))
     calls = [unregister(1), unregister(2)]
     for call in calls:

@@ -35,7 +35,7 @@ def batch(base_offset: int, *messages: Message) -> bytes:
     return build_batch(values, base_offset, 1, 70)
 
 
-class Harness:
+class RecordedFollowing:
     """Following of an empty log; `handled` are calls that waited for the metadata."""
 
     def __init__(self, snapshot: Any = None, authorizer: Any = None) -> None:
@@ -62,7 +62,7 @@ class Harness:
 
 
 def test_nothing_is_read_before_the_first_commit() -> None:
-    harness = Harness()
+    harness = RecordedFollowing()
     harness.following.start()
     harness.following.read_on()
     assert harness.outbox.take() == []
@@ -70,7 +70,7 @@ def test_nothing_is_read_before_the_first_commit() -> None:
 
 
 def test_the_first_committed_levels_complete_the_load_and_answer_calls() -> None:
-    harness = Harness()
+    harness = RecordedFollowing()
     calls: list[Any] = [SimpleNamespace(connection_id=number) for number in (1, 2, 1)]
     assert not any(harness.following.knows_metadata(call) for call in calls)
     harness.following.abandon(2)
@@ -83,14 +83,14 @@ def test_the_first_committed_levels_complete_the_load_and_answer_calls() -> None
 
 
 def test_an_incomplete_read_is_followed_by_another() -> None:
-    harness = Harness()
+    harness = RecordedFollowing()
     made = harness.read(0, LEVEL, high_watermark=3)
     assert made == [ReadCommitted(0, 3, READ_BYTES), ReadCommitted(1, 3, READ_BYTES)]
     assert harness.caught_up == 0 and harness.following.finalized.epoch == -1
 
 
 def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
-    harness = Harness((OffsetAndEpoch(5, 1), iter([[LEVEL]])))
+    harness = RecordedFollowing((OffsetAndEpoch(5, 1), iter([[LEVEL]])))
     harness.following.start()
     assert harness.outbox.take() == [ScheduleSlice()]
     harness.context.now_ms += 30
@@ -153,7 +153,7 @@ def test_without_an_authorizer_an_image_notes_no_changes() -> None:
 
 def test_acls_that_are_read_reach_the_authorizer_and_are_in_force_once_all_is_read() -> None:
     authorizer: Any = NotingAuthorizer()
-    harness = Harness(authorizer=authorizer)
+    harness = RecordedFollowing(authorizer=authorizer)
     harness.read(0, LEVEL, acl(1), acl(2), high_watermark=4)
     assert authorizer.calls == ["begin", ([], ["t1", "t2"])]
     harness.following.take_batches(CommittedRead(3, batch(3, acl(3))))

@@ -107,7 +107,7 @@ def judge_brokers(
             yield warning("brokers", f"node {one.replica_id}", text, remedy)
 
 
-def judge_twins(partition: PartitionData, reported: Iterable[str]) -> Iterator[Finding]:
+def judge_duplicate_ids(partition: PartitionData, reported: Iterable[str]) -> Iterator[Finding]:
     """Ids under which several directories fetch now; `reported` has those that the leader itself reports."""
     live: dict[int, int] = {}
     for one in (*partition.current_voters, *partition.observers):

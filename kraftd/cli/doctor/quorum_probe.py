@@ -11,11 +11,11 @@ from kraftd.cli.doctor.judge_quorum import (
     Member,
     judge_brokers,
     judge_clock,
+    judge_duplicate_ids,
     judge_lag,
     judge_membership,
     judge_refused,
     judge_registrations,
-    judge_twins,
     judge_voters,
 )
 from kraftd.cli.failures import CommandFailure
@@ -77,7 +77,7 @@ def judge_leader(
     if me is not None:
         yield from judge_membership(partition, me, static_voters)
     yield from judge_lag(partition)
-    yield from judge_twins(partition, leader.quorum.refused)
+    yield from judge_duplicate_ids(partition, leader.quorum.refused)
     yield from judge_refused(leader.quorum.refused, f"node {partition.leader_id}")
     controllers = [one.controller_id for one in leader.registered]
     yield from judge_brokers(partition, controllers, session_timeout_ms)

@@ -26,7 +26,7 @@ from kraftd.wire.record_frame import decode_runs
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-PATIENCE_S = 0.5  # before the bar is shown
+SILENT_S = 0.5  # before the bar is shown
 
 
 class State(NamedTuple):
@@ -49,7 +49,7 @@ class Bar:
     def advance(self, more_bytes: int) -> None:
         self._done_bytes += more_bytes
         if self._shown is None:
-            if not sys.stderr.isatty() or time.monotonic() - self._began_s < PATIENCE_S:
+            if not sys.stderr.isatty() or time.monotonic() - self._began_s < SILENT_S:
                 return
             self._show()
         assert self._shown is not None and self._task is not None

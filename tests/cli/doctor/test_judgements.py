@@ -12,10 +12,10 @@ from kraftd.cli.doctor.judge_quorum import (
     judge_brokers,
     judge_clock,
     judge_cluster_id,
+    judge_duplicate_ids,
     judge_lag,
     judge_membership,
     judge_refused,
-    judge_twins,
     judge_voters,
 )
 from kraftd.messages.api_versions_response import (
@@ -245,6 +245,6 @@ def test_two_nodes_fetching_under_one_id_are_a_problem_a_replaced_disk_is_none()
             current_voters=[leads, ReplicaState(2, OLD, last_fetch_timestamp=old_fetch_ms)],
             observers=[ReplicaState(2, NEW, last_fetch_timestamp=NOW_MS - 100)],
         )
-        found = list(judge_twins(partition, ()))
+        found = list(judge_duplicate_ids(partition, ()))
         assert [(one.subject, one.level) for one in found] == [("node 2", Level.PROBLEM)] * count
-        assert not list(judge_twins(partition, ["node 2 runs more than once: ..."]))
+        assert not list(judge_duplicate_ids(partition, ["node 2 runs more than once: ..."]))

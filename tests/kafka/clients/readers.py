@@ -17,7 +17,7 @@ SETTINGS = {
     "reconnect.backoff.max.ms": 500,
     "log_level": 0,
 }
-PATIENCE_S = 20
+WAIT_S = 20
 
 
 class LogReader(threading.Thread):
@@ -64,7 +64,7 @@ class LogReader(threading.Thread):
 
     def stop(self) -> None:
         self._stopping.set()
-        self.join(PATIENCE_S)
+        self.join(WAIT_S)
         if self.is_alive():
             self.failures.append("it hangs")
 

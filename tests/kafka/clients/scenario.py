@@ -47,7 +47,7 @@ FORGETS_NOTHING = {
     "metadata.log.max.record.bytes.between.snapshots": 1 << 30,
     "metadata.log.max.snapshot.interval.ms": 0,
 }
-REQUEST_S, PATIENCE_S = 10, 60
+REQUEST_S, WAIT_S = 10, 60
 MAJORITY_FROZEN_S = 4
 NAMES = 5  # number of topics that are deleted and created again
 BULKY = "bulky"  # a topic with long configs
@@ -200,7 +200,7 @@ class Scenario:
         self.played.append(f"make {name} again")
         former = self.ids.get(name)
         if former is not None:
-            wait_until(lambda: self._delete(former), f"{name} is gone", PATIENCE_S)
+            wait_until(lambda: self._delete(former), f"{name} is gone", WAIT_S)
         self._until(lambda admin: self._create(admin, name), f"{name} is there")
         self.ids[name] = self._id_by("log", name, former)
         assert self.ids[name] != former
@@ -220,7 +220,7 @@ class Scenario:
             found.append(self._id(by, name) or "")
             return found[-1] not in ("", former)
 
-        wait_until(has_new_id, f"{name} has another id than {former}", PATIENCE_S)
+        wait_until(has_new_id, f"{name} has another id than {former}", WAIT_S)
         return found[-1]
 
     def _id(self, by: str, name: str) -> str | None:
@@ -281,7 +281,7 @@ class Scenario:
 
     def _until(self, act: Callable[[AdminClient], bool], what: str) -> None:
         admin = self._admins[self.random.choice(("voters", "log"))]
-        wait_until(lambda: act(admin), f"{what}: {self!r}", PATIENCE_S)
+        wait_until(lambda: act(admin), f"{what}: {self!r}", WAIT_S)
 
     EVENTS: tuple[Callable[[Scenario], None], ...] = (
         freeze_leader,

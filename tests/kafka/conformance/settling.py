@@ -28,7 +28,7 @@ from testkit.process import wait_until
 
 ANY_ACL = (1, None, 1, None, None, 1, 1)
 FORWARDED = "forwarded"  # the client id of requests in Envelopes
-_PATIENCE_S = 30
+_WAIT_S = 30
 _SOON_MS = 1_000
 
 
@@ -62,7 +62,7 @@ class Settling:
         for token_id, refusal in tokens.items():
             self._wait_for_token(client, hmacs[token_id], refusal)
         if self.acl_count != before:
-            wait_until(lambda: self._knows_acls(client), f"{self!r} are known", _PATIENCE_S, poll_s=0.001)
+            wait_until(lambda: self._knows_acls(client), f"{self!r} are known", _WAIT_S, poll_s=0.001)
 
     def _knows_acls(self, client: Client) -> bool:
         answer = client.call(DescribeAclsRequest(*ANY_ACL), 3)
@@ -78,7 +78,7 @@ class Settling:
             found: Any = answer
             return bool(found.error_code == refusal)
 
-        wait_until(known, f"the token is refused with {refusal}", _PATIENCE_S, poll_s=0.001)
+        wait_until(known, f"the token is refused with {refusal}", _WAIT_S, poll_s=0.001)
 
 
 def envelope(name: str, request: Message, older: int = 0, *, by_token: bool = False) -> EnvelopeRequest:

@@ -37,7 +37,7 @@ _TOKEN_TIMES = ("issueTimestamp", "expirationTimestamp", "maxTimestamp", "expiry
 _TEN_MINUTES_MS = 600_000
 # APIs that Kafka's controller answers from an image that another thread publishes shortly after the commit.
 _PUBLISHED = frozenset({ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CONFIGS, ApiKey.DESCRIBE_CLUSTER})
-_PATIENCE_S = 2
+_WAIT_S = 2
 # The diverging epoch of a replica without a common epoch. Depending on snapshots, an answer has it or not.
 _BEGINNING = {"epoch": 0, "endOffset": 0}
 _A_SNAPSHOT = "a snapshot"
@@ -105,7 +105,7 @@ class SecuredSide(Side):
     def connection(self, principal: str) -> Client:
         """The open connection of a principal, after its login."""
         if principal not in self.clients:
-            client = Client(HOST, self.port, timeout_s=self.patience_s)
+            client = Client(HOST, self.port, timeout_s=self.answer_wait_s)
             client.call(ApiVersionsRequest("test", "1"), 4)
             client.call(SaslHandshakeRequest("PLAIN"), 1)
             answer = client.call(SaslAuthenticateRequest(f"\0{principal}\0{principal}".encode()), 2)
@@ -257,7 +257,7 @@ class SecuredPair(Pair):
         views = [self._view(side, step, answer) for side, answer in zip(self.sides, answers, strict=True)]
         if views[0] != views[1] and api_key(step.request) in _PUBLISHED:
             with suppress(TimeoutError):
-                wait_until(lambda: self._is_published(step, views), "Kafka shows it", _PATIENCE_S, 0.002)
+                wait_until(lambda: self._is_published(step, views), "Kafka shows it", _WAIT_S, 0.002)
         return views, parts
 
     def _find_newest_snapshots(self) -> None:

@@ -90,7 +90,7 @@ class LogPart(NamedTuple):
 class Side:
     """One of the two controllers, with a connection and a translation of ids."""
 
-    patience_s = 30.0
+    answer_wait_s = 30.0
 
     def __init__(
         self, kind: Kind, home: Path, properties: Mapping[str, object], absent: Sequence[int] | None
@@ -116,7 +116,7 @@ class Side:
     @property
     def client(self) -> Client:
         if self._client is None:
-            self._client = Client(HOST, self.port, timeout_s=self.patience_s)
+            self._client = Client(HOST, self.port, timeout_s=self.answer_wait_s)
         return self._client
 
     def knows_directory(self) -> None:
@@ -335,7 +335,7 @@ class Pair:
         for side in self.sides:
             if self.absent:  # without a leader there are no records
                 side.controller.wait(partial(answers_api_versions, side.port), "answers ApiVersions")
-                side.patience_s = 1.0
+                side.answer_wait_s = 1.0
                 continue
             side.controller.wait_ready()
             if registers:

@@ -16,7 +16,7 @@ from testkit.quorum import Quorum
 
 TOPIC = "stream"
 # How long Kafka's own clients retry by default (default.api.timeout.ms, delivery.timeout.ms).
-_PATIENCE_S = 60
+_WAIT_S = 60
 _PARTITIONS = 3
 
 
@@ -50,7 +50,7 @@ class Clients:
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         for thread in self._threads:
-            thread.join(2 * _PATIENCE_S)
+            thread.join(2 * _WAIT_S)
 
     def wait_for_more(self, count: int = 10) -> None:
         """Wait until this many more topics were created, and records written and read."""
@@ -60,7 +60,7 @@ class Clients:
             so_far = self.created, self.written, self.read
             return bool(self.failures) or all(map(operator.ge, so_far, aims))
 
-        wait_until(reached, f"{count} more are created, written and read: {self!r}", 2 * _PATIENCE_S)
+        wait_until(reached, f"{count} more are created, written and read: {self!r}", 2 * _WAIT_S)
         assert self.failures == []
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -74,7 +74,7 @@ class Clients:
         for number in itertools.count():
             if self._stopping.wait(0.05):
                 return
-            deadline_s = time.monotonic() + _PATIENCE_S
+            deadline_s = time.monotonic() + _WAIT_S
             while not self._try_to_create(admin, f"made-{number}", deadline_s):
                 self._stopping.wait(0.1)
             self.created += 1
@@ -82,7 +82,7 @@ class Clients:
     def _try_to_create(self, admin: AdminClient, name: str, deadline_s: float) -> bool:
         """Send one request; return false if it must be repeated, as Kafka's own client would do."""
         [future] = admin.create_topics(
-            [NewTopic(name, 1, 1)], request_timeout=_PATIENCE_S, operation_timeout=_PATIENCE_S
+            [NewTopic(name, 1, 1)], request_timeout=_WAIT_S, operation_timeout=_WAIT_S
         ).values()
         try:
             future.result()
@@ -100,7 +100,7 @@ class Clients:
         while not self._stopping.wait(0.02):
             producer.produce(TOPIC, b"%d" % self.written, on_delivery=self._delivered)
             producer.poll(0)
-        producer.flush(_PATIENCE_S)
+        producer.flush(_WAIT_S)
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is None:
