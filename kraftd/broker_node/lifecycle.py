@@ -23,6 +23,7 @@ from kraftd.wire.message import Message
 FIRST_BACKOFF_MS = 100
 STARTING_HEARTBEAT_MS = 10  # while starting: with nothing to recover, a start then takes no longer
 FIRST_SHUTDOWN_HEARTBEAT_MS = 50  # after the first answer to a wish to shut down
+SESSION_END_RETRY_MS = 1_000
 CONTROLLER_RETRY_MS = 50  # until another look for the active controller
 
 
@@ -240,6 +241,8 @@ class BrokerLifecycle:
     def _failed(self, error: int | None, now_ms: int) -> None:
         """Ask again, ever more rarely, but at least once a session."""
         backoff_ms = min(FIRST_BACKOFF_MS << min(self._failures, 16), self.broker.session_timeout_ms)
+        if error == ErrorCode.DUPLICATE_BROKER_REGISTRATION:  # until the session of a former process ends
+            backoff_ms = min(backoff_ms, SESSION_END_RETRY_MS)
         self._failures += 1
         self._due_ms = now_ms + backoff_ms
         why = "no answer" if error is None else error_name(error)

@@ -25,7 +25,10 @@ REGISTRATIONS = frozenset({int(ApiKey.BROKER_REGISTRATION), int(ApiKey.CONTROLLE
 _PASSING = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT})
 _REMEDIES = {
     ErrorCode.INCONSISTENT_CLUSTER_ID: "format that node with this cluster's id, or correct its address",
-    ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another process runs under that id: give one of them its own",
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: (
+        "after a kill, the session of the former process must end first (broker.session.timeout.ms); if this "
+        "goes on, another process runs under that id: give one of them its own"
+    ),
     ErrorCode.UNSUPPORTED_VERSION: "that node does not support a feature level of this cluster: upgrade it",
     ErrorCode.INVALID_REGISTRATION: "correct what its registration names",
 }

@@ -207,3 +207,21 @@ def test_producers_that_left_while_they_waited_leave_nothing(harness: BrokerHarn
     harness.pass_time(1_000)
     assert harness.response(producer_id(harness)).error_code == 0
     assert "0 producers wait" in repr(harness.broker.producer_ids)
+
+
+def test_a_killed_broker_registers_within_a_second_of_its_old_sessions_end(tmp_path: Path) -> None:
+    killed = BrokerHarness(tmp_path).run()
+    killed.pass_time(1_000)
+    killed.disk.locked.clear()
+    after = BrokerHarness(tmp_path, killed.disk)
+    after.clock.ms = killed.clock.ms + 500
+    after.run()
+    waited_ms = 0
+    while after.broker.lifecycle.broker_epoch < 0:
+        assert waited_ms < 20_000, "not registered"
+        after.pass_time(100)
+        waited_ms += 100
+    refused = [fields["error"] for _, _, fields in after.broker_lines.all if "again_in_ms" in fields]
+    assert set(refused) == {"DUPLICATE_BROKER_REGISTRATION"}
+    session_ms = after.broker.lifecycle.broker.session_timeout_ms
+    assert session_ms - 1_000 < waited_ms <= session_ms + 1_200
