@@ -56,10 +56,13 @@ class LogNotOpened(Event, frozen=True):
 
 
 class LogsFailed(Event, frozen=True):
-    """A log directory failed, with these partitions; those of all failed ones are `directory_ids`."""
+    """A log directory failed, with these partitions. All that failed so far are in `directory_ids`, with the
+    reasons by path in `errors`.
+    """
 
     partitions: tuple[tuple[str, int], ...]
     directory_ids: tuple[Uuid, ...]
+    errors: dict[str, str]
 
 
 class AppendEnded(NamedTuple):

@@ -124,6 +124,7 @@ class BrokerNode(AnsweringNode):
         self._is_changing = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
+        self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
         self._has_failed = False
         self._was_unfenced = False
         self._lookups: dict[int, tuple[Call, Callable[[Any], None]]] = {}
@@ -437,6 +438,7 @@ class BrokerNode(AnsweringNode):
             if hosted is not None:
                 self.replicas.failed(key)
                 self.on_leadership(hosted, hosted)
+        self.directory_errors = event.errors
         self.lifecycle.directories_failed(event.directory_ids, self.now_ms)
 
     def _on_appends_ended(self, event: AppendsEnded) -> None:

@@ -73,7 +73,8 @@ class RegisteredBrokers:
 class Replicas:
     """The hosted partitions, by topic and index. `opening_count`: logs that are not open yet.
 
-    `have_marks_moved`: a high watermark may differ from the last checkpoint of them.
+    `offline`: those whose log cannot be used. `have_marks_moved`: a high watermark may differ from the last
+    checkpoint of them.
     """
 
     def __init__(self, view: ClusterView, configs: TopicConfigs, outbox: Outbox) -> None:
@@ -81,6 +82,7 @@ class Replicas:
         self.opening_count = 0
         self.have_marks_moved = True
         self.traffic = Traffic()
+        self.offline: set[TopicPartition] = set()
         self._view = view
         self._outbox = outbox
         self._brokers = RegisteredBrokers(view)
@@ -144,6 +146,7 @@ class Replicas:
 
     def _remove(self, key: TopicPartition, hosted: Hosted) -> None:
         del self._hosted[key]
+        self.offline.discard(key)
         if hosted.partition is None:
             self.opening_count -= 1
         else:
@@ -189,6 +192,7 @@ class Replicas:
             NO_EPOCHS,
         )
         hosted.partition.go_offline()
+        self.offline.add((event.topic, event.partition))
 
     def failed(self, key: TopicPartition) -> None:
         """The directory of a partition failed."""
@@ -196,6 +200,7 @@ class Replicas:
         if hosted is not None and hosted.partition is not None:
             hosted.partition.go_offline()
             hosted.log = None
+            self.offline.add(key)
 
     def refresh_config(self, hosted: Hosted) -> None:
         """Let a partition and its log follow changed configs of the topic."""

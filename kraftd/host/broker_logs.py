@@ -425,7 +425,8 @@ class BrokerLogs:
             if (one := self.directories.directories[path]).directory_id is not None
         )
         if ids:
-            self._ports.timer.call_soon(self._step, LogsFailed(tuple(lost), ids))
+            errors = {path: str(error) for path, error in self.directories.offline.items()}
+            self._ports.timer.call_soon(self._step, LogsFailed(tuple(lost), ids, errors))
 
     def _now_ms(self) -> int:
         timer = self._ports.timer

@@ -163,7 +163,7 @@ FAMILIES: tuple[Family, ...] = (
     _REPLICAS.gauge(
         "OfflineReplicaCount",
         "hosted partitions whose log cannot be used",
-        _of_broker(lambda b: sum(1 for one in list(b.replicas) if one.partition and one.log is None)),
+        _of_broker(lambda b: len(b.replicas.offline)),
     ),
     _DIRECTORIES.gauge(
         "OfflineLogDirectoryCount",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from kraftd.metrics import health as states
+from kraftd.metrics.broker_metrics import broker_of
 from kraftd.metrics.health import Health
 from kraftd.metrics.readings import Readings
 from kraftd.metrics.replica_rows import ReplicaRow
@@ -33,6 +34,7 @@ def causes(
     """What this node knows to be wrong; empty if nothing is."""
     all_of_them = [
         *_of_this_node(readings, found),
+        *_of_own_broker(readings, found),
         *_of_nodes(readings),
         *_of_voters(replicas),
         *_of_brokers(readings, survey),
@@ -60,6 +62,32 @@ def _of_this_node(readings: Readings, found: Health) -> Iterator[Cause]:
         )
         normal = "a few are normal after a failover, and else metadata may be lost"
         yield Cause(WARNING, what, [f"{offsets}; a copy is in {last['kept_in']}; {normal}"])
+
+
+def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
+    """What is wrong with the broker of this process."""
+    own, broker = broker_of(readings), found.broker
+    if own is None or broker is None:
+        return
+    name = f"Broker {found.node_id}"
+    if found.state == states.BROKER_STARTING:
+        opens = _count(broker.logs_to_open, "log is", "logs are")
+        yield Cause(WARNING, f"{name} is starting: {opens} to be opened.")
+    elif found.state == states.BROKER_FENCED:
+        why = "the active controller gets no heartbeats from it; the lines of this node's log say why"
+        yield Cause(CRITICAL, f"{name} is fenced: it leads no partition and gets no clients.", [why])
+    if broker.offline_directories:
+        count = _count(len(broker.offline_directories), "log directory", "log directories")
+        reasons = [f"{path}: {error}" for path, error in sorted(broker.offline_directories.items())]
+        yield Cause(CRITICAL, f"{count} of broker {found.node_id} failed.", reasons[:MAX_DETAILS])
+    if broker.offline_partitions:
+        named = sorted(own.replicas.offline)[:MAX_DETAILS]
+        shown = ", ".join(f"{topic}-{index}" for topic, index in named)
+        more = ", …" if broker.offline_partitions > len(named) else ""
+        count = _count(broker.offline_partitions, "partition", "partitions")
+        yield Cause(
+            CRITICAL, f"The logs of {count} of broker {found.node_id} cannot be used.", [shown + more]
+        )
 
 
 def _no_leader(readings: Readings, found: Health) -> Cause:

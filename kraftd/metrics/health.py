@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from kraftd.broker_node.lifecycle import BrokerState
+from kraftd.metrics.broker_metrics import broker_of
 from kraftd.metrics.readings import Readings
 
 SERVING = "serving"
@@ -11,6 +13,8 @@ LOADING = "loading"
 NO_LEADER = "no leader"
 DISK_FULL = "disk full"
 STOPPING = "stopping"
+BROKER_STARTING = "broker starting"
+BROKER_FENCED = "broker fenced"
 
 
 class Progress(Struct, frozen=True):
@@ -25,6 +29,19 @@ class Progress(Struct, frozen=True):
         return f"<Progress {self.loaded} of {'?' if self.total is None else self.total}>"
 
 
+class BrokerHealth(Struct, frozen=True):
+    """The broker of the process. `state` is Kafka's name of it; `logs_to_open` are those of partitions that
+    are hosted. `offline_directories` has the reason for each path that failed.
+    """
+
+    state: str
+    fenced: bool
+    partitions: int
+    logs_to_open: int
+    offline_partitions: int
+    offline_directories: dict[str, str]
+
+
 class Health(Struct, frozen=True):
     """`ready` is for load balancers and rolling restarts: loaded, with a leader, space on the disk, and not
     stopping.
@@ -33,7 +50,8 @@ class Health(Struct, frozen=True):
     leader is found, one line per peer. `refused` names the nodes refused within the last minute, `twins` the
     ids under which several nodes run. `ahead` names the replicas that have applied metadata which this quorum
     has lost, `went_back` voters that hold less than they had shown this leader. `addresses` names the
-    advertised addresses that do not lead to their nodes.
+    advertised addresses that do not lead to their nodes. A process with the broker role is ready once its
+    broker serves clients, too.
     """
 
     ready: bool
@@ -51,6 +69,7 @@ class Health(Struct, frozen=True):
     went_back: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
+    broker: BrokerHealth | None = None
 
     def __repr__(self) -> str:
         return f"<Health {self.state}, {self.bytes!r} bytes>"
@@ -75,6 +94,21 @@ def health(readings: Readings) -> Health:
         went_back=tuple(readings.went_back),
         twins=tuple(readings.twins),
         addresses=tuple(readings.addresses),
+        broker=_broker(readings),
+    )
+
+
+def _broker(readings: Readings) -> BrokerHealth | None:
+    broker = broker_of(readings)
+    if broker is None:
+        return None
+    return BrokerHealth(
+        state=broker.lifecycle.state.name,
+        fenced=broker.lifecycle.is_fenced,
+        partitions=len(broker.replicas),
+        logs_to_open=broker.replicas.opening_count,
+        offline_partitions=len(broker.replicas.offline),
+        offline_directories=dict(broker.directory_errors),
     )
 
 
@@ -86,12 +120,22 @@ def _state(readings: Readings) -> str:
         return DISK_FULL
     has_leader = readings.raft.current_leader >= 0 and node.core.leader_answers
     if node.following.finalized.epoch >= 0 and not node.following.replay.loads_snapshot:
-        return SERVING if has_leader else NO_LEADER
+        return _of_broker(readings) if has_leader else NO_LEADER
     # Only records known to be committed are loaded, and only a leader knows which are.
     waits = node.following.replay.next_offset >= max(
         node.core.high_watermark, node.following.replay.snapshot_end
     )
     return NO_LEADER if waits and not has_leader else LOADING
+
+
+def _of_broker(readings: Readings) -> str:
+    """SERVING, unless the broker of the process does not."""
+    broker = broker_of(readings)
+    if broker is None:
+        return SERVING
+    if broker.lifecycle.state in (BrokerState.NOT_RUNNING, BrokerState.STARTING, BrokerState.RECOVERY):
+        return BROKER_STARTING
+    return BROKER_FENCED if broker.lifecycle.is_fenced else SERVING
 
 
 def _records(readings: Readings) -> Progress:

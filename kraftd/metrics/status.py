@@ -13,7 +13,7 @@ from kraftd.histogram import Histogram
 from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import BrokerState
 from kraftd.metrics.causes import Cause, causes
-from kraftd.metrics.health import health
+from kraftd.metrics.health import BrokerHealth, health
 from kraftd.metrics.readings import Readings
 from kraftd.metrics.replica_rows import ReplicaRow, known_by, replica_rows
 from kraftd.metrics.survey import Survey
@@ -61,6 +61,7 @@ class Status(Struct, frozen=True):
     snapshot_offset: int | None
     replicas: list[ReplicaRow]
     replicas_known_by: int | None
+    broker: BrokerHealth | None
     broker_count: int
     brokers: list[BrokerRow]
     topic_count: int
@@ -102,6 +103,7 @@ def status(readings: Readings, found: Survey | None) -> Status:
         snapshot_offset=None if latest is None else latest.offset,
         replicas=replicas,
         replicas_known_by=known_by(readings),
+        broker=state_of_health.broker,
         broker_count=len(image.brokers),
         brokers=_brokers(readings, found),
         topic_count=image.topic_count,

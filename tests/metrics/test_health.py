@@ -126,6 +126,7 @@ def test_it_is_json_with_units_and_totals(tmp_path: Path) -> None:
         "went_back",
         "twins",
         "addresses",
+        "broker",
     }
 
 

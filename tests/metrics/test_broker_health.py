@@ -1,0 +1,58 @@
+"""What /readyz and the status page say of the broker in the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraftd.metrics.causes import Cause
+from kraftd.metrics.health import Health, health
+from kraftd.metrics.status import status
+from tests.broker_node.harness import PATHS, BrokerHarness, records
+from tests.broker_node.test_failures import failing, in_directory
+from tests.metrics.watched import readings
+
+
+def seen(harness: BrokerHarness) -> tuple[Health, list[Cause]]:
+    found = readings(harness, clients=harness.broker)
+    return health(found), status(found, None).causes
+
+
+def test_a_process_is_ready_once_its_broker_serves(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path)
+    harness.wire.is_cut_off = True
+    harness.run()
+    found, causes = seen(harness)
+    assert (found.ready, found.state) == (False, "broker starting")
+    assert causes[0].what == "Broker 100 is starting: 0 logs are to be opened."
+    harness.wire.is_cut_off = False
+    harness.pass_time(5_000)
+    found, causes = seen(harness)
+    assert (found.ready, found.state, causes) == (True, "serving", [])
+    assert found.broker is not None and (found.broker.state, found.broker.fenced) == ("RUNNING", False)
+
+
+def test_a_fenced_broker_is_not_ready(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.broker.lifecycle.is_fenced = True  # as an answer to a heartbeat says
+    found, causes = seen(harness)
+    assert (found.ready, found.state) == (False, "broker fenced")
+    assert causes[0].what == "Broker 100 is fenced: it leads no partition and gets no clients."
+
+
+def test_directories_and_partitions_that_failed_are_named(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 4)
+    lost = in_directory(harness, PATHS[1])
+    harness.disk.fault = failing(PATHS[1])
+    harness.produce("t", records(), index=lost[0])
+    found, causes = seen(harness)
+    assert found.ready and found.broker is not None
+    assert found.broker.offline_partitions == len(lost) == 2
+    assert "Replace it" in found.broker.offline_directories[PATHS[1]]
+    texts = [(one.severity, one.what, one.details) for one in causes]
+    assert texts[0][:2] == ("critical", "1 log directory of broker 100 failed.")
+    assert texts[0][2][0].startswith(f"{PATHS[1]}: cannot ")
+    assert texts[1][1:] == (
+        "The logs of 2 partitions of broker 100 cannot be used.",
+        [", ".join(f"t-{n}" for n in lost)],
+    )
