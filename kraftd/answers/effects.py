@@ -14,13 +14,16 @@ from kraftd.wire.message import Message
 class SendToNode(Effect, frozen=True):
     """Ask another node; Answered comes back.
 
-    `listener` is the brokers' listener that the destination is of, "" for the controller listener.
+    `listener` is the brokers' listener that the destination is of, "" for the controller listener. Another
+    `client_id` than the node's has connections of its own. `version` is the highest that is used.
     """
 
     request_id: int
     destination: Destination
     message: Message
     listener: str = ""
+    client_id: str = ""
+    version: int | None = None
 
     def __repr__(self) -> str:
         return f"<SendToNode {self.request_id} {type(self.message).__name__} of {self.destination}>"

@@ -55,6 +55,18 @@ class LogNotOpened(Event, frozen=True):
     topic_id: Uuid
 
 
+class LogTruncated(Event, frozen=True):
+    """The log of a partition was truncated; its producers are as of its end."""
+
+    topic: str
+    partition: int
+    log: LogView
+    producers: ProducerStates
+
+    def __repr__(self) -> str:
+        return f"<LogTruncated {self.topic}-{self.partition}: {self.log!r}>"
+
+
 class LogsFailed(Event, frozen=True):
     """A log directory failed, with these partitions. All that failed so far are in `directory_ids`, with the
     reasons by path in `errors`.

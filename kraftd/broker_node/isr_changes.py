@@ -144,14 +144,11 @@ class IsrChanges:
         """Begin to look for members that lag, every half of replica.lag.time.max.ms."""
         self._check_ms = self._now_ms() + self._every_ms
 
-    def check(self, hosted: Iterator[Hosted]) -> Iterator[None] | None:
-        """The slices of a look for members that lag, if it is due."""
+    def check(self, hosted: Iterator[Hosted]) -> Iterator[None]:
+        """Look for members that lag, in slices, if that is due."""
         if self._check_ms is None or self._now_ms() < self._check_ms:
-            return None
+            return
         self.start()
-        return self._check(hosted)
-
-    def _check(self, hosted: Iterator[Hosted]) -> Iterator[None]:
         for number, one in enumerate(list(hosted), 1):
             partition = one.partition
             if partition is not None and partition.followers:

@@ -34,9 +34,12 @@ from kraftd.broker_node.events import (
     LogOpened,
     LogsFailed,
     LogsLoaded,
+    LogTruncated,
     OffsetsFound,
     PartitionRead,
 )
+from kraftd.broker_node.fetching.fetchers import ReplicaFetchers, fetch_settings
+from kraftd.broker_node.fetching.surroundings import NodeSurroundings
 from kraftd.broker_node.group_config import group_config
 from kraftd.broker_node.group_coordination import GroupCoordination
 from kraftd.broker_node.isr_changes import IsrChanges
@@ -55,6 +58,7 @@ from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
+from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.requests.call import Call
 from kraftd.requests.effects import RecordsOf
 from kraftd.requests.registry import Registry
@@ -100,17 +104,17 @@ class BrokerNode(AnsweringNode):
             lambda: self.lifecycle.broker_epoch,
         )
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
-        identity = lambda: (view.node_id, self.lifecycle.broker_epoch)  # noqa: E731
-        self.producer_ids = ProducerIds(self.ask_controller, identity)
-        self.directory_assignments = DirectoryAssignments(self.ask_controller, identity)
+        self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
+        self.directory_assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity)
         self.isr_changes = IsrChanges(
             self.ask_controller,
-            identity,
+            lambda: self.identity,
             self.follow_up,
             lambda text, error: self.outbox.log("warning", text, error=error),
             lambda: self.now_ms,
             static.integer("replica.lag.time.max.ms"),
         )
+        self.fetchers = ReplicaFetchers(fetch_settings(static), NodeSurroundings(self, static))
         self.topic_creation = TopicCreation(
             static, self.ask_controller, self.outbox, settings.request_timeout_ms
         )
@@ -118,9 +122,8 @@ class BrokerNode(AnsweringNode):
         self.client_fetches = ClientFetches(
             self, self.source, self.source.take, settings.session_limits, new_session_id
         )
-        self._found: dict[tuple[str, int], Uuid | None] | None = (
-            None  # logs at the start, until all is hosted
-        )
+        # Logs at the start, until all is hosted.
+        self._found: dict[tuple[str, int], Uuid | None] | None = None
         self._is_changing = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
@@ -133,11 +136,12 @@ class BrokerNode(AnsweringNode):
             LogsLoaded: self._on_logs_loaded,
             LogOpened: self._on_log_opened,
             LogNotOpened: self._on_log_not_opened,
+            LogTruncated: self._on_log_truncated,
             LogsFailed: self._on_logs_failed,
             AppendsEnded: self._on_appends_ended,
             OffsetsFound: lambda event: self._on_looked_up(event.request_id, event.found),
             DirectoriesDescribed: lambda event: self._on_looked_up(event.request_id, event.directories),
-            PartitionRead: self._on_partition_read,
+            PartitionRead: self.groups.partition_read,
         }
 
     # -- driving
@@ -148,6 +152,7 @@ class BrokerNode(AnsweringNode):
         self.groups.flush()
         self.directory_assignments.send(now_ms)
         self.isr_changes.send()
+        self.fetchers.send()
         self._communicate()
         return self.outbox.take()
 
@@ -158,6 +163,7 @@ class BrokerNode(AnsweringNode):
             self.produces.deadline_ms(),
             self.deletions.deadline_ms(),
             self.isr_changes.deadline_ms(),
+            self.fetchers.deadline_ms(),
             self.own_requests.deadline_ms(),
             self.groups.deadline_ms(),
             self.directory_assignments.deadline_ms(),
@@ -168,11 +174,15 @@ class BrokerNode(AnsweringNode):
         self.client_fetches.run_due()
         self.produces.run_due(self.now_ms)
         self.deletions.run_due(self.now_ms)
-        if (checking := self.isr_changes.check(iter(self.replicas))) is not None:
-            self.go_on(checking)
+        self.go_on(self.isr_changes.check(iter(self.replicas)))
         self.own_requests.run_due(self.now_ms)
         self.groups.run_due()
         super().on_deadline()
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The id and the epoch of this broker."""
+        return self.view.node_id, self.lifecycle.broker_epoch
 
     @property
     def wall_ms(self) -> int:
@@ -408,6 +418,7 @@ class BrokerNode(AnsweringNode):
         """A partition may be led by another broker, or be gone: what waits for it is answered."""
         changed = before if hosted is None else hosted
         if changed is not None:
+            self.fetchers.follow((changed.topic_id, changed.index), hosted)
             self.produces.replicated(changed)
             self.deletions.moved(changed)
             self.client_fetches.changed((changed.topic, changed.index))
@@ -432,6 +443,13 @@ class BrokerNode(AnsweringNode):
         self.replicas.not_opened(event)
         self._become_ready()
 
+    def _on_log_truncated(self, event: LogTruncated) -> None:
+        hosted = self.replicas.get(event.topic, event.partition)
+        if hosted is not None:
+            self.follow_up(hosted, self.replicas.truncated(hosted, event, self.now_ms))
+            self.fetchers.truncated((hosted.topic_id, hosted.index))
+            self.on_leadership(hosted, hosted)
+
     def _on_logs_failed(self, event: LogsFailed) -> None:
         for key in event.partitions:
             hosted = self.replicas.get(*key)
@@ -445,6 +463,9 @@ class BrokerNode(AnsweringNode):
         for one in event.appends:
             hosted = self.replicas.get(one.topic, one.partition)
             if hosted is not None and hosted.partition is not None:
+                if hosted.partition.role is FOLLOWER:
+                    self._fetched_ended(hosted, hosted.partition, one)
+                    continue
                 if one.error is None:
                     effects = hosted.partition.appended(one.end_offset, self.now_ms)
                     self._append_ended(one, None)
@@ -455,13 +476,17 @@ class BrokerNode(AnsweringNode):
                 hosted.partition.append_failed(one.base_offset)
             self._append_ended(one, one.error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
+    def _fetched_ended(self, hosted: Hosted, partition: Partition, one: AppendEnded) -> None:
+        """What was fetched from a leader is written, or is not."""
+        if one.error is not None:
+            partition.append_failed(one.base_offset)
+        key = hosted.topic_id, hosted.index
+        self.follow_up(hosted, self.fetchers.append_ended(key, one.end_offset, one.error))
+
     def _append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
         if one.topic == OFFSETS_TOPIC:
             self.groups.append_ended(one.partition, one.base_offset, error)
         self.produces.written(one.topic, one.partition, one.base_offset, error)
-
-    def _on_partition_read(self, event: PartitionRead) -> None:
-        self.groups.partition_read(event)
 
     def _on_looked_up(self, request_id: int, found: object) -> None:
         call, then = self._lookups.pop(request_id)

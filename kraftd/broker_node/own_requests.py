@@ -1,5 +1,5 @@
-"""What a broker asks the active controller for itself: each request is sent once there is one, and answered
-once.
+"""What a broker asks other nodes for itself, and is answered once. A request to the active controller is sent
+once there is one; another node is asked once.
 """
 
 from __future__ import annotations
@@ -8,12 +8,15 @@ from collections.abc import Callable
 
 from kraftd.answers.effects import SendToNode
 from kraftd.answers.view import ClusterView
+from kraftd.ground.destination import Destination
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
 RETRY_MS = 50  # until another look for the active controller
 FIRST_ID = -2  # counting down: -1 is the lifecycle's, and those of calls count from 1
+
+NOWHERE = Destination(-1, "", 0)  # a request to there gets no answer
 
 Then = Callable[[Message | None], None]
 
@@ -23,7 +26,8 @@ class OwnRequest:
 
     __slots__ = ("message", "then", "until_ms")
 
-    def __init__(self, message: Message, then: Then, until_ms: int) -> None:
+    def __init__(self, message: Message, then: Then, until_ms: int | None) -> None:
+        """Without `until_ms` it is sent once."""
         self.message = message
         self.then = then
         self.until_ms = until_ms
@@ -33,7 +37,7 @@ class OwnRequest:
 
 
 class OwnRequests:
-    """Requests to the active controller. `then` gets the answer, or None without one in time."""
+    """Requests that are under way, or wait. `then` gets the answer, or None without one in time."""
 
     def __init__(self, view: ClusterView, outbox: Outbox, timeout_ms: int) -> None:
         self._view = view
@@ -51,12 +55,28 @@ class OwnRequests:
         """Ask the active controller, now or once it is known."""
         self._try(OwnRequest(message, then, now_ms + self._timeout_ms), now_ms)
 
+    def ask_node(
+        self,
+        destination: Destination | None,
+        listener: str,
+        client_id: str,
+        message: Message,
+        version: int | None,
+        then: Then,
+    ) -> None:
+        """Ask another broker, at most in a version, by the connection of a client id; a destination that is
+        not known gives no answer. `then` is called in a later step.
+        """
+        self._emit(OwnRequest(message, then, None), destination or NOWHERE, listener, client_id, version)
+
     def answered(self, request_id: int, message: Message | None, now_ms: int) -> bool:
         """Handle an answer; return whether it is to one of these requests."""
         request = self._under_way.pop(request_id, None)
         if request is None:
             return request_id <= FIRST_ID
-        if message is None or getattr(message, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+        if request.until_ms is None:
+            request.then(message)
+        elif message is None or getattr(message, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
             self._wait(request, now_ms)
         else:
             request.then(message)
@@ -73,7 +93,7 @@ class OwnRequests:
         self._retry_ms = None
         waiting, self._waiting = self._waiting, []
         for request in waiting:
-            if request.until_ms <= now_ms:
+            if request.until_ms is not None and request.until_ms <= now_ms:
                 request.then(None)
             else:
                 self._try(request, now_ms)
@@ -83,8 +103,20 @@ class OwnRequests:
         if destination is None:
             self._wait(request, now_ms)
             return
+        self._emit(request, destination)
+
+    def _emit(
+        self,
+        request: OwnRequest,
+        destination: Destination,
+        listener: str = "",
+        client_id: str = "",
+        version: int | None = None,
+    ) -> None:
         self._under_way[self._next_id] = request
-        self._outbox.emit(SendToNode(self._next_id, destination, request.message))
+        self._outbox.emit(
+            SendToNode(self._next_id, destination, request.message, listener, client_id, version)
+        )
         self._next_id -= 1
 
     def _wait(self, request: OwnRequest, now_ms: int) -> None:

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.effects import DeleteLog, OfPartition, OpenLog, SetLog
-from kraftd.broker_node.events import LogNotOpened, LogOpened, LogView
+from kraftd.broker_node.events import LogNotOpened, LogOpened, LogTruncated, LogView
 from kraftd.broker_node.topic_configs import TopicConfig, TopicConfigs
 from kraftd.broker_node.traffic import TopicTraffic, Traffic
 from kraftd.ground.effect import Effect
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.metadata.state import PartitionState
-from kraftd.partition.effects import LowWatermarkMoved, MarksMoved, ProposeIsr
+from kraftd.partition.effects import LowWatermarkMoved, MarksMoved, ProposeIsr, TruncateLog
 from kraftd.partition.partition import Partition
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Uuid
@@ -30,9 +30,21 @@ OF_NODE = (MarksMoved, LowWatermarkMoved, ProposeIsr)
 
 
 class Hosted:
-    """One hosted partition. `partition` and `log` are None until its log is open, or where it cannot be."""
+    """One hosted partition. `partition` and `log` are None until its log is open, or where it cannot be.
+    While the log is truncated, the partition stays a follower, whatever the metadata says.
+    """
 
-    __slots__ = ("config", "index", "log", "partition", "state", "topic", "topic_id", "traffic")
+    __slots__ = (
+        "config",
+        "index",
+        "is_truncating",
+        "log",
+        "partition",
+        "state",
+        "topic",
+        "topic_id",
+        "traffic",
+    )
 
     def __init__(
         self, topic: str, index: int, topic_id: Uuid, state: PartitionState, traffic: TopicTraffic
@@ -45,6 +57,7 @@ class Hosted:
         self.config: TopicConfig | None = None
         self.partition: Partition | None = None
         self.log: LogView | None = None
+        self.is_truncating = False
 
     def __repr__(self) -> str:
         return f"<Hosted {self.topic}-{self.index} {self.partition or 'whose log is not open'}>"
@@ -140,7 +153,7 @@ class Replicas:
         self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, state.partition_epoch == 0))
 
     def _follow(self, hosted: Hosted, now_ms: int) -> list[Effect]:
-        if hosted.partition is None:
+        if hosted.partition is None or hosted.is_truncating:
             return []
         return self.perform(hosted, hosted.partition.follow_metadata(hosted.state, now_ms))
 
@@ -176,6 +189,14 @@ class Replicas:
             producers=event.producers,
         )
         return self._follow(hosted, now_ms)
+
+    def truncated(self, hosted: Hosted, event: LogTruncated, now_ms: int) -> list[Effect]:
+        """Go on after a truncation, with the newest metadata."""
+        hosted.is_truncating = False
+        if hosted.partition is None or hosted.log is not event.log:
+            return []
+        effects = hosted.partition.truncated(event.log.log_start, event.log.log_end, event.producers)
+        return self.perform(hosted, effects) + self._follow(hosted, now_ms)
 
     def not_opened(self, event: LogNotOpened) -> None:
         """A partition without a log: it is offline."""
@@ -221,6 +242,7 @@ class Replicas:
                 self.have_marks_moved = True
                 own.append(effect)
             else:
+                hosted.is_truncating |= isinstance(effect, TruncateLog)
                 self._outbox.emit(OfPartition(hosted.topic, hosted.index, effect))
         return own
 

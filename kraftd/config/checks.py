@@ -144,6 +144,9 @@ def check_listeners(config: DaemonConfig, settings: Settings, findings: Findings
             return
         known.append(metrics)
     logins = broker_logins(config, settings, protocols, findings) if clients else {}
+    if config.is_broker:
+        why = "so it follows no leaders"
+        logins |= login_at_brokers(config.inter_broker_listener, settings, protocols, findings, why)
     config.security = read_security(
         settings, known, findings, logins, quorum=quorum_endpoint(names, known, protocols)
     )
@@ -175,19 +178,26 @@ def broker_logins(
         return {}
     if named:
         return {named: read_broker_login(settings, named, PROTOCOLS[protocols[named]], findings)}
-    logins = {}
+    logins: dict[str, ClientSecurity] = {}
     for name in map(str.upper, config.client_listener_names):
-        if name in protocols:
-            found = Findings(settings, {}, [])
-            login = read_broker_login(settings, name, PROTOCOLS[protocols[name]], found)
-            if not found.problems:
-                logins[name] = login
-            else:
-                why = "; ".join(found.problems)
-                findings.warnings.append(
-                    f"{name}: this node cannot log in at brokers, so its clients find no coordinator: {why}"
-                )
+        why = "so its clients find no coordinator"
+        logins |= login_at_brokers(name, settings, protocols, findings, why)
     return logins
+
+
+def login_at_brokers(
+    name: str, settings: Settings, protocols: Mapping[str, str], findings: Findings, therefore: str
+) -> dict[str, ClientSecurity]:
+    """The node's login at a listener of brokers; without one, what follows from that is a warning."""
+    if name not in protocols:
+        return {}
+    found = Findings(settings, {}, [])
+    login = read_broker_login(settings, name, PROTOCOLS[protocols[name]], found)
+    if not found.problems:
+        return {name: login}
+    why = "; ".join(found.problems)
+    findings.warnings.append(f"{name}: this node cannot log in at brokers, {therefore}: {why}")
+    return {}
 
 
 def check_client_names(config: DaemonConfig, listeners: tuple[Endpoint, ...], findings: Findings) -> None:

@@ -77,6 +77,7 @@ class BrokerExecutor(AnsweringExecutor):
             self.step,
             new_unique_text,
             self._snapshot_of,
+            self._new_producers,
             self._high_watermarks,
         )
         self.reads = PacedReads(
@@ -151,6 +152,11 @@ class BrokerExecutor(AnsweringExecutor):
         if hosted is None or hosted.partition is None:
             return []
         return hosted.partition.snapshot_before(offset)
+
+    def _new_producers(self, key: TopicPartition) -> ReplayedProducers:
+        hosted = self.node.replicas.get(*key)
+        assert hosted is not None and hosted.partition is not None
+        return ReplayedProducers(hosted.partition.config, self.node.wall_ms)
 
     def _checkpoint_high_watermarks(self) -> None:
         replicas = self.node.replicas

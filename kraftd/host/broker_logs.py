@@ -28,10 +28,12 @@ from kraftd.broker_node.events import (
     LogOpened,
     LogsFailed,
     LogsLoaded,
+    LogTruncated,
     PartitionRead,
 )
 from kraftd.ground.event import Event
 from kraftd.host.ports import Log, Ports
+from kraftd.host.producer_reload import ProducerReload
 from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead
@@ -71,8 +73,8 @@ class Schedules(NamedTuple):
 
 
 class BrokerLogs:
-    """See the module. `step` steps the node; `snapshot_of` gives a partition's producers before an offset;
-    `high_watermarks` those of all partitions.
+    """See the module. `step` steps the node; `snapshot_of` gives a partition's producers before an offset,
+    `new_producers` makes a state to load, and `high_watermarks` gives those of all partitions.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class BrokerLogs:
         step: Step,
         new_unique_text: Callable[[], str],
         snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
+        new_producers: Callable[[TopicPartition], ReplayedProducers],
         high_watermarks: Callable[[], dict[TopicPartition, int]],
     ) -> None:
         self.directories = directories
@@ -92,6 +95,7 @@ class BrokerLogs:
         self._step = step
         self._unique_text = new_unique_text
         self._snapshot_of = snapshot_of
+        self._new_producers = new_producers
         self._high_watermarks = high_watermarks
         self._appended: list[AppendEnded] = []
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
@@ -242,10 +246,32 @@ class BrokerLogs:
                     log.increment_log_start(inner.log_start_offset)
                 elif isinstance(inner, TruncateLog):
                     log.truncate_to(inner.end_offset, self._now_ms())
+                    self._reload_producers(key, log)
                 elif isinstance(inner, StartLogAt):
                     log.truncate_fully_and_start_at(inner.offset, self._now_ms(), inner.log_start_offset)
             except StorageError as error:
                 self.failed(key, log, error)
+                if isinstance(inner, TruncateLog):
+                    self._not_truncated(key)
+
+    def _reload_producers(self, key: TopicPartition, log: DataLog) -> None:
+        """Load the producers of a log that was truncated; LogTruncated comes back."""
+
+        def done(producers: ReplayedProducers) -> None:
+            self._step(LogTruncated(*key, log, producers.states))
+
+        def failed(error: Exception) -> None:
+            failure = error if isinstance(error, StorageError) else StorageFailure(f"{log!r}: {error!r}")
+            if self.directories.logs.get(key) is log:
+                self.failed(key, log, failure)
+                self._not_truncated(key)
+
+        disk, threads = self.directories.resources.disk, self._ports.work_threads
+        ProducerReload(log, self._new_producers(key), disk, run_cold, threads, done, failed).start()
+
+    def _not_truncated(self, key: TopicPartition) -> None:
+        """A log that cannot be truncated does not serve: its partition goes offline."""
+        self._note_failures((key,))
 
     def _append(self, key: TopicPartition, log: DataLog | None, append: AppendBatches) -> AppendEnded:
         ended = AppendEnded(*key, append.base_offset, append.end_offset)
@@ -419,14 +445,16 @@ class BrokerLogs:
         self._note_failures(lost)
 
     def _note_failures(self, lost: Iterable[TopicPartition] = ()) -> None:
+        lost = tuple(lost)
+        directories = self.directories
         ids = tuple(
             one.directory_id
-            for path in self.directories.offline
-            if (one := self.directories.directories[path]).directory_id is not None
+            for path in directories.offline
+            if (one := directories.directories[path]).directory_id is not None
         )
-        if ids:
-            errors = {path: str(error) for path, error in self.directories.offline.items()}
-            self._ports.timer.call_soon(self._step, LogsFailed(tuple(lost), ids, errors))
+        if ids or lost:
+            errors = {path: str(error) for path, error in directories.offline.items()}
+            self._ports.timer.call_soon(self._step, LogsFailed(lost, ids, errors))
 
     def _now_ms(self) -> int:
         timer = self._ports.timer

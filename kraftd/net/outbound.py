@@ -96,6 +96,7 @@ class _Outgoing(NamedTuple):
     tag: Hashable
     message: Message
     deadline_ms: int
+    version: int | None  # at most
 
 
 class _InFlight(NamedTuple):
@@ -147,12 +148,14 @@ class Outbound:
         self.traffic = Traffic()
         self._channels: dict[Address, Channel] = {}
 
-    def send(self, tag: Hashable, address: Address, message: Message) -> None:
-        """Send a request; exactly one of `answered` and `failed` follows with this tag."""
+    def send(self, tag: Hashable, address: Address, message: Message, version: int | None = None) -> None:
+        """Send a request, at most in a version; exactly one of `answered` and `failed` follows with this
+        tag.
+        """
         channel = self._channels.get(address)
         if channel is None:
             channel = self._channels[address] = Channel(self, address)
-        channel.send(tag, message)
+        channel.send(tag, message, version)
 
     def served(self, address: Address) -> frozenset[int] | None:
         """The APIs that the other side serves; None while unknown."""
@@ -195,13 +198,13 @@ class Channel:
 
     # -- requests
 
-    def send(self, tag: Hashable, message: Message) -> None:
+    def send(self, tag: Hashable, message: Message, version: int | None = None) -> None:
         wiring = self._outbound.wiring
         now_ms = wiring.now_ms()
         if self._link is None and now_ms < self._not_before_ms:
             wiring.call_soon(self._outbound.handler.failed, tag, Failure.UNREACHABLE)
             return
-        outgoing = _Outgoing(tag, message, now_ms + self._outbound.times.request_timeout_ms)
+        outgoing = _Outgoing(tag, message, now_ms + self._outbound.times.request_timeout_ms, version)
         if self._ready and self._login_again_ms is not None and now_ms >= self._login_again_ms:
             self._begin_login()
         if self._ready:
@@ -230,7 +233,7 @@ class Channel:
         assert key is not None
         first, last = valid_versions(key)
         offered = self.versions.get(key, (0, -1))
-        version = min(last, offered[1])
+        version = min(last, offered[1], last if outgoing.version is None else outgoing.version)
         parts = None
         if version >= max(first, offered[0]):
             try:

@@ -420,8 +420,11 @@ class Partition:
             self._producers.replicated(offset)
         return [LogStartMoved(offset)]
 
-    def truncated(self, log_start_offset: int, log_end_offset: int) -> list[Effect]:
-        """The log has these bounds now; `producers` were loaded and replayed by the caller before."""
+    def truncated(
+        self, log_start_offset: int, log_end_offset: int, producers: ProducerStates | None = None
+    ) -> list[Effect]:
+        """The log has these bounds now; `producers` were loaded and replayed by the caller."""
+        self._producers = self._producers if producers is None else producers
         self.log_start_offset = log_start_offset
         self.log_end_offset = self.next_offset = log_end_offset
         if self._producers is not None:

@@ -3,6 +3,8 @@ records."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kraftd.ground.effect import Effect
 from kraftd.partition.effects import (
     AppendBatches,
@@ -22,6 +24,8 @@ from kraftd.wire.batch import Batch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.python_records import Buffer
 from kraftd.wire.records import scan_batches
+
+MAX_SPAN = (1 << 31) - 1  # between the first and the last offset of an append
 
 # --- a leader ---
 
@@ -142,8 +146,10 @@ def fetched_from_leader(partition: Partition, data: Buffer, leader_epoch: int) -
     """Judge records that a leader of that epoch sent; when they are written, `replicated_up_to` follows.
 
     Batches of a later epoch are left out: the leader lost its leadership meanwhile. A torn batch at the end
-    is left out too. Errors: NOT_LEADER_OR_FOLLOWER if it no longer follows in that epoch, CORRUPT_MESSAGE,
-    UNKNOWN_SERVER_ERROR for offsets that go back or lie before the log end.
+    is left out too. One append has no more than a segment.
+
+    Errors: NOT_LEADER_OR_FOLLOWER if it no longer follows in that epoch, CORRUPT_MESSAGE.
+    RECORD_LIST_TOO_LARGE for a batch that exceeds a segment, UNKNOWN_SERVER_ERROR for offsets that go back.
     """
     if partition.role is not FOLLOWER or leader_epoch != partition.leader_epoch:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -157,6 +163,8 @@ def fetched_from_leader(partition: Partition, data: Buffer, leader_epoch: int) -
             break
         if batch.header.base_offset < end and not (kept == [] and _covers_empty_log(partition, batch)):
             return ErrorCode.UNKNOWN_SERVER_ERROR
+        if batch.header.size_bytes > partition.config.segment_bytes:
+            return ErrorCode.RECORD_LIST_TOO_LARGE
         kept.append(batch)
         end = batch.header.next_offset
     effects: list[Effect] = []
@@ -165,8 +173,23 @@ def fetched_from_leader(partition: Partition, data: Buffer, leader_epoch: int) -
             effects.append(StartLogAt(kept[0].header.base_offset, kept[0].header.base_offset))
             partition.producers.load((), kept[0].header.base_offset, partition.config, 0)
             partition.truncated(kept[0].header.base_offset, kept[0].header.base_offset)
-        effects.append(_append(partition, kept))
+        effects += [_append(partition, some) for some in _segments_full(partition, kept)]
     return effects
+
+
+def _segments_full(partition: Partition, batches: list[Batch]) -> Iterator[list[Batch]]:
+    """The batches in groups that each fit into a segment, by bytes and offsets."""
+    group: list[Batch] = []
+    size_bytes = 0
+    for batch in batches:
+        header = batch.header
+        is_full = size_bytes + header.size_bytes > partition.config.segment_bytes
+        if group and (is_full or header.last_offset - group[0].header.base_offset >= MAX_SPAN):
+            yield group
+            group, size_bytes = [], 0
+        group.append(batch)
+        size_bytes += header.size_bytes
+    yield group
 
 
 def _covers_empty_log(partition: Partition, batch: Batch) -> bool:
@@ -205,6 +228,19 @@ def replicated_up_to(
     if log_start_offset <= partition.high_watermark:
         effects += partition.move_log_start(log_start_offset)
     return effects
+
+
+def out_of_range(partition: Partition, leader_start: int, leader_end: int) -> list[Effect]:
+    """The leader does not have the end of this log: truncate to the leader's, or begin anew at its start, if
+    that lies behind this log's end.
+    """
+    if leader_end < partition.log_end_offset:
+        partition.next_offset = leader_end
+        return [TruncateLog(leader_end)]
+    if leader_start <= partition.log_end_offset:
+        return []
+    partition.producers.load((), leader_start, partition.config, 0)
+    return [StartLogAt(leader_start, leader_start), *partition.truncated(leader_start, leader_start)]
 
 
 def diverged(partition: Partition, leader_end: OffsetAndEpoch) -> list[Effect]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kraftd.answers.settings import ClientSettings
+from kraftd.broker_node.fetching.surroundings import inter_broker_listener
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.routes import broker_registry
@@ -139,7 +140,10 @@ def serve_broker(
             wire.around,
         )
 
+    every, among_brokers = runner.roads(), inter_broker_listener(static)
     roads = {"": runner.road_to_controllers}
+    if among_brokers in every:
+        roads[among_brokers] = every[among_brokers]
     runner.serve(
         ServedNode(runner, settings.endpoints, roads, REQUEST_TIMEOUT_MS, executor, str(view.node_id))
     )

@@ -68,11 +68,10 @@ class ServedNode(ConnectionWire):
         self._stopped = False
         self._connections: set[int] = set()
         self.executor = make(self)
-        times = Times(request_timeout_ms)
-        self.outbounds = {
-            listener: Outbound(client_id, SOFTWARE, self, road.wiring, times, road.login)
-            for listener, road in roads.items()
-        }
+        self._roads = roads
+        self._client_id = client_id
+        self._times = Times(request_timeout_ms)
+        self._outbounds: dict[tuple[str, str], Outbound] = {}  # by listener and client id
 
     @property
     def node(self) -> AnsweringNode:
@@ -95,7 +94,7 @@ class ServedNode(ConnectionWire):
         """Stop timers and requests."""
         self._stopped = True
         self.executor.stop()
-        for outbound in self.outbounds.values():
+        for outbound in self._outbounds.values():
             outbound.close()
 
     def around(self, what: object, act: Callable[[], None]) -> None:
@@ -131,11 +130,17 @@ class ServedNode(ConnectionWire):
         self._process.audited(effect)
 
     def send_to_node(self, effect: SendToNode) -> None:
-        to, outbound = effect.destination, self.outbounds.get(effect.listener)
-        if outbound is None:
+        to, road = effect.destination, self._roads.get(effect.listener)
+        if road is None or not to.host:
             self.executor.timer.call_soon(self.executor.step, Answered(effect.request_id, None))
-        else:
-            outbound.send(effect.request_id, Address(to.node_id, to.host, to.port), effect.message)
+            return
+        key = effect.listener, effect.client_id or self._client_id
+        outbound = self._outbounds.get(key)
+        if outbound is None:
+            outbound = Outbound(key[1], SOFTWARE, self, road.wiring, self._times, road.login)
+            self._outbounds[key] = outbound
+        address = Address(to.node_id, to.host, to.port)
+        outbound.send(effect.request_id, address, effect.message, effect.version)
 
     def hand_over(self, call: Call) -> None:
         self.executor.timer.call_soon(self._process.step, CallHandedOver(call))

@@ -165,6 +165,7 @@ class Wire:
         self.closed: dict[int, str] = {}
         self.is_cut_off = False
         self.sent: list[Any] = []  # to the controller
+        self.to_brokers: list[SendToNode] = []  # which the test answers
 
     def is_open(self, connection_id: int) -> bool:
         return connection_id not in self.closed
@@ -194,6 +195,9 @@ class Wire:
 
     def send_to_node(self, effect: SendToNode) -> None:
         harness, message, answer = self._harness, effect.message, None
+        if effect.listener:
+            self.to_brokers.append(effect)
+            return
         self.sent.append(message)
         if not self.is_cut_off:
             key = api_key(message)

@@ -9,9 +9,11 @@ from typing import Any, cast
 from kraftd.broker_node.effects import DeleteLog
 from kraftd.host.broker_logs import BrokerLogs
 from kraftd.host.ports import Ports
+from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
+from kraftd.partition.config import PartitionConfig
 from tests.log.data.logs import NOW_MS, append, batch
 from tests.log_dirs.test_log_directories import ID_A, SETTINGS, TOPIC_ID, UNIQUE
 
@@ -55,7 +57,14 @@ def test_a_flush_whose_log_is_deleted_meanwhile_fails_no_directory(tmp_path: Pat
     directory = LogDirectory(str(tmp_path), ID_A)
     directories = LogDirectories(LogResources(RealDisk()), [directory], lambda topic: SETTINGS)
     logs = BrokerLogs(
-        directories, {}, loop.ports, lambda event: None, lambda: UNIQUE, lambda key, at: (), dict
+        directories,
+        {},
+        loop.ports,
+        lambda event: None,
+        lambda: UNIQUE,
+        lambda key, at: (),
+        lambda key: ReplayedProducers(PartitionConfig(), NOW_MS),
+        dict,
     )
     log = directories.create("t", 0, TOPIC_ID, NOW_MS)
     append(log, batch(0, 1))

@@ -326,6 +326,7 @@ class DataLog(LogState):
             interval_bytes = self.settings.index_interval_bytes
             segment.truncate(offset, position, now_ms, interval_bytes, directory, self.opened)
             self.files.cut_aborted(segment, offset)
+            self.files.remove_snapshots_behind(offset)
 
         self._end_at(offset, min(offset, first_dropped))
         del self._segments[kept:]
@@ -347,6 +348,8 @@ class DataLog(LogState):
 
         def clear() -> None:
             self.files.retire(removed, now_ms + self.settings.file_delete_delay_ms)
+            if removed:
+                self.files.remove_snapshots_behind(-1)
             self.files.create(segment)
 
         self._guarded(clear)

@@ -129,6 +129,12 @@ class LogFiles(NamedTuple):
         found = (offset_of_name(name) for name in names if name.endswith(PRODUCER_SNAPSHOT_SUFFIX))
         return sorted(offset for offset in found if offset is not None)
 
+    def remove_snapshots_behind(self, offset: int) -> None:
+        """Remove the snapshots of producers that are of records which were truncated."""
+        for one in self.snapshot_offsets():
+            if one > offset:
+                self.resources.disk.remove(self.snapshot_path(one))
+
     def snapshot_path(self, offset: int) -> str:
         return f"{self.directory}/{segment_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}"
 

@@ -1,0 +1,391 @@
+"""Fetches the partitions of one leader over one connection, with one request at a time (Kafka's
+ReplicaFetcherThread).
+
+The rules for what is fetched are in `kraftd.partition.replication`. A partition that fails waits alone; after
+a request that fails, all of them wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from kraftd.broker_node.fetching.leader_session import Key, LeaderSession
+from kraftd.broker_node.replicas import Hosted
+from kraftd.ground.effect import Effect
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, ReplicaState
+from kraftd.messages.fetch_response import FetchResponse, PartitionData
+from kraftd.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kraftd.messages.list_offsets_response import ListOffsetsResponse
+from kraftd.partition.effects import AppendBatches, TruncateLog
+from kraftd.partition.partition import FOLLOWER, Partition
+from kraftd.partition.reading import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from kraftd.partition.replication import (
+    diverged,
+    fetched_from_leader,
+    out_of_range,
+    replicated_up_to,
+)
+from kraftd.types import OffsetAndEpoch
+from kraftd.wire.error_code import ErrorCode, error_name, known_error
+from kraftd.wire.message import Message
+
+FIRST_VERSION_WITH_BROKER_EPOCH = 15
+SLICE_BYTES = 1 << 20  # of records that are written in one event loop callback
+SLICE_PARTITIONS = 100
+
+# The leader or this broker has not seen the newest metadata: Kafka does not call that an error.
+_TRANSIENT = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+}
+
+
+class FetchSettings(NamedTuple):
+    """Kafka's keys of a follower's fetches."""
+
+    max_wait_ms: int  # replica.fetch.wait.max.ms
+    min_bytes: int  # replica.fetch.min.bytes
+    max_bytes: int  # replica.fetch.response.max.bytes
+    partition_max_bytes: int  # replica.fetch.max.bytes
+    backoff_ms: int  # replica.fetch.backoff.ms
+    fetchers: int  # num.replica.fetchers, a leader
+
+
+class Surroundings(Protocol):
+    """What a fetcher needs of its node. `ask` sends to a leader; None is no answer."""
+
+    @property
+    def now_ms(self) -> int: ...
+
+    def identity(self) -> tuple[int, int]:
+        """This broker's id and epoch."""
+
+    def fetch_version(self) -> int:
+        """The version of Fetch of the metadata version."""
+
+    def ask(
+        self,
+        leader_id: int,
+        fetcher: int,
+        message: Message,
+        version: int | None,
+        then: Callable[[Message | None], None],
+    ) -> None: ...
+
+    def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None: ...
+
+    def go_on(self, slices: Iterator[None]) -> None: ...
+
+    def log(self, level: str, text: str, **fields: object) -> None: ...
+
+
+class State(Enum):
+    """What a followed partition does."""
+
+    FETCHING = "fetching"
+    TRUNCATING = "truncating"  # until its producers are loaded anew
+    FAILED = "failed"  # until a new leader epoch
+
+
+class Followed:
+    """A partition that is followed. `high_watermark` and `log_start` are the leader's, as of what is
+    written now.
+    """
+
+    __slots__ = ("high_watermark", "hosted", "leader_epoch", "log_start", "state")
+
+    def __init__(self, hosted: Hosted, leader_epoch: int) -> None:
+        self.hosted = hosted
+        self.begin_epoch(leader_epoch)
+        self.high_watermark = 0
+        self.log_start = 0
+
+    def __repr__(self) -> str:
+        return f"<Followed {self.hosted!r} {self.state.value} in epoch {self.leader_epoch}>"
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Follow the leader of an epoch, whatever became of the one before."""
+        self.leader_epoch = leader_epoch
+        self.state = State.TRUNCATING if self.hosted.is_truncating else State.FETCHING
+
+    @property
+    def partition(self) -> Partition:
+        assert self.hosted.partition is not None
+        return self.hosted.partition
+
+
+class Fetcher:
+    """One connection to one leader, and the partitions that it fetches."""
+
+    def __init__(self, leader_id: int, number: int, settings: FetchSettings, node: Surroundings) -> None:
+        self.leader_id = leader_id
+        self.number = number
+        self.followed: dict[Key, Followed] = {}
+        self.session = LeaderSession()
+        self._settings = settings
+        self._node = node
+        self._changed: set[Key] = set()  # since the last request
+        self._delayed: dict[Key, int] = {}  # until when a partition waits
+        self._not_before_ms = 0
+        self._under_way = 0  # requests, and an answer that is processed
+        self._unwritten = 0  # appends
+
+    def __repr__(self) -> str:
+        return f"<Fetcher {self.number} of leader {self.leader_id}, {len(self.followed)} partitions>"
+
+    # -- partitions
+
+    def add(self, key: Key, followed: Followed) -> None:
+        """Fetch a partition from now on, or with a newer leader epoch."""
+        self.followed[key] = followed
+        self._delayed.pop(key, None)
+        self._changed.add(key)
+
+    def remove(self, key: Key) -> None:
+        """Fetch a partition no more."""
+        if self.followed.pop(key, None) is not None:
+            self._delayed.pop(key, None)
+            self._changed.add(key)
+
+    def truncated(self, key: Key) -> None:
+        """The log of a partition was truncated: it is fetched again."""
+        followed = self.followed.get(key)
+        if followed is not None and followed.state is State.TRUNCATING:
+            followed.state = State.FETCHING
+            self._changed.add(key)
+
+    # -- requests
+
+    def deadline_ms(self) -> int | None:
+        """When `send` has work; None for never."""
+        if self._under_way or self._unwritten:
+            return None
+        due = min(self._delayed.values(), default=None)
+        if self._changed or self.session.named:
+            return max(self._not_before_ms, 0)
+        return None if due is None else max(due, self._not_before_ms)
+
+    def send(self) -> None:
+        """Send the next request, unless one is under way, or nothing is fetched."""
+        node, now_ms = self._node, self._node.now_ms
+        if self._under_way or self._unwritten or now_ms < self._not_before_ms:
+            return
+        for key in [key for key, due_ms in self._delayed.items() if due_ms <= now_ms]:
+            del self._delayed[key]
+            self._changed.add(key)
+        changed = self.followed.keys() if self.session.is_new else self._changed
+        wanted = {key: self._wanted(key) for key in changed}
+        self._changed = set()
+        topics, forgotten = self.session.request(wanted)
+        if not self.session.named and not forgotten:
+            return
+        version, settings = node.fetch_version(), self._settings
+        replica_id, broker_epoch = node.identity()
+        request = FetchRequest(
+            max_wait_ms=settings.max_wait_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.max_bytes,
+            session_id=self.session.id,
+            session_epoch=self.session.epoch,
+            topics=topics,
+            forgotten_topics_data=forgotten,
+        )
+        if version >= FIRST_VERSION_WITH_BROKER_EPOCH:
+            request.replica_state = ReplicaState(replica_id, broker_epoch)
+        else:
+            request.replica_id = replica_id
+        self._under_way += 1
+        node.ask(self.leader_id, self.number, request, version, self._answered)
+
+    def _wanted(self, key: Key) -> FetchPartition | None:
+        followed = self.followed.get(key)
+        if followed is None or followed.state is not State.FETCHING or key in self._delayed:
+            return None
+        partition = followed.partition
+        epoch = partition.epochs.latest
+        return FetchPartition(
+            key[1],
+            followed.leader_epoch,
+            partition.log_end_offset,
+            -1 if epoch is None else epoch,
+            partition.log_start_offset,
+            self._settings.partition_max_bytes,
+        )
+
+    def _delay(self, key: Key) -> None:
+        if key in self.followed:
+            self._delayed[key] = self._node.now_ms + self._settings.backoff_ms
+            self._changed.add(key)
+
+    def _fail(self, key: Key, followed: Followed, why: str) -> None:
+        """Stop fetching a partition until it has a new leader epoch."""
+        followed.state = State.FAILED
+        self._changed.add(key)
+        self._log("error", "a partition is followed no more", followed, error=why)
+
+    def _log(self, level: str, text: str, followed: Followed, **fields: object) -> None:
+        self._node.log(level, text, partition=followed.partition.name, leader=self.leader_id, **fields)
+
+    # -- answers
+
+    def _answered(self, answer: Message | None) -> None:
+        error = answer.error_code if isinstance(answer, FetchResponse) else None
+        if not isinstance(answer, FetchResponse) or error:
+            self._under_way -= 1
+            self.session.failed(is_unknown=error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            self._not_before_ms = self._node.now_ms + self._settings.backoff_ms
+            self._changed.update(self.followed)
+            if self.followed:
+                why = "no answer" if error is None else error_name(error)
+                self._node.log(
+                    "warning", "a leader could not be fetched from", node=self.leader_id, error=why
+                )
+            return
+        self.session.answered(answer.session_id)
+        self._node.go_on(self._process(answer))
+
+    def _process(self, answer: FetchResponse) -> Iterator[None]:
+        size_bytes, count = 0, 0
+        try:
+            for topic in answer.responses:
+                for data in topic.partitions:
+                    if size_bytes >= SLICE_BYTES or count >= SLICE_PARTITIONS:
+                        size_bytes = count = 0
+                        yield
+                    size_bytes += len(data.records or b"")
+                    count += 1
+                    self._process_partition((topic.topic_id, data.partition_index), data)
+        finally:
+            self._under_way -= 1
+
+    def _process_partition(self, key: Key, data: PartitionData) -> None:
+        followed, requested = self.followed.get(key), self.session.named.get(key)
+        if followed is None or requested is None or followed.state is not State.FETCHING:
+            return
+        partition = followed.partition
+        if (
+            partition.role is not FOLLOWER
+            or key in self._delayed
+            or requested.current_leader_epoch != followed.leader_epoch
+            or requested.fetch_offset != partition.log_end_offset
+        ):
+            return  # of what was requested before a change
+        if data.error_code:
+            self._partition_failed(key, followed, known_error(data.error_code))
+        elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
+            diverging = OffsetAndEpoch(data.diverging_epoch.end_offset, data.diverging_epoch.epoch)
+            self._truncate(key, followed, diverged(partition, diverging))
+        else:
+            self._append(key, followed, data)
+
+    def _append(self, key: Key, followed: Followed, data: PartitionData) -> None:
+        partition = followed.partition
+        followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
+        effects = fetched_from_leader(partition, data.records or b"", followed.leader_epoch)
+        if isinstance(effects, ErrorCode):
+            self._log("error", "fetched records are not valid", followed, error=effects.name)
+            if effects is ErrorCode.CORRUPT_MESSAGE:
+                self._delay(key)
+            else:
+                self._fail(key, followed, effects.name)
+            return
+        appends = sum(isinstance(effect, AppendBatches) for effect in effects)
+        self._unwritten += appends
+        if not appends:
+            effects = effects + self._replicated(key, followed, partition.log_end_offset)
+        self._node.follow_up(followed.hosted, effects)
+
+    def append_ended(self, key: Key, end_offset: int, error: ErrorCode | None) -> list[Effect]:
+        """What follows from an append that ended; an error lets the partition wait."""
+        self._unwritten -= 1
+        followed = self.followed.get(key)
+        if followed is None:
+            return []
+        if error is not None:
+            self._delay(key)
+            return []
+        return self._replicated(key, followed, end_offset)
+
+    def _replicated(self, key: Key, followed: Followed, end_offset: int) -> list[Effect]:
+        self._changed.add(key)
+        marks = followed.high_watermark, followed.log_start
+        return replicated_up_to(followed.partition, end_offset, *marks, self._node.now_ms)
+
+    def _truncate(self, key: Key, followed: Followed, effects: list[Effect]) -> None:
+        partition = followed.partition
+        truncation = next((one for one in effects if isinstance(one, TruncateLog)), None)
+        if truncation is not None:
+            followed.state = State.TRUNCATING
+            self._log(
+                "warning" if truncation.end_offset < partition.high_watermark else "info",
+                "the log is truncated to its leader's",
+                followed,
+                log_end=partition.log_end_offset,
+                truncated_to=truncation.end_offset,
+                high_watermark=partition.high_watermark,
+            )
+        elif not effects:
+            self._delay(key)  # nothing to truncate: it would be the same again
+        self._changed.add(key)
+        self._node.follow_up(followed.hosted, effects)
+
+    def _partition_failed(self, key: Key, followed: Followed, error: ErrorCode) -> None:
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._ask_bounds(key, followed)
+        elif error is ErrorCode.FENCED_LEADER_EPOCH:
+            followed.state = State.FAILED  # newer metadata will come
+            self._changed.add(key)
+        else:
+            if error not in _TRANSIENT:
+                self._log("error", "a partition could not be fetched", followed, error=error.name)
+            self._delay(key)
+
+    # -- a log that its leader does not have
+
+    def _ask_bounds(self, key: Key, followed: Followed) -> None:
+        """Ask where the leader's log ends and begins, and follow it from there."""
+        epoch, bounds = followed.leader_epoch, list[int]()
+
+        def ask(timestamp: int) -> None:
+            part = ListOffsetsPartition(key[1], epoch, timestamp)
+            topic = ListOffsetsTopic(followed.hosted.topic, [part])
+            request = ListOffsetsRequest(self._node.identity()[0], 0, [topic])
+            self._under_way += 1
+            self._node.ask(self.leader_id, self.number, request, None, answered)
+
+        def answered(answer: Message | None) -> None:
+            self._under_way -= 1
+            if self.followed.get(key) is not followed or followed.leader_epoch != epoch:
+                return
+            found = answer.topics[0].partitions[0] if isinstance(answer, ListOffsetsResponse) else None
+            if found is None or found.error_code or found.offset < 0:
+                self._delay(key)
+                return
+            bounds.append(found.offset)
+            if len(bounds) == 1:
+                ask(EARLIEST_TIMESTAMP)
+            else:
+                self._reset(key, followed, *bounds)
+
+        ask(LATEST_TIMESTAMP)
+
+    def _reset(self, key: Key, followed: Followed, leader_end: int, leader_start: int) -> None:
+        partition = followed.partition
+        self._log(
+            "warning",
+            "the leader does not have this log's end",
+            followed,
+            log_end=partition.log_end_offset,
+            leader_start=leader_start,
+            leader_end=leader_end,
+        )
+        self._truncate(key, followed, out_of_range(partition, leader_start, leader_end))

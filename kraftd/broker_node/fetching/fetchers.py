@@ -1,0 +1,101 @@
+"""All fetchers of a broker: which one fetches a partition, and from which leader."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from kraftd.broker_node.fetching.fetcher import Fetcher, FetchSettings, Followed, Surroundings
+from kraftd.broker_node.fetching.leader_session import Key
+from kraftd.broker_node.replicas import Hosted
+from kraftd.configdef.node import NodeConfig
+from kraftd.ground.effect import Effect
+from kraftd.partition.partition import FOLLOWER
+from kraftd.wire.error_code import ErrorCode
+
+# The first level of metadata.version with a version of Fetch among brokers (Kafka's MetadataVersion).
+FETCH_VERSIONS = ((27, 18), (21, 17), (19, 16), (10, 15), (9, 14), (7, 13))
+
+
+def fetch_version(metadata_version: int) -> int:
+    """The version of Fetch that followers use at a level of metadata.version."""
+    return next((version for level, version in FETCH_VERSIONS if metadata_version >= level), 13)
+
+
+def fetch_settings(static: NodeConfig) -> FetchSettings:
+    """A follower's settings."""
+    return FetchSettings(
+        static.integer("replica.fetch.wait.max.ms"),
+        static.integer("replica.fetch.min.bytes"),
+        static.integer("replica.fetch.response.max.bytes"),
+        static.integer("replica.fetch.max.bytes"),
+        static.integer("replica.fetch.backoff.ms"),
+        static.integer("num.replica.fetchers"),
+    )
+
+
+class ReplicaFetchers:
+    """The fetchers by leader and number, and the one of each partition that is followed."""
+
+    def __init__(self, settings: FetchSettings, node: Surroundings) -> None:
+        self._settings = settings
+        self._node = node
+        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._of: dict[Key, Fetcher] = {}
+
+    def __repr__(self) -> str:
+        return f"<ReplicaFetchers {len(self._fetchers)}, {len(self._of)} partitions>"
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def follow(self, key: Key, hosted: Hosted | None) -> None:
+        """Follow a partition's leader as the metadata says, or follow it no more."""
+        partition = None if hosted is None else hosted.partition
+        if hosted is None or partition is None or partition.role is not FOLLOWER or partition.leader_id < 0:
+            self._forget(key)
+            return
+        fetcher = self._of.get(key)
+        if fetcher is not None and fetcher.leader_id == partition.leader_id:
+            followed = fetcher.followed[key]
+            if followed.hosted is hosted:
+                if followed.leader_epoch != partition.leader_epoch:
+                    followed.begin_epoch(partition.leader_epoch)
+                    fetcher.add(key, followed)
+                return
+        self._forget(key)
+        fetcher = self._of[key] = self._fetcher(partition.leader_id, hosted)
+        fetcher.add(key, Followed(hosted, partition.leader_epoch))
+
+    def _fetcher(self, leader_id: int, hosted: Hosted) -> Fetcher:
+        number = (31 * crc32(hosted.topic.encode()) + hosted.index) % self._settings.fetchers
+        found = self._fetchers.get((leader_id, number))
+        if found is None:
+            found = Fetcher(leader_id, number, self._settings, self._node)
+            self._fetchers[leader_id, number] = found
+        return found
+
+    def _forget(self, key: Key) -> None:
+        fetcher = self._of.pop(key, None)
+        if fetcher is not None:
+            fetcher.remove(key)
+
+    def truncated(self, key: Key) -> None:
+        """The log of a partition was truncated, and its producers are known again."""
+        fetcher = self._of.get(key)
+        if fetcher is not None:
+            fetcher.truncated(key)
+
+    def append_ended(self, key: Key, end_offset: int, error: ErrorCode | None) -> list[Effect]:
+        """What follows from an append of fetched records."""
+        fetcher = self._of.get(key)
+        return [] if fetcher is None else fetcher.append_ended(key, end_offset, error)
+
+    def send(self) -> None:
+        """Send what is due."""
+        for fetcher in self._fetchers.values():
+            fetcher.send()
+
+    def deadline_ms(self) -> int | None:
+        """When `send` has work; None for never."""
+        due = (fetcher.deadline_ms() for fetcher in self._fetchers.values())
+        return min((one for one in due if one is not None), default=None)

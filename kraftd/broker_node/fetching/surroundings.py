@@ -1,0 +1,85 @@
+"""The broker node as its fetchers see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from kraftd.answers.view import ClusterView
+from kraftd.broker_node.fetching.fetchers import fetch_version
+from kraftd.broker_node.own_requests import OwnRequests
+from kraftd.broker_node.replicas import Hosted
+from kraftd.configdef.node import NodeConfig
+from kraftd.ground.destination import Destination
+from kraftd.ground.effect import Effect
+from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
+from kraftd.requests.outbox import Outbox
+from kraftd.wire.message import Message
+
+
+def inter_broker_listener(static: NodeConfig) -> str:
+    """The listener that brokers use among themselves."""
+    name = static.value("inter.broker.listener.name") or static.value("security.inter.broker.protocol")
+    return str(name).upper()
+
+
+class Node(Protocol):
+    """The broker node."""
+
+    now_ms: int
+    view: ClusterView
+    outbox: Outbox
+    own_requests: OwnRequests
+
+    @property
+    def identity(self) -> tuple[int, int]: ...
+
+    def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None: ...
+
+    def go_on(self, slices: Iterator[None]) -> None: ...
+
+
+class NodeSurroundings:
+    """See `kraftd.broker_node.fetching.fetcher.Surroundings`."""
+
+    def __init__(self, node: Node, static: NodeConfig) -> None:
+        self._node = node
+        self._listener = inter_broker_listener(static)
+
+    def __repr__(self) -> str:
+        return f"<NodeSurroundings of {self._node!r}, listener {self._listener}>"
+
+    @property
+    def now_ms(self) -> int:
+        return self._node.now_ms
+
+    def identity(self) -> tuple[int, int]:
+        return self._node.identity
+
+    def fetch_version(self) -> int:
+        levels, _ = self._node.view.finalized
+        return fetch_version(levels.get(METADATA_VERSION, MINIMUM_VERSION))
+
+    def ask(
+        self,
+        leader_id: int,
+        fetcher: int,
+        message: Message,
+        version: int | None,
+        then: Callable[[Message | None], None],
+    ) -> None:
+        node = self._node
+        leader = node.view.image.brokers.get(leader_id)
+        endpoint = None if leader is None else leader.listener(self._listener)
+        destination = None if endpoint is None else Destination(leader_id, endpoint.host, endpoint.port)
+        client_id = f"broker-{node.view.node_id}-fetcher-{fetcher}"
+        node.own_requests.ask_node(destination, self._listener, client_id, message, version, then)
+
+    def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
+        self._node.follow_up(hosted, effects)
+
+    def go_on(self, slices: Iterator[None]) -> None:
+        self._node.go_on(slices)
+
+    def log(self, level: str, text: str, **fields: object) -> None:
+        self._node.outbox.log(level, text, **fields)

@@ -1,0 +1,252 @@
+"""Partitions that a broker follows: fetched, truncated, reset, led afterwards. The test plays the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.answers.effects import Answered, SendToNode
+from kraftd.broker_node.fetching.fetchers import fetch_version
+from kraftd.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest
+from kraftd.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    PartitionData,
+)
+from kraftd.messages.list_offsets_request import ListOffsetsRequest
+from kraftd.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kraftd.partition.partition import Partition, Role
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+from tests.broker_node.harness import BrokerHarness, records
+
+LEADER = 1
+BACKOFF_MS = 200
+
+
+def batch(base_offset: int, count: int = 1, epoch: int = 0, **header: int) -> bytes:
+    """A batch as a leader sends it."""
+    return bytes(records(count, base_offset=base_offset, leader_epoch=epoch, **header))
+
+
+class Follower:
+    """Broker 100 follows partitions 0 and 1 of a topic; broker 1 leads both."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.harness = BrokerHarness(tmp_path, broker={"replica.fetch.backoff.ms": str(BACKOFF_MS)})
+        self.harness.run()
+        self.leader_epoch = self.harness.unfenced(LEADER)
+        replicas = [CreatableReplicaAssignment(index, (LEADER, 100)) for index in range(2)]
+        request = CreateTopicsRequest([CreatableTopic("t", -1, -1, replicas)], 30_000)
+        answer = self.harness.ask(ApiKey.CREATE_TOPICS, 7, request, 8)
+        assert not answer.topics[0].error_code, answer
+        self.topic_id = answer.topics[0].topic_id
+        self.harness.pass_time(50)
+        self.session_id = 7
+        self.first = self.asked[0]  # of the partition whose log was open first
+        self.take_fetch()
+        self.answer_fetch()
+
+    @property
+    def asked(self) -> list[SendToNode]:
+        """What leaders are asked."""
+        return self.harness.wire.to_brokers
+
+    def partition(self, index: int = 0) -> Partition:
+        hosted = self.harness.broker.replicas.get("t", index)
+        assert hosted is not None and hosted.partition is not None
+        return hosted.partition
+
+    def take(self) -> SendToNode:
+        """The only request that is under way."""
+        (effect,) = self.asked
+        self.asked.clear()
+        return effect
+
+    def take_fetch(self) -> FetchRequest:
+        effect = self.take()
+        assert isinstance(effect.message, FetchRequest), effect
+        self._last = effect
+        return effect.message
+
+    def fetched_next(self, index: int) -> FetchPartition:
+        """Partition as it is requested next; meanwhile the leader has nothing new."""
+        for _ in range(3):
+            named = self.named(self.take_fetch())
+            if index in named:
+                return named[index]
+            self.harness.pass_time(BACKOFF_MS)
+            self.answer_fetch()
+        raise AssertionError(f"partition {index} is not fetched")
+
+    def named(self, request: Message) -> dict[int, FetchPartition]:
+        assert isinstance(request, FetchRequest)
+        return {part.partition: part for topic in request.topics for part in topic.partitions}
+
+    def answer(self, effect: SendToNode, message: Any) -> None:
+        self.harness.broker_step(Answered(effect.request_id, message))
+
+    def answer_fetch(self, *parts: PartitionData, error_code: int = 0) -> None:
+        """Answer the fetch that was taken last."""
+        topics = [FetchableTopicResponse("", self.topic_id, list(parts))]
+        self.answer(self._last, FetchResponse(0, error_code, self.session_id, topics))
+
+    def send(self, index: int, data: bytes, high_watermark: int = 0, log_start: int = 0) -> None:
+        """Answer the fetch that is under way with records of one partition."""
+        self.take_fetch()
+        self.answer_fetch(PartitionData(index, 0, high_watermark, -1, log_start, records=data))
+
+    def log(self, index: int = 0) -> bytes:
+        log = self.harness.directories.logs["t", index]
+        return bytes(log.read(log.log_start, 1 << 20) or b"")
+
+
+@pytest.fixture
+def follower(tmp_path: Path) -> Follower:
+    return Follower(tmp_path)
+
+
+def test_a_follower_fetches_as_the_metadata_version_wants__kip227(follower: Follower) -> None:
+    effect, request = follower.first, follower.first.message
+    assert isinstance(request, FetchRequest)
+    assert (effect.version, effect.client_id, effect.listener) == (18, "broker-100-fetcher-0", "PLAINTEXT")
+    epoch = follower.harness.broker.lifecycle.broker_epoch
+    assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (100, epoch)
+    assert (request.session_id, request.session_epoch, request.max_wait_ms) == (0, 0, 500)
+    assert follower.named(request) == {0: FetchPartition(0, 0, 0, -1, 0, 1 << 20)}
+    second = follower.take_fetch()
+    assert (second.session_id, second.session_epoch) == (7, 1)
+    assert list(follower.named(second)) == [1]
+    assert [fetch_version(level) for level in (7, 9, 10, 19, 21, 26, 27, 30)] == [
+        13, 14, 15, 16, 17, 17, 18, 18,
+    ]  # fmt: skip
+
+
+def test_what_is_fetched_is_the_log_and_moves_the_marks(follower: Follower) -> None:
+    first, second = batch(0, 2), batch(5, 3, producer_id=9, producer_epoch=0, base_sequence=0)
+    follower.send(0, first, high_watermark=0)
+    partition = follower.partition()
+    assert (partition.log_end_offset, partition.high_watermark) == (2, 0)
+    request = follower.take_fetch()
+    assert (request.session_id, request.session_epoch) == (7, 2)
+    (named,) = follower.named(request).values()
+    assert (named.partition, named.fetch_offset, named.last_fetched_epoch) == (0, 2, 0)
+    follower.answer_fetch(PartitionData(0, 0, 2, -1, 1, records=second))
+    assert follower.log()[len(first) :] == second or follower.log().endswith(second)
+    assert (partition.log_end_offset, partition.high_watermark, partition.log_start_offset) == (8, 2, 1)
+    assert 9 in partition.producers.entries
+    follower.take_fetch()
+    follower.answer_fetch(PartitionData(0, 0, 8, -1, 1, records=b""))
+    assert partition.high_watermark == 8
+    assert follower.take_fetch().topics == []
+
+
+def test_a_diverging_log_is_truncated_with_its_producers__kip320(follower: Follower) -> None:
+    kept = batch(0, 2, producer_id=9, producer_epoch=0, base_sequence=0)
+    follower.send(0, kept + batch(2, 1, producer_id=8, producer_epoch=0, base_sequence=0), 2)
+    partition = follower.partition()
+    assert set(partition.producers.entries) == {8, 9}
+    request = follower.take_fetch()
+    assert follower.named(request)[0].fetch_offset == 3
+    data = PartitionData(0, 0, 2, -1, 0, records=b"", diverging_epoch=EpochEndOffset(0, 2))
+    follower.answer_fetch(data)
+    assert (partition.log_end_offset, partition.high_watermark) == (2, 2)
+    assert follower.log() == kept and set(partition.producers.entries) == {9}
+    assert partition.producers.end_offset == 2
+    assert follower.fetched_next(0).fetch_offset == 2
+
+
+def test_leadership_waits_for_a_truncation(follower: Follower) -> None:
+    follower.send(0, batch(0, 3), 3)
+    follower.harness.threads.held = held = list[Callable[[], None]]()
+    follower.take_fetch()
+    follower.answer_fetch(PartitionData(0, 0, 2, -1, 0, diverging_epoch=EpochEndOffset(0, 0)))
+    follower.harness.pass_time(10_000)  # the leader's session ends
+    assert follower.partition(1).role is Role.LEADER and follower.partition(0).role is Role.FOLLOWER
+    follower.harness.threads.held = None
+    for work in held:
+        work()
+    follower.harness.pass_time(10)
+    leading = follower.partition(0)
+    assert (leading.role, leading.log_end_offset, leading.next_offset) == (Role.LEADER, 0, 0)
+    assert not follower.harness.produce("t", records()).error_code
+
+
+def test_a_failing_partition_waits_alone(follower: Follower) -> None:
+    follower.take_fetch()
+    follower.answer_fetch(
+        PartitionData(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1),
+        PartitionData(1, 0, 0, -1, 0, records=batch(0)),
+    )
+    request = follower.take_fetch()
+    assert list(follower.named(request)) == [1]
+    assert [one.partitions for one in request.forgotten_topics_data] == [(0,)]
+    follower.harness.pass_time(BACKOFF_MS)
+    follower.answer_fetch()
+    assert list(follower.named(follower.take_fetch())) == [0]
+
+
+def test_corrupt_records_are_not_written(follower: Follower) -> None:
+    damaged = bytearray(batch(0, 2))
+    damaged[-1] ^= 1
+    follower.send(0, bytes(damaged))
+    assert follower.partition().log_end_offset == 0
+    assert [one.partitions for one in follower.take_fetch().forgotten_topics_data] == [(0,)]
+
+
+def test_a_fetch_without_an_answer_is_made_again_later(follower: Follower) -> None:
+    for answer in (None, FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)):
+        effect = follower.take()
+        follower.answer(effect, answer)
+        assert not follower.asked
+        follower.harness.pass_time(BACKOFF_MS)
+        assert set(follower.named(follower.asked[0].message)) == {0, 1}
+
+
+@pytest.mark.parametrize(("leader_start", "leader_end", "end"), [(0, 1, 1), (5, 9, 5), (0, 9, 3), (1, 1, 1)])
+def test_a_log_whose_end_the_leader_does_not_have_follows_it(
+    follower: Follower, leader_start: int, leader_end: int, end: int
+) -> None:
+    for offset in range(3):
+        follower.send(0, batch(offset), high_watermark=1)
+    follower.take_fetch()
+    follower.answer_fetch(PartitionData(0, ErrorCode.OFFSET_OUT_OF_RANGE, -1))
+    for timestamp, offset in ((-1, leader_end), (-2, leader_start)):
+        effect = follower.take()
+        assert isinstance(effect.message, ListOffsetsRequest)
+        (asked,) = effect.message.topics[0].partitions
+        assert (asked.timestamp, asked.current_leader_epoch, effect.message.replica_id) == (timestamp, 0, 100)
+        found = ListOffsetsPartitionResponse(0, 0, -1, offset, 0)
+        follower.answer(effect, ListOffsetsResponse(0, [ListOffsetsTopicResponse("t", [found])]))
+    partition = follower.partition()
+    assert partition.log_end_offset == partition.next_offset == end
+    assert follower.fetched_next(0).fetch_offset == end
+
+
+def test_a_new_leader_epoch_is_fetched_with_and_the_old_answer_is_dropped(follower: Follower) -> None:
+    follower.take_fetch()
+    old = follower._last
+    state = follower.harness.node.image.partition(follower.topic_id, 0)
+    assert state is not None and state.leader_epoch == 0
+    follower.harness.pass_time(10_000)  # broker 1 is fenced: broker 100 leads
+    assert follower.partition().role is Role.LEADER
+    topics = [
+        FetchableTopicResponse("", follower.topic_id, [PartitionData(0, 0, 9, -1, 0, records=batch(0))])
+    ]
+    follower.answer(old, FetchResponse(0, 0, 7, topics))
+    assert follower.partition().log_end_offset == 0
+    assert not follower.harness.produce("t", records()).error_code
