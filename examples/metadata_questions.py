@@ -145,7 +145,8 @@ leader_skew = spark.sql(
     """
     SELECT broker_id, rack, fenced, count_if(leader = broker_id) AS leads,
            count_if(replicas[0] = broker_id) AS preferred,
-           round(count_if(leader = broker_id) / avg(count_if(leader = broker_id)) OVER (), 2) AS skew
+           round(try_divide(count_if(leader = broker_id), avg(count_if(leader = broker_id)) OVER ()), 2)
+               AS skew
     FROM brokers CROSS JOIN partitions GROUP BY broker_id, rack, fenced ORDER BY leads DESC, broker_id
     """
 )
