@@ -175,7 +175,9 @@ class Connection:
         held_bytes = splitter.held_bytes + self._large_bytes
         if held_bytes > self._budget.free_bytes or self._starved:
             self._hold(held_bytes)
-            if splitter.held_bytes > self._budget.free_bytes and self._turns.over_for_bytes():
+            if splitter.held_bytes > self._budget.free_bytes and self._turns.over_for_bytes(
+                splitter.needed_bytes
+            ):
                 self._rest()
         elif frames and held_bytes == 0:
             self._budget.release(self.id)

@@ -48,6 +48,11 @@ class FrameSplitter:
         self._needed_bytes = 0
 
     @property
+    def needed_bytes(self) -> int:
+        """Bytes of the incomplete frame in all, as its sender announced."""
+        return self._needed_bytes if self._partial else 0
+
+    @property
     def held_bytes(self) -> int:
         """Bytes of the incomplete frame that have arrived."""
         return len(self._partial) if self._partial else 0

@@ -7,8 +7,8 @@ This is start-time fair queueing (Goyal, Vin and Cheng, 1996). So a peer that as
 all connections that keep the loop busy, however many there are.
 
 The bytes of large requests take time as well: a system hands over megabytes of each connection in one turn of
-the loop. Once a turn is over, connections that receive them rest, and so do others while some rest.
-MAX_READERS go on in each later turn.
+the loop. Once a turn is over, connections that receive them rest, and MAX_READERS go on in each later turn.
+Those with very large requests also rest while others do: that bounds a turn better, and costs throughput.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Protocol
 
 MAX_TURN_NS = 5_000_000
 MAX_READERS = 8
+MAX_EAGER_BYTES = 2_097_152  # more than a Produce of ordinary batches
 MAX_AHEAD_NS = (
     2_000_000  # of a connection's time: a collection of garbage, say, costs it one round of the others
 )
@@ -81,9 +82,9 @@ class Turns:
             self._add(waiter)
             self._schedule_turn()
 
-    def over_for_bytes(self) -> bool:
-        """Return whether a connection that receives a large request has to `rest`."""
-        return bool(self._resting) or self.over()
+    def over_for_bytes(self, request_bytes: int) -> bool:
+        """Return whether a connection that receives a request of that size has to `rest`."""
+        return self.over() or (bool(self._resting) and request_bytes > MAX_EAGER_BYTES)
 
     def rest(self, go_on: Callable[[], object]) -> None:
         """Have a connection go on with the bytes of a large request in a later turn."""

@@ -12,7 +12,7 @@ from kraftd.net.connection import JOINED_BYTES, WINDOW_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.transport import MemoryTransport
-from kraftd.net.turns import MAX_READERS, MAX_TURN_NS, Turns
+from kraftd.net.turns import MAX_EAGER_BYTES, MAX_READERS, MAX_TURN_NS, Turns
 
 
 def framed(body: bytes) -> bytes:
@@ -447,11 +447,12 @@ def test_a_connection_that_had_little_time_goes_before_all_that_keep_the_loop_bu
 
 def test_connections_that_receive_large_requests_take_turns_too() -> None:
     """The system hands over megabytes of each connection in one turn of the loop."""
+    size_bytes = MAX_EAGER_BYTES + 1
     peer = Peer(free_bytes=100)
     peer.now_ns = 10 * MAX_TURN_NS
     connections = [peer.connect() for _ in range(3 * MAX_READERS)]
     for connection, _ in connections:
-        connection.data_received(struct.pack(">i", 60_000))
+        connection.data_received(struct.pack(">i", size_bytes))
 
     def receive() -> list[bool]:
         for connection, transport in connections:
@@ -469,10 +470,20 @@ def test_connections_that_receive_large_requests_take_turns_too() -> None:
         assert [transport.reading for _, transport in connections].count(True) == MAX_READERS
         receive()
     first, _ = connections[0]
-    first.data_received(bytes(60_004 - first._splitter.held_bytes))
+    first.data_received(bytes(size_bytes + 4 - first._splitter.held_bytes))
     while not peer.received:
         peer.run_later()
-    assert peer.received == [(0, bytes(60_000))]
+    assert peer.received == [(0, bytes(size_bytes))]
+
+
+def test_requests_of_ordinary_size_rest_only_when_a_turn_is_over() -> None:
+    now_ns = 10 * MAX_TURN_NS
+    turns = Turns(lambda _: None, lambda: now_ns, lambda: now_ns)
+    assert not turns.over_for_bytes(MAX_EAGER_BYTES + 1)
+    turns.rest(lambda: None)
+    assert turns.over_for_bytes(MAX_EAGER_BYTES + 1) and not turns.over_for_bytes(MAX_EAGER_BYTES)
+    now_ns += MAX_TURN_NS
+    assert turns.over_for_bytes(MAX_EAGER_BYTES)
 
 
 def test_large_requests_are_handed_over_when_those_before_them_are_answered() -> None:
