@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,14 +15,16 @@ from pyspark.sql import functions as F
 from kraftd.history.points import Point, parse_point
 from kraftd.spark.checkpoints import read_header
 from kraftd.spark.errors import InputError
+from kraftd.spark.extent import Extent
+from kraftd.spark.input_log import is_small_log
 from kraftd.spark.reading import Wanted, read_split
 from kraftd.spark.replicas import CommittedLog
-from kraftd.spark.small import is_small
 from kraftd.spark.timeline import Timeline
 
 Note = Callable[[str], None]
 """Takes a text for the user."""
 _TIMES = ("offset", "timestamp_ms")
+AnyExtent = TypeVar("AnyExtent", bound=Extent)
 
 
 def point_of(as_of: Point | str | int | datetime | None) -> Point | None:
@@ -54,68 +57,68 @@ def make_timeline(
     """The timeline up to and including an offset or a time. Raises InputError for one outside the log."""
     check_offset(log, as_of)
     timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
-    return timeline_at(timeline, as_of, note)
+    return extent_at(timeline, as_of, note)
 
 
-def timeline_at(timeline: Timeline, as_of: Point | None, note: Note) -> Timeline:
-    """A timeline of a whole log, cut at a point. Raises InputError for one outside the log."""
+def extent_at(extent: AnyExtent, as_of: Point | None, note: Note) -> AnyExtent:
+    """The extent of a whole log, cut at a point. Raises InputError for one outside the log."""
     if as_of is None or as_of == Point():
-        return timeline
-    offset = as_of.offset if as_of.offset is not None else _offset_at(timeline, as_of.time_ms or 0, note)
-    if offset < timeline.first_state_offset:
-        raise _too_early(timeline, str(offset))
-    return timeline.until(min(timeline.end_offset, offset + 1))
+        return extent
+    offset = as_of.offset if as_of.offset is not None else _offset_at(extent, as_of.time_ms or 0, note)
+    if offset < extent.first_state_offset:
+        raise _too_early(extent, str(offset))
+    return extent.until(min(extent.end_offset, offset + 1))
 
 
-def _too_early(timeline: Timeline, as_of: str) -> InputError:
+def _too_early(extent: Extent, as_of: str) -> InputError:
     return InputError(
-        f"{timeline.source.replica.path}: --as-of {as_of} lies before offset {timeline.first_state_offset}, "
+        f"{extent.source.replica.path}: --as-of {as_of} lies before offset {extent.first_state_offset}, "
         "the first at which the log and its oldest checkpoint tell the state"
     )
 
 
-def _offset_at(timeline: Timeline, time_ms: int, note: Note) -> int:
+def _offset_at(extent: Extent, time_ms: int, note: Note) -> int:
     """The last offset before the first record that is later than a time.
 
     Raises InputError for a time before the first record, or before the end of the first checkpoint.
     """
     text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()
-    if timeline.first_checkpoint is not None:
-        known_ms = read_header(timeline.first_checkpoint).last_contained_log_timestamp_ms
+    if extent.first_checkpoint is not None:
+        known_ms = read_header(extent.first_checkpoint).last_contained_log_timestamp_ms
         if known_ms is not None and time_ms < known_ms:
-            raise _too_early(timeline, text)
-    if not timeline.source.replica.segments:
-        return timeline.end_offset - 1
-    later, newest_ms = _first_later(timeline, time_ms)
+            raise _too_early(extent, text)
+    if not extent.source.replica.segments:
+        return extent.end_offset - 1
+    later, newest_ms = _first_later(extent, time_ms)
     if later is None:
         if newest_ms is not None:
             newest = datetime.fromtimestamp(newest_ms / 1000, UTC).isoformat()
             note(f"--as-of {text} is after the last record, of {newest}: the whole log is read")
-        return timeline.end_offset - 1
+        return extent.end_offset - 1
     offset = later - 1
     if offset < 0:
-        raise InputError(f"{timeline.source.replica.path}: --as-of {text} is before the first record")
+        raise InputError(f"{extent.source.replica.path}: --as-of {text} is before the first record")
     note(f"--as-of {text} is offset {offset}")
     return offset
 
 
-def _first_later(timeline: Timeline, time_ms: int) -> tuple[int | None, int | None]:
+def _first_later(extent: Extent, time_ms: int) -> tuple[int | None, int | None]:
     """The first offset whose record is later than a time, and the newest time; each None if there is none."""
-    if is_small(timeline.session) and not timeline.is_staged:
-        return _first_later_here(timeline, time_ms)
+    if not isinstance(extent, Timeline) or (is_small_log(extent.source) and not extent.is_staged):
+        return _first_later_here(extent, time_ms)
     later = F.min(F.when(F.col("timestamp_ms") > time_ms, F.col("offset")))
-    found = timeline.log(_TIMES).agg(later.alias("later"), F.max("timestamp_ms").alias("newest_ms")).first()
+    found = extent.log(_TIMES).agg(later.alias("later"), F.max("timestamp_ms").alias("newest_ms")).first()
     return (None, None) if found is None else (found["later"], found["newest_ms"])
 
 
-def _first_later_here(timeline: Timeline, time_ms: int) -> tuple[int | None, int | None]:
+def _first_later_here(extent: Extent, time_ms: int) -> tuple[int | None, int | None]:
     """The same of a small log, which this process reads itself."""
     schema = pa.schema([(name, pa.int64()) for name in _TIMES])
-    wanted = Wanted(last_offset=timeline.end_offset - 1)
+    wanted = Wanted(last_offset=extent.end_offset - 1)
     batches = [
         batch
-        for split in timeline.source.log.splits
-        for batch in read_split(split, schema, wanted, permissive=timeline.permissive)
+        for split in extent.source.log.splits
+        for batch in read_split(split, schema, wanted, permissive=extent.permissive)
     ]
     rows = pa.Table.from_batches(batches, schema)
     later = rows.filter(pc.greater(rows["timestamp_ms"], time_ms))

@@ -11,7 +11,6 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,24 +18,27 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraftd.history.points import Point
-from kraftd.spark.as_of import check_offset, point_of, timeline_at
+from kraftd.spark.as_of import check_offset, extent_at, point_of
 from kraftd.spark.errors import InputError
+from kraftd.spark.extent import Extent
 from kraftd.spark.fields import record_schema
-from kraftd.spark.input_log import Note, find_log
+from kraftd.spark.input_log import Note, find_log, is_small_log
 from kraftd.spark.layout import Replica
 from kraftd.spark.live import live_log
-from kraftd.spark.session import register_source, session_for
-from kraftd.spark.small import is_small
+from kraftd.spark.parquet import write_dataset
+from kraftd.spark.replay.catalog import WITHOUT_PARTITIONS, staged_replay
+from kraftd.spark.replay.catalog import table as replayed_table
+from kraftd.spark.replay.source import Replay
+from kraftd.spark.session import register_source
 from kraftd.spark.storage import is_listener, join, paths_of
 from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, table
+from kraftd.spark.tables.configs import CONFIG_SPANS
 from kraftd.spark.timeline import Timeline
 from kraftd.spark.writing import replace_dataset
 
 RECORDS = "records"
 DAMAGED = "damaged"
 STAGING = ".staging"
-SMALL_THREADS = 2
-"""Tables of a small log that are made at once: a plan is made and run by one thread."""
 
 
 class Tables(Mapping[str, DataFrame]):
@@ -52,6 +54,7 @@ class Tables(Mapping[str, DataFrame]):
         self._timeline = timeline
         self._replicas = replicas
         self._directory = directory
+        self._replay: Replay | None = None
         self._made: dict[str, DataFrame] = {}
         self._lock = threading.RLock()
         self._names = (*NAMES, DAMAGED) if timeline.permissive else NAMES
@@ -103,13 +106,22 @@ class Tables(Mapping[str, DataFrame]):
             self[name].createOrReplaceTempView(name)
 
     def _make(self, name: str) -> DataFrame:
-        if not self._timeline.is_staged and name not in WITHOUT_LOG - {RECORDS}:
-            self._timeline.stage(join(self._directory, STAGING))
-        if name == RECORDS:
+        timeline = self._timeline
+        is_small = is_small_log(timeline.source)
+        needs_log = name not in WITHOUT_LOG - {RECORDS}
+        if needs_log and not is_small and not timeline.is_staged:
+            timeline.stage(join(self._directory, STAGING))
+        if self._replay is None and (is_small or timeline.is_staged):
+            self._replay = replay_of(timeline)
+        if name == RECORDS and not is_small:
             return self._records()
         path = join(self._directory, name)
-        replace_dataset(table(name, self._timeline, self._replicas), path)
-        self._timeline.keep(name, path)
+        if is_small or (name in WITHOUT_PARTITIONS and self._replay is not None):
+            assert self._replay is not None
+            _write_replayed(name, self._replay, self._replicas, path, timeline)
+            return self._session.read.schema(timeline.made[name].schema).parquet(path)
+        replace_dataset(table(name, timeline, self._replicas), path)
+        timeline.keep(name, path)
         return self._session.read.parquet(path)
 
     def _records(self) -> DataFrame:
@@ -142,10 +154,9 @@ def open_tables(
         else:
             paths = paths_of([source] if isinstance(source, str) else source)
             replicas, log = find_log(paths, mode, high_watermark, note)
-            run = session_for(session, log)
-            timeline = Timeline(run, log, log.end_offset, permissive=mode == "permissive")
+            timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
         check_offset(timeline.source, point)
-        timeline = timeline_at(timeline, point, note)
+        timeline = extent_at(timeline, point, note)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -172,19 +183,47 @@ def write_tables(
     if not WITHOUT_LOG.issuperset(rest):
         timeline.stage(join(target, STAGING), None if timeline.permissive else records)
         step("decoding")
+    replay = replay_of(timeline) if timeline.is_staged else None
+    for name in rest:
+        path = join(target, name)
+        if replay is not None and name in WITHOUT_PARTITIONS:
+            _write_replayed(name, replay, replicas, path, timeline)
+        else:
+            replace_dataset(table(name, timeline, replicas), path)
+            timeline.keep(name, path)
+        step(name)
 
-    def write(name: str) -> str:
-        replace_dataset(table(name, timeline, replicas), join(target, name))
-        timeline.keep(name, join(target, name))
-        return name
 
-    if is_small(timeline.session):
-        with ThreadPoolExecutor(SMALL_THREADS) as threads:
-            for name in threads.map(write, rest):
-                step(name)
-    else:
-        for name in rest:
-            step(write(name))
+def replay_of(timeline: Timeline) -> Replay | None:
+    """The replay of a small log; of any other the records of all but partitions, None if they are many."""
+    is_small = is_small_log(timeline.source)
+    if is_small and not timeline.is_staged:
+        return Replay(timeline)
+    return staged_replay(timeline, whole=is_small)
+
+
+def _write_replayed(
+    name: str, replay: Replay, replicas: Sequence[Replica], path: str, timeline: Timeline
+) -> None:
+    rows = replayed_table(name, replay, replicas)
+    write_dataset(rows, path, timeline.session)
+    timeline.keep(name, path, from_arrow_schema(rows.schema))
+    if name == "config_history":
+        timeline.made.setdefault(CONFIG_SPANS, timeline.made[name])
+
+
+def write_small_tables(
+    extent: Extent,
+    replicas: Sequence[Replica],
+    target: str,
+    names: Sequence[str],
+    step: Callable[[str], None],
+) -> None:
+    """Write tables of a small log below a local directory, without Spark; step is called after each."""
+    replay = Replay(extent)
+    for name in names:
+        write_dataset(replayed_table(name, replay, replicas), join(target, name))
+        step(name)
 
 
 def _live_timeline(
@@ -192,7 +231,7 @@ def _live_timeline(
 ) -> tuple[Timeline, list[Replica]]:
     """The timeline of what a listener serves, decoded."""
     log, rows = live_log(session, servers, directory)
-    timeline = Timeline(session_for(session, log), log, log.end_offset, permissive=mode == "permissive")
+    timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
     timeline.stage(directory, rows)
     return timeline, [log.replica]
 

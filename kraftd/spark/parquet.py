@@ -19,7 +19,15 @@ from pyspark.sql import SparkSession
 from kraftd.spark.fields import DAMAGE
 from kraftd.spark.reading import read_split
 from kraftd.spark.small import COMPRESSION, COMPRESSION_LEVEL, SMALL_BYTES, SUCCESS
-from kraftd.spark.storage import delete_files, join, list_files, open_output, write_bytes
+from kraftd.spark.storage import (
+    delete_directory,
+    delete_files,
+    join,
+    list_files,
+    open_output,
+    replace_directory,
+    write_bytes,
+)
 from kraftd.spark.tasks import SplitPartition
 from kraftd.spark.writing import delete, move
 
@@ -65,6 +73,23 @@ def write_splits(session: SparkSession, tasks: Sequence[SplitPartition], job: Jo
         parts.append(_write_file(f"{EMPTY}.parquet", iter(()), unfinished))
     commit(session, unfinished.directory, job.directory, [part.name for part in parts])
     return sum(part.rows for part in parts)
+
+
+def write_dataset(rows: pa.Table, directory: str, session: SparkSession | None = None) -> None:
+    """Write rows as a dataset of one file, which replaces an existing one.
+
+    Without a session the directory is one that Arrow can rename, on a local disk.
+    """
+    unfinished = f"{directory}.unfinished"
+    delete_directory(unfinished)
+    name = join(unfinished, f"part-000000-{uuid.uuid4().hex}.parquet")
+    with open_output(name) as stream, _writer(stream, rows.schema) as writer:
+        writer.write_table(rows, ROW_GROUP_ROWS)
+    write_bytes(join(unfinished, SUCCESS), b"")
+    if session is None:
+        replace_directory(unfinished, directory)
+    else:
+        move(session, unfinished, directory)
 
 
 def commit(session: SparkSession, unfinished: str, directory: str, names: Collection[str]) -> None:

@@ -121,9 +121,28 @@ def delete_files(directory: str, names: Iterable[str]) -> None:
         system.delete_file(name)
 
 
+def delete_directory(path: str) -> None:
+    """Delete a directory with all it holds; nothing where there is none."""
+    if kind_of(path) == "directory":
+        system, name = _resolve(path)
+        system.delete_dir(name)
+
+
+def replace_directory(source: str, target: str) -> None:
+    """Put a directory in the place of another one, on a file system that can rename it."""
+    delete_directory(target)
+    system, name = _resolve(source)
+    system.move(name, _resolve(target)[1])
+
+
 def absolute(path: str) -> str:
     """A path that means the same in every process."""
     return path.rstrip("/") if "://" in path else os.path.abspath(path.removeprefix("file:"))
+
+
+def is_local(path: str) -> bool:
+    """Return whether a path is one of this machine."""
+    return "://" not in path
 
 
 def join(directory: str, name: str) -> str:

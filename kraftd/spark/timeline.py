@@ -15,10 +15,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
-from kraftd.spark.checkpoints import checkpoint_splits, is_sound
+from kraftd.spark.checkpoints import checkpoint_splits
 from kraftd.spark.decode import LAST_OFFSET
-from kraftd.spark.errors import InputError
+from kraftd.spark.extent import BEFORE_THE_LOG, LOG, MARKERS, Extent
 from kraftd.spark.fields import record_schema, source_schema
 from kraftd.spark.layout import CheckpointFile
 from kraftd.spark.parquet import Job, write_splits
@@ -30,13 +31,9 @@ from kraftd.spark.storage import join
 from kraftd.spark.tasks import plan_tasks
 from kraftd.spark.writing import replace_dataset
 
-MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
-BEFORE_THE_LOG = -1
-"""The offset that records of a checkpoint are given: they are older than all that the log holds."""
 
-
-class Timeline:
-    """A committed log up to below end_offset, and the checkpoints that fit it."""
+class Timeline(Extent):
+    """The records of an extent, in a session."""
 
     def __init__(
         self,
@@ -48,28 +45,18 @@ class Timeline:
         checkpoints_below: int | None = None,
         base: CheckpointFile | None = None,
     ) -> None:
-        """checkpoints_below leaves out the checkpoints from this end offset on.
-
-        base is a checkpoint to start from, without regard to the log before it.
-        """
+        """The arguments are those of Extent; the session reads."""
+        super().__init__(
+            log, end_offset, permissive=permissive, checkpoints_below=checkpoints_below, base=base
+        )
         self.session = session
-        self.source = log
-        self.end_offset = end_offset
-        self.permissive = permissive
         self._mode = "PERMISSIVE" if permissive else "FAILFAST"
-        self._below = log.end_offset + 1 if checkpoints_below is None else checkpoints_below
-        self._base = base
         self._staged: dict[str, DataFrame] | None = None
         self._directory: str | None = None
         self._sharing = RLock()
-        self.records_path: str | None = None
-        """The dataset of the decoded log, once it is staged."""
+        self.staged_paths: dict[str, str] = {}
+        """The datasets of the decoded log (LOG) and of checkpoints, by path, once they are staged."""
         self.made: dict[str, DataFrame] = {}
-        self._check_start()
-
-    def __repr__(self) -> str:
-        path, start = self.source.replica.path, self.source.start_offset
-        return f"<Timeline of {path}, offsets {start} to {self.end_offset - 1}>"
 
     @property
     def is_staged(self) -> bool:
@@ -77,8 +64,9 @@ class Timeline:
         return self._staged is not None
 
     @property
-    def cluster_id(self) -> str | None:
-        return self.source.replica.cluster_id
+    def records_path(self) -> str | None:
+        """The dataset of the decoded log, once it is staged."""
+        return self.staged_paths.get(LOG)
 
     def log(self, columns: Sequence[str], types: Sequence[str] | None = None, start: int = 0) -> DataFrame:
         """Rows of the log from offset start on; of some types, unless types is None."""
@@ -86,7 +74,7 @@ class Timeline:
             rows = self._read(self.source.replica.path, columns, start)
         else:
             within = (F.col("offset") >= start) & (F.col("offset") < self.end_offset)
-            rows = self._staged["log"].where(within)
+            rows = self._staged[LOG].where(within)
         return _of_types(rows, types).select(*columns)
 
     def damage(self) -> DataFrame:
@@ -112,7 +100,7 @@ class Timeline:
             checkpoints_below=checkpoints_below,
             base=base,
         )
-        found._staged, found.records_path = self._staged, self.records_path
+        found._staged, found.staged_paths = self._staged, self.staged_paths
         return found
 
     def write_log(self, path: str, start: int = 0, *, damage: bool = False) -> int:
@@ -132,8 +120,8 @@ class Timeline:
         if records is None:
             records = join(directory, "log")
             self.write_log(records, damage=self.permissive)
-        self.records_path = records
-        staged = {"log": self._staged_rows(records, source_schema())}
+        self.staged_paths[LOG] = records
+        staged = {LOG: self._staged_rows(records, source_schema())}
         bases = [self.state_checkpoint, self.first_checkpoint, *self.unsound_checkpoints]
         for checkpoint in dict.fromkeys(bases):
             if checkpoint is not None:
@@ -141,6 +129,7 @@ class Timeline:
                 splits = checkpoint_splits(checkpoint, permissive=self.permissive)
                 tasks = plan_tasks(splits, Wanted(), 0, LAST_OFFSET)
                 write_splits(self.session, tasks, Job(path, source_schema(), self.permissive))
+                self.staged_paths[checkpoint.path] = path
                 staged[checkpoint.path] = self._staged_rows(path, source_schema())
         self._staged = staged
         self._directory = directory
@@ -159,9 +148,13 @@ class Timeline:
                 self.keep(name, path)
             return self.made[name]
 
-    def keep(self, name: str, path: str) -> None:
-        """Remember that a table of this timeline was written, so that others are made from it."""
-        self.made[name] = in_one_task(self.session.read.parquet(path))
+    def keep(self, name: str, path: str, schema: StructType | None = None) -> None:
+        """Remember that a table of this timeline was written, so that others are made from it.
+
+        Without its schema Spark looks into a file, which is a job of its own.
+        """
+        reader = self.session.read if schema is None else self.session.read.schema(schema)
+        self.made[name] = in_one_task(reader.parquet(path))
 
     def _staged_rows(self, path: str, schema: pa.Schema) -> DataFrame:
         return in_one_task(self.session.read.schema(from_arrow_schema(schema)).parquet(path))
@@ -186,68 +179,14 @@ class Timeline:
         """The whole known history: the checkpoint at which the log begins, and the log."""
         return self._history(self.first_checkpoint, columns, types, dated_by)
 
-    @property
-    def replays_history(self) -> bool:
-        """Return whether `history` ends with the state, and dates it as well as `state` does."""
-        first = self.first_checkpoint
-        if self._base is not None or self.state_checkpoint != first:
-            return False
-        return first is None or self.source.start_offset >= first.end_offset
-
-    @cached_property
-    def state_checkpoint(self) -> CheckpointFile | None:
-        """The checkpoint to which the records of the log are applied, None for a log from offset 0.
-
-        In mode PERMISSIVE, the newest one within the end. It skips damaged ones as long as another one, or
-        the whole log, can replace them.
-        """
-        if self._base is not None or not self.permissive:
-            return self._base or self.first_checkpoint
-        found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
-        unsound = [each for each in self.unsound_checkpoints if each != self.first_checkpoint]
-        found = [each for each in found if each not in unsound]
-        return found[-1] if found else None
-
-    @cached_property
-    def unsound_checkpoints(self) -> list[CheckpointFile]:
-        """In mode PERMISSIVE the damaged checkpoints within the end."""
-        if not self.permissive:
-            return []
-        found = [each for each in self.checkpoints() if each.end_offset <= self.end_offset]
-        return [each for each in found if not is_sound(each)]
-
-    @cached_property
-    def first_checkpoint(self) -> CheckpointFile | None:
-        """The checkpoint that replaces records older than the log; None for a log from offset 0."""
-        if self.source.log.plans and self.source.start_offset == 0:
-            return None
-        return next(iter(self.checkpoints()), None)
-
-    @property
-    def first_state_offset(self) -> int:
-        """The first offset at which the state is known; -1, before any record, for a log from offset 0."""
-        first = self.first_checkpoint
-        return (self.source.start_offset if first is None else first.end_offset) - 1
-
-    def checkpoints(self) -> list[CheckpointFile]:
-        """The checkpoints whose end lies within the log, without the bootstrap checkpoint of offset 0."""
-        start = self.source.start_offset
-        return [
-            each
-            for each in self.source.replica.checkpoints
-            if each.end_offset > 0 and start <= each.end_offset < self._below
-        ]
-
     def _before(
         self, checkpoint: CheckpointFile | None, columns: Sequence[str], types: Sequence[str]
     ) -> DataFrame | None:
-        log = self.source.log
-        if checkpoint is None or self._base is not None or not log.plans:
-            return None
-        if log.start_offset >= checkpoint.end_offset:
+        end_offset = self.earlier_end(checkpoint)
+        if end_offset is None:
             return None
         columns = list(dict.fromkeys(["offset", *columns]))
-        return self._without_aborted(self.log(columns, types).where(F.col("offset") < checkpoint.end_offset))
+        return self._without_aborted(self.log(columns, types).where(F.col("offset") < end_offset))
 
     def _history(
         self,
@@ -305,22 +244,6 @@ class Timeline:
             F.coalesce("next_offset", F.lit((1 << 63) - 1)).alias("aborted_last"),
         )
         return None if found.isEmpty() else found
-
-    def _check_start(self) -> None:
-        """Raises InputError if records older than the log are missing everywhere."""
-        replica, start = self.source.replica, self.source.start_offset
-        if not replica.segments:
-            if not self.permissive:
-                name = replica.checkpoints[-1]
-                raise InputError(
-                    f"{name.path}: offset {name.end_offset}: a checkpoint without its log. Give the "
-                    "directory with its segments; mode PERMISSIVE reads the checkpoint alone"
-                )
-        elif start > 0 and self.first_checkpoint is None and not self.permissive:
-            raise InputError(
-                f"{replica.segments[0].path}: byte 0, offset {start}: the log begins here and no "
-                "checkpoint holds what came before: segments or the checkpoint are missing"
-            )
 
 
 def _dated(base: DataFrame, earlier: DataFrame, keys: Sequence[str]) -> DataFrame:

@@ -11,8 +11,6 @@ from pyspark.errors import PySparkException
 
 from kraftd.spark import register, tables
 from kraftd.spark.errors import InputError
-from kraftd.spark.session import session_for
-from kraftd.spark.small import is_small
 from kraftd.spark.tables.catalog import NAMES, table
 from tests.spark.images import Rows, in_order
 from tests.spark.logs import MS_PER_RECORD, START_MS
@@ -45,7 +43,6 @@ def rows_of(found: DataFrame) -> Rows:
 def test_a_small_logs_tables_equal_those_of_parallel_plans(spark: SparkSession, story: Story) -> None:
     path = story.directory.path
     timeline = timeline_of(spark, path, story.committed, staged=path.parent / "parallel")
-    assert not is_small(spark) and is_small(session_for(spark, timeline.source))
     with tables(spark, str(path), as_of=story.committed) as found:
         assert tuple(found) == NAMES and len(found) == len(NAMES)
         for name in COMPARED:

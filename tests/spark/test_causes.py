@@ -14,6 +14,7 @@ from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.spark.replay import moves
 from kraftd.spark.tables import causes
 from kraftd.wire.message import Message
 from tests.spark.logs import MS_PER_RECORD, LogDirectory
@@ -100,42 +101,43 @@ def test_the_cause_is_that_of_the_event_in_whatever_batches_it_is(
     spark: SparkSession, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(causes, "BUCKET_OFFSETS", 8)
-    moves = rows_of(timeline_of(spark, scene.directory.path), "leader_moves")
-    assert {row["offset"]: row["cause"] for row in moves} == scene.expected
+    found = rows_of(timeline_of(spark, scene.directory.path), "leader_moves")
+    assert {row["offset"]: row["cause"] for row in found} == scene.expected
 
 
 def test_the_parts_of_a_departure_between_other_decisions_have_its_cause(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kraftd lets a broker leave its partitions in parts."""
-    monkeypatch.setattr(causes, "MAX_UNDIVIDED", 4)
-    monkeypatch.setattr(causes, "MAX_PAUSE_MS", 15 * MS_PER_RECORD)
+    for module in (causes, moves):
+        monkeypatch.setattr(module, "MAX_UNDIVIDED", 4)
+        monkeypatch.setattr(module, "MAX_PAUSE_MS", 15 * MS_PER_RECORD)
     scene = Scene(tmp_path / "node")
-    moves = scene.all_of(2, (2,))
+    moved = scene.all_of(2, (2,))
     other: list[Message] = [NoOpRecord(), PartitionChangeRecord(0, TOPIC, isr=(2,)), NoOpRecord()]
     # Two parts and a small one, which ends with the fencing.
-    scene.write(*moves[:10], cause="broker fenced", batch=10)
+    scene.write(*moved[:10], cause="broker fenced", batch=10)
     scene.write(*other)
-    scene.write(*moves[10:20], cause="broker fenced", batch=10)
+    scene.write(*moved[10:20], cause="broker fenced", batch=10)
     scene.write(*other)
-    scene.write(*moves[20:], fenced(1), cause="broker fenced")
+    scene.write(*moved[20:], fenced(1), cause="broker fenced")
     scene.write(fenced(1, -1))
     scene.write(*scene.all_of(-2, (1, 2)))
     scene.write(*scene.all_of(1, None), cause="preferred election")
     # The broker shuts down, and is fenced in the end.
     scene.write(BrokerRegistrationChangeRecord(1, 1, 0, 1))
     scene.write(*other[:1])
-    scene.write(*moves[:10], cause="controlled shutdown", batch=10)
+    scene.write(*moved[:10], cause="controlled shutdown", batch=10)
     scene.write(*other[:1])
-    scene.write(*moves[10:20], cause="controlled shutdown", batch=10)
+    scene.write(*moved[10:20], cause="controlled shutdown", batch=10)
     scene.write(*other[:1])
-    scene.write(*moves[20:], cause="controlled shutdown")
+    scene.write(*moved[20:], cause="controlled shutdown")
     scene.write(*other[:1])
     scene.write(fenced(1))
     # If the broker is not fenced soon, it does not explain why its leaders moved.
     scene.write(RegisterBrokerRecord(1, fenced=False, broker_epoch=300), *scene.all_of(-2, (1, 2)))
     scene.write(*scene.all_of(1, None), cause="preferred election")
-    scene.write(*moves[:10], cause="election", batch=10)
+    scene.write(*moved[:10], cause="election", batch=10)
     for _ in range(20):
         scene.write(NoOpRecord())
     scene.write(fenced(1))

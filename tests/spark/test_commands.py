@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 Run = Callable[..., Result]
+WITH_SPARK = ("--master", "local[2]")
+"""Spark makes the tables even of a small log."""
 
 
 @pytest.fixture
@@ -55,7 +57,10 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(data)
 
 
-def test_permissive_keeps_every_byte_that_it_cannot_read(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("route", [(), WITH_SPARK], ids=["replay", "spark"])
+def test_permissive_keeps_every_byte_that_it_cannot_read(
+    run: Run, tmp_path: Path, route: tuple[str, ...]
+) -> None:
     directory, output = written(tmp_path / "a"), tmp_path / "out"
     broken = list(iter_batches(directory.log.read_bytes()))[20]
     flip(directory.log, broken.position + 70)
@@ -69,7 +74,9 @@ def test_permissive_keeps_every_byte_that_it_cannot_read(run: Run, tmp_path: Pat
     assert failed.exit_code == 1 and place in failed.stderr and "Traceback" not in failed.output
     assert not (output / ".staging").exists()
     done = run(
-        "tables", "--input", directory.path, "--output", output, "--mode", "permissive", "--tables", "records"
+        "tables",
+        *("--input", directory.path, "--output", output, "--mode", "permissive", "--tables", "records"),
+        *route,
     )
     assert done.exit_code == 2, done.output
     assert f"damaged: 1 piece, listed in {output / 'damaged'}; the first is {first}: byte " in done.stderr
@@ -115,12 +122,15 @@ def test_validate_reports_a_torn_tail_as_a_note_and_succeeds(run: Run, tmp_path:
     assert done.stdout.splitlines()[-1].endswith("checks hold; notes: 1")
 
 
-def test_permissive_skips_a_damaged_checkpoint_and_lists_its_place(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("route", [(), WITH_SPARK], ids=["replay", "spark"])
+def test_permissive_skips_a_damaged_checkpoint_and_lists_its_place(
+    run: Run, tmp_path: Path, route: tuple[str, ...]
+) -> None:
     directory, output = written(tmp_path / "a", batches=4), tmp_path / "out"
     checkpoint = snapshot_of(directory, 7)
     batch = list(iter_batches(checkpoint.read_bytes()))[1]
     flip(checkpoint, batch.position + 70)
-    command = ("tables", "--input", directory.path, "--output", output, "--tables", "topics")
+    command = ("tables", "--input", directory.path, "--output", output, "--tables", "topics", *route)
     whole = run(*command)
     assert whole.exit_code == 0 and len(column(output, "topics", "name")) == 12, "the log has it all"
     done = run(*command, "--mode", "permissive")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
@@ -18,6 +21,8 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.spark.layout import find_replicas
 from kraftd.spark.live import decode_values
+from kraftd.spark.replay.catalog import table as replayed_table
+from kraftd.spark.replay.source import Replay
 from kraftd.spark.replicas import committed_log
 from kraftd.spark.tables.catalog import table
 from kraftd.spark.timeline import Timeline
@@ -96,7 +101,29 @@ def whole(spark: SparkSession, story: Story) -> Timeline:
 
 
 def rows_of(timeline: Timeline, name: str) -> Rows:
-    return [row.asDict(recursive=True) for row in table(name, timeline, [timeline.source.replica]).collect()]
+    """The rows of a table by Spark, once the replay without Spark is seen to give the same."""
+    replicas = [timeline.source.replica]
+    found = table(name, timeline, replicas)
+    rows = [row.asDict(recursive=True) for row in found.collect()]
+    replayed = replayed_table(name, Replay(timeline), replicas)
+    theirs = to_arrow_schema(found.schema, timezone="UTC")
+    assert _columns(theirs) == _columns(replayed.schema), name
+    assert in_order(_with_seconds(replayed.to_pylist())) == in_order(_with_seconds(rows)), name
+    return rows
+
+
+def _columns(schema: pa.Schema) -> list[tuple[str, str]]:
+    """Names and types; columns are nullable as they are written."""
+    return [(one.name, str(one.type).replace(" not null", "").replace("item:", "element:")) for one in schema]
+
+
+def _with_seconds(value: Any) -> Any:
+    """Rows whose times are numbers, whatever their time zone is."""
+    if isinstance(value, list):
+        return [_with_seconds(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _with_seconds(one) for key, one in value.items()}
+    return value.timestamp() if isinstance(value, datetime) else value
 
 
 def assert_state(timeline: Timeline, image: Image) -> None:

@@ -17,7 +17,7 @@ from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.metadata.image import Image
 from kraftd.spark.layout import find_replica
 from kraftd.spark.replicas import plan_log
-from kraftd.spark.tables.catalog import TABLES
+from kraftd.spark.tables.catalog import NAMES, TABLES
 from kraftd.spark.timeline import Timeline
 from kraftd.wire.batch import decompressed, iter_batches, records
 from kraftd.wire.message import Message
@@ -109,13 +109,12 @@ def tables_of(truth: Truth) -> dict[str, Rows]:
     }
 
 
-def found_rows(timeline: Timeline, name: str) -> Rows:
+def plain(name: str, rows: Rows) -> Rows:
     """The rows of a table, without its TIMESTAMPs, once they are seen to equal their milliseconds."""
-    found = []
-    for row in rows_of(timeline, name):
-        plain = {key: value for key, value in row.items() if key not in IN_OTHER_WORDS.get(name, ())}
-        found.append(without_timestamps(plain))
-    return found
+    words = IN_OTHER_WORDS.get(name, ())
+    return [
+        without_timestamps({key: value for key, value in row.items() if key not in words}) for row in rows
+    ]
 
 
 def without_timestamps(row: dict[str, Any]) -> dict[str, Any]:
@@ -127,36 +126,26 @@ def without_timestamps(row: dict[str, Any]) -> dict[str, Any]:
     return kept if spans is None else kept | {"spans": [without_timestamps(span) for span in spans]}
 
 
-def assert_tables(timeline: Timeline, truth: Truth) -> None:
+def compare(found: dict[str, Rows], truth: Truth) -> None:
+    """Check that these tables equal the truth."""
     expected = tables_of(truth)
     assert set(expected) == set(TABLES) - set(NOT_HERE)
     wrong = []
     for name, rows in expected.items():
-        found, rows = in_order(found_rows(timeline, name)), in_order(rows)
-        if found != rows:
-            missing = [row for row in rows if row not in found][:2]
-            extra = [row for row in found if row not in rows][:2]
-            wrong.append(f"{name}: {len(found)} rows for {len(rows)}; missing {missing}; extra {extra}")
+        ours, rows = in_order(found[name]), in_order(rows)
+        if ours != rows:
+            missing = [row for row in rows if row not in ours][:2]
+            extra = [row for row in ours if row not in rows][:2]
+            wrong.append(f"{name}: {len(ours)} rows for {len(rows)}; missing {missing}; extra {extra}")
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.spark
-def test_every_table_of_a_random_history_is_that_of_a_naive_replay(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    story = Story(tmp_path / "node", seed=23)
-    truth = truth_of(story.directory.path)
-    assert_tables(timeline_of(spark, story.directory.path), truth)
-
-
-@pytest.mark.spark
-def test_every_table_of_a_log_behind_a_checkpoint_is_that_of_a_naive_replay(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    story = Story(tmp_path / "whole", seed=24)
+def behind_a_checkpoint(home: Path, seed: int) -> tuple[Path, Truth]:
+    """The second half of a random history behind a checkpoint of the first half, and its truth."""
+    story = Story(home / "whole", seed=seed)
     offset = story.quiet_offset(story.committed // 2)
     image = story.image(offset)
-    short = LogDirectory(tmp_path / "short", start=offset + 1)
+    short = LogDirectory(home / "short", start=offset + 1)
     short.epoch = 9
     short.snapshot(offset + 1, list(image.records()))
     later = [message for at, message in story.messages.items() if at > offset]
@@ -167,8 +156,28 @@ def test_every_table_of_a_log_behind_a_checkpoint_is_that_of_a_naive_replay(
     for *_, message in committed(short.path):
         image.apply(message, image.offset + 1, 1)
         states.append(state_of(image))
-    truth = truth_of(short.path, state_of(story.image(offset)), states)
-    assert_tables(timeline_of(spark, short.path), truth)
+    return short.path, truth_of(short.path, state_of(story.image(offset)), states)
+
+
+def by_spark(timeline: Timeline) -> dict[str, Rows]:
+    return {name: plain(name, rows_of(timeline, name)) for name in NAMES}
+
+
+@pytest.mark.spark
+def test_every_table_of_a_random_history_is_that_of_a_naive_replay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    story = Story(tmp_path / "node", seed=23)
+    truth = truth_of(story.directory.path)
+    compare(by_spark(timeline_of(spark, story.directory.path)), truth)
+
+
+@pytest.mark.spark
+def test_every_table_of_a_log_behind_a_checkpoint_is_that_of_a_naive_replay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, truth = behind_a_checkpoint(tmp_path, seed=24)
+    compare(by_spark(timeline_of(spark, path)), truth)
 
 
 @pytest.mark.kafka

@@ -407,8 +407,12 @@ class Truth:
             for step in self.steps
             if isinstance(step.message, TopicRecord)
         }
+        kraft_version: str | None = None  # no image has it
         for before, step in self.changed():
             operation = operation_of(step, before, self.names, created)
+            if isinstance(step.message, FeatureLevelRecord) and step.message.name == "kraft.version":
+                operation = (*operation[:4], kraft_version, operation[5])
+                kraft_version = operation[5]
             if operation is not None:
                 found.append(audit_row(step, operation))
         for move, end in self.reassigned():

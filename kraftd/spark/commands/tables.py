@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import click
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point
-from kraftd.spark.as_of import check_offset, make_timeline
-from kraftd.spark.cluster_tables import DAMAGED, STAGING, write_tables
+from kraftd.spark.as_of import check_offset, extent_at, make_timeline
+from kraftd.spark.cluster_tables import DAMAGED, STAGING, write_small_tables, write_tables
 from kraftd.spark.commands.options import (
     AsOf,
     Progress,
@@ -22,11 +22,12 @@ from kraftd.spark.commands.options import (
     refuse_output_in_input,
 )
 from kraftd.spark.errors import InputError
+from kraftd.spark.extent import Extent
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.input_log import is_small_log
 from kraftd.spark.planning import TornTail
-from kraftd.spark.session import session_for, start_session
-from kraftd.spark.storage import absolute, join
+from kraftd.spark.session import start_session
+from kraftd.spark.storage import absolute, is_local, join, open_parquet
 from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG
 from kraftd.spark.writing import delete
 
@@ -59,39 +60,53 @@ def tables_command(
         refuse_output_in_input(inputs, output, [*NAMES, DAMAGED, STAGING])
         replicas, log = find_input(inputs, mode, high_watermark)
         check_offset(log, as_of)
-        session = start_session(master, small=is_small_log(log))
-        try:
-            timeline = make_timeline(session_for(session, log), log, as_of, mode, print_note)
-            if mode == "permissive":
-                chosen = [*chosen, DAMAGED]
-            target = absolute(output)
-            staged = not WITHOUT_LOG.issuperset(chosen)
-            write_tables(timeline, replicas, target, chosen, Progress(len(chosen) + staged).step)
-            if mode == "permissive":
-                faults = _report_damage(timeline.made[DAMAGED], join(target, DAMAGED), log.log.torn)
-        finally:
-            quiet_if_interrupted(session)
-            with suppress(Py4JError):  # the error that ended the run is reported, not a failed clean-up
-                delete(session, join(absolute(output), STAGING))
-            session.stop()
+        chosen += [DAMAGED] * (mode == "permissive")
+        target = absolute(output)
+        if master is None and is_small_log(log) and is_local(target):
+            extent = extent_at(
+                Extent(log, log.end_offset, permissive=mode == "permissive"), as_of, print_note
+            )
+            write_small_tables(extent, replicas, target, chosen, Progress(len(chosen)).step)
+        else:
+            with _session(master, target) as session:
+                timeline = make_timeline(session, log, as_of, mode, print_note)
+                staged = not WITHOUT_LOG.issuperset(chosen)
+                write_tables(timeline, replicas, target, chosen, Progress(len(chosen) + staged).step)
+        if mode == "permissive":
+            faults = _report_damage(join(target, DAMAGED), log.log.torn)
     if faults:
         sys.exit(2)
 
 
-def _report_damage(damaged: DataFrame, path: str, torn: TornTail | None) -> int:
+@contextmanager
+def _session(master: str | None, target: str) -> Iterator[SparkSession]:
+    """A session that deletes the decoded log in the end."""
+    session = start_session(master)
+    try:
+        yield session
+    finally:
+        quiet_if_interrupted(session)
+        with suppress(Py4JError):  # the error that ended the run is reported, not a failed clean-up
+            delete(session, join(target, STAGING))
+        session.stop()
+
+
+def _report_damage(path: str, torn: TornTail | None) -> int:
     """Report how much was not decoded; returns the number of faults. A torn tail is none."""
-    places = damaged.select("path", "position", "reason").where("position IS NOT NULL")
-    if torn is not None:
-        places = places.where((F.col("path") != torn.path) | (F.col("position") < torn.position))
-    first = places.orderBy("path", "position").first()
-    if first is None:
-        return 0
-    count = places.count()
-    print_note(
-        f"damaged: {count} {'piece' if count == 1 else 'pieces'}, listed in {path}; the first is "
-        f"{first['path']}: byte {first['position']}: {first['reason']}"
+    table = open_parquet(path).to_table(["path", "position", "reason"])
+    places = sorted(
+        (row["path"], row["position"], row["reason"])
+        for row in table.to_pylist()
+        if row["position"] is not None
+        and (torn is None or row["path"] != torn.path or row["position"] < torn.position)
     )
-    return count
+    if places:
+        file, position, reason = places[0]
+        print_note(
+            f"damaged: {len(places)} {'piece' if len(places) == 1 else 'pieces'}, listed in {path}; the "
+            f"first is {file}: byte {position}: {reason}"
+        )
+    return len(places)
 
 
 def _chosen(names: str | None) -> list[str]:

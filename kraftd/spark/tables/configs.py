@@ -12,6 +12,8 @@ from kraftd.spark.tables.validity import current, validity, with_next
 from kraftd.spark.timeline import Timeline
 
 TOPIC, BROKER = 2, 4
+CONFIG_SPANS = "config_spans"
+"""The name under which several tables share the history of configs."""
 KEY = ("resource_type", "resource_name", "name")
 
 
@@ -25,7 +27,7 @@ def config_history(timeline: Timeline) -> DataFrame:
     """The table `config_history`: one row for each time that a config was set, until it was set again,
     deleted, or removed with its topic.
     """
-    return timeline.shared("config_spans", lambda: _history(timeline, whole=True))
+    return timeline.shared(CONFIG_SPANS, lambda: _history(timeline, whole=True))
 
 
 def gone_configs(timeline: Timeline) -> DataFrame:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraftd.spark.checkpoints import CheckpointHeader, read_header
 from kraftd.spark.errors import InputError
+from kraftd.spark.extent import Extent
 from kraftd.spark.layout import CheckpointFile, Replica
+from kraftd.spark.tables.columns import Row, Rows
 from kraftd.spark.timeline import Timeline
 
 SNAPSHOTS = (
@@ -34,32 +35,35 @@ def elections(timeline: Timeline) -> DataFrame:
 
 
 def snapshots(timeline: Timeline, replicas: Sequence[Replica]) -> DataFrame:
-    """The table `snapshots`: one row a checkpoint of each directory. The driver reads them, because they are
-    few.
-    """
-    rows = [
-        _snapshot_row(replica, checkpoint, permissive=timeline.permissive)
-        for replica in replicas
-        for checkpoint in replica.checkpoints
-        if checkpoint.end_offset <= timeline.end_offset
-    ]
+    """The table `snapshots`: one row a checkpoint of each directory."""
+    rows = [tuple(row.values()) for row in snapshot_rows(timeline, replicas)]
     return timeline.session.createDataFrame(rows, SNAPSHOTS)
 
 
-def _snapshot_row(replica: Replica, checkpoint: CheckpointFile, *, permissive: bool) -> tuple[Any, ...]:
+def snapshot_rows(extent: Extent, replicas: Sequence[Replica]) -> Rows:
+    """The rows of `snapshots`. The driver reads the checkpoints, because they are few."""
+    return [
+        _snapshot_row(replica, checkpoint, permissive=extent.permissive)
+        for replica in replicas
+        for checkpoint in replica.checkpoints
+        if checkpoint.end_offset <= extent.end_offset
+    ]
+
+
+def _snapshot_row(replica: Replica, checkpoint: CheckpointFile, *, permissive: bool) -> Row:
     try:
         header = read_header(checkpoint)
     except InputError:
         if not permissive:
             raise
         header = CheckpointHeader(None, 0, None)
-    return (
-        checkpoint.path,
-        replica.node_id,
-        checkpoint.end_offset,
-        checkpoint.epoch,
-        checkpoint.size_bytes,
-        header.last_contained_log_timestamp_ms,
-        header.kraft_version,
-        header.voters,
-    )
+    return {
+        "path": checkpoint.path,
+        "node_id": replica.node_id,
+        "end_offset": checkpoint.end_offset,
+        "epoch": checkpoint.epoch,
+        "size_bytes": checkpoint.size_bytes,
+        "last_contained_log_timestamp_ms": header.last_contained_log_timestamp_ms,
+        "kraft_version": header.kraft_version,
+        "voters": header.voters,
+    }

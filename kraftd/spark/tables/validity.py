@@ -14,10 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from kraftd.spark.fields import MAX_TIMESTAMP_MS
+from kraftd.spark.tables.columns import is_time
 from kraftd.spark.timeline import Timeline, in_log
 
-DURATIONS = frozenset(("duration_ms", "longest_ms"))
-"""Columns in milliseconds that are no time."""
 NEXT = ("next_offset", "next_ms")
 
 
@@ -64,7 +63,7 @@ def with_timestamps(rows: DataFrame) -> DataFrame:
     columns: list[Column] = []
     for field in rows.schema.fields:
         columns.append(_with_inner(F.col(field.name), field.dataType).alias(field.name))
-        if _is_time(field.name) and field.name.removesuffix("_ms") not in rows.columns:
+        if is_time(field.name) and field.name.removesuffix("_ms") not in rows.columns:
             columns.append(_timestamp(F.col(field.name)).alias(field.name.removesuffix("_ms")))
     return rows.select(*columns)
 
@@ -73,22 +72,18 @@ def _with_inner(column: Column, kind: DataType) -> Column:
     if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType):
         return column
     names = kind.elementType.names
-    if not any(_is_time(name) for name in names):
+    if not any(is_time(name) for name in names):
         return column
 
     def whole(item: Column) -> Column:
         fields: list[Column] = []
         for name in names:
             fields.append(item[name].alias(name))
-            if _is_time(name):
+            if is_time(name):
                 fields.append(_timestamp(item[name]).alias(name.removesuffix("_ms")))
         return F.struct(*fields)
 
     return F.transform(column, whole)
-
-
-def _is_time(name: str) -> bool:
-    return name.endswith("_ms") and name not in DURATIONS
 
 
 def _timestamp(ms: Column) -> Column:

@@ -1,0 +1,58 @@
+"""`topics` and `topic_history`."""
+
+from __future__ import annotations
+
+from kraftd.spark.replay.source import Replay, by_key, in_log
+from kraftd.spark.tables.columns import Row, Rows
+from kraftd.spark.tables.topics import CREATED, REMOVED
+
+
+def topic_lives(replay: Replay, *, whole: bool) -> dict[str, Row]:
+    """By topic id: name, and created_* and removed_* offset and time."""
+    if whole:
+        return replay.shared("topic_lives", lambda replay: _lives(replay, whole=True))
+    return _lives(replay, whole=False)
+
+
+def _lives(replay: Replay, *, whole: bool) -> dict[str, Row]:
+    read = replay.history if whole else replay.state
+    rows = read(["topic_id", "name"], [CREATED, REMOVED], dated_by=["type", "topic_id"])
+    found: dict[str, Row] = {}
+    for row in rows:
+        life = found.setdefault(row["topic_id"], dict.fromkeys(("name", *_PLACES)))
+        if row["type"] == CREATED:
+            life |= {"name": row["name"], "created_offset": in_log(row)}
+            life["created_timestamp_ms"] = in_log(row, "timestamp_ms")
+        else:
+            life |= {"removed_offset": row["offset"], "removed_timestamp_ms": row["timestamp_ms"]}
+    return found
+
+
+_PLACES = ("created_offset", "created_timestamp_ms", "removed_offset", "removed_timestamp_ms")
+
+
+def topics(replay: Replay) -> Rows:
+    parts = by_key(replay.state(["topic_id", "partition_id"], ["PartitionRecord"]), "topic_id")
+    return [
+        life
+        | {
+            "topic_id": topic_id,
+            "partition_count": len({row["partition_id"] for row in parts.get((topic_id,), ())}),
+        }
+        for topic_id, life in topic_lives(replay, whole=replay.extent.replays_history).items()
+        if life["removed_offset"] is None
+    ]
+
+
+def topic_history(replay: Replay) -> Rows:
+    return [
+        {
+            "topic_id": topic_id,
+            "name": life["name"],
+            "valid_from_offset": life["created_offset"],
+            "valid_from_ms": life["created_timestamp_ms"],
+            "valid_to_offset": life["removed_offset"],
+            "valid_to_ms": life["removed_timestamp_ms"],
+        }
+        for topic_id, life in topic_lives(replay, whole=True).items()
+    ]
