@@ -8,7 +8,8 @@ columns handed to Spark, which writes them; `parquet_to_parquet`, what Spark tak
 `record_by_record`, the same source decoding in Python; `dump_log_json`, Kafka's dump-log to JSON read by
 Spark; and `state`, the table `partitions` as of the end of a log with a million partitions, from nothing;
 then `history`, the table `partition_changes` of that log, once it is decoded. Slow routes take `--slow`
-million records.
+million records. `tables` is `kraftd-spark tables` from the shell, all tables: of a small log, which needs no
+Spark, and of 200,000 partitions with 240,000 changes.
 
 A figure is wall and CPU time (of the driver, its JVM and the workers) and the highest resident memory of each
 kind of process. Needs the extra kraftd[spark], Java 17+ and Kafka's jars (testkit/fetch.py).
@@ -20,8 +21,10 @@ import argparse
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +62,10 @@ ROUTES = (
     "dump_log_json",
     "state",
     "history",
+    "tables",
 )
+TABLES = {18_000: 8_000, 440_000: 200_000}
+"""Partitions by number of records, of the logs for the route `tables`."""
 
 
 def write_log(directory: Path, records: int, partitions: int | None = None) -> Path:
@@ -178,13 +184,28 @@ class Routes:
         rows.write.mode("overwrite").parquet(str(self.home / "dumped"))
 
 
+def tables(log: Path, output: Path) -> None:
+    """All tables of a log, from the shell."""
+    command = [
+        sys.executable,
+        "-m",
+        "kraftd.spark.main",
+        "tables",
+        "--input",
+        str(log),
+        "--output",
+        str(output),
+    ]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
 def measure(work: Callable[[], object], records: int) -> dict[str, float]:
     """The costs of one run of a route."""
     with Meter() as meter:
         work()
     found = meter.figures()
     found["cpu_us_a_record"] = round(found["cpu_s"] / records * 1e6, 2)
-    print(json.dumps({"route": getattr(work, "__name__", "?"), "records": records, **found}), flush=True)
+    print(json.dumps({"route": getattr(work, "__name__", "tables"), "records": records, **found}), flush=True)
     return found
 
 
@@ -203,7 +224,7 @@ def main() -> None:
         warm.columns()
         warm.state()
         sizes = {float(text): ["columns"] for text in options.curve.split(",")}
-        slow = [name for name in ROUTES[1:-1] if name in chosen]
+        slow = [name for name in ROUTES[1:5] if name in chosen]
         sizes[options.slow] = ["columns", *slow]
         unit = min(sizes)
         one = write_log(home / "one", int(unit * MILLION))
@@ -220,6 +241,9 @@ def main() -> None:
             for work in (routes.state, routes.history):
                 figures[f"{work.__name__} {options.partitions:g}M"] = measure(work, routes.plan.end_offset)
         warm.session.stop()
+        for count in TABLES if "tables" in chosen else ():
+            log = write_log(home / f"tables-{count}", count, TABLES[count])
+            figures[f"tables {count}"] = measure(partial(tables, log, home / "all"), count)
     finally:
         shutil.rmtree(home)
     print(json.dumps(figures, indent=1))
