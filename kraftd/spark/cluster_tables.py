@@ -33,6 +33,7 @@ from kraftd.spark.session import register_source
 from kraftd.spark.storage import is_listener, join, paths_of
 from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, table
 from kraftd.spark.tables.configs import CONFIG_SPANS
+from kraftd.spark.tables.topics import LIVES, lives_of
 from kraftd.spark.timeline import Timeline
 from kraftd.spark.writing import replace_dataset
 
@@ -210,6 +211,8 @@ def _write_replayed(
     timeline.keep(name, path, from_arrow_schema(rows.schema))
     if name == "config_history":
         timeline.made.setdefault(CONFIG_SPANS, timeline.made[name])
+    elif name == "topic_history":
+        timeline.made.setdefault(LIVES, lives_of(timeline.made[name]))
 
 
 def write_small_tables(

@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from kraftd.spark import register, tables
+from kraftd.spark import cluster_tables, register, tables
 from kraftd.spark.errors import InputError
+from kraftd.spark.extent import Extent
+from kraftd.spark.layout import find_replicas
+from kraftd.spark.replay import catalog
+from kraftd.spark.replay.catalog import staged_replay
+from kraftd.spark.replay.catalog import table as replayed_table
+from kraftd.spark.replay.source import Replay
+from kraftd.spark.replicas import committed_log
 from kraftd.spark.tables.catalog import NAMES, table
 from tests.spark.images import Rows, in_order
 from tests.spark.logs import MS_PER_RECORD, START_MS
 from tests.spark.test_tables import Story, timeline_of
+from tests.spark.test_truth import plain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +62,24 @@ def test_a_small_logs_tables_equal_those_of_parallel_plans(spark: SparkSession, 
         scratch = Path(found.path("configs")).parent
         assert len(list(scratch.glob("configs/*.parquet"))) == 1
     assert not scratch.exists()
+
+
+def test_the_few_records_of_a_large_log_are_replayed_for_sparks_tables(
+    spark: SparkSession, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here every log is a large one: Spark makes the tables of partitions, from those that were replayed."""
+    monkeypatch.setattr(cluster_tables, "is_small_log", lambda _: False)
+    path = str(story.directory.path)
+    log = committed_log(find_replicas([path]))
+    replay = Replay(Extent(log, log.end_offset))
+    with tables(spark, path) as found:
+        for name in ("topic_history", "config_history", "broker_sessions", "partition_intervals"):
+            rows = in_order(plain(name, replayed_table(name, replay, []).to_pylist()))
+            assert in_order(plain(name, rows_of(found[name]))) == rows, name
+        timeline = found._timeline
+        assert staged_replay(timeline, whole=False) is not None
+        monkeypatch.setattr(catalog, "MAX_RECORDS", 10)
+        assert staged_replay(timeline, whole=False) is None
 
 
 def test_a_table_is_a_data_source_as_of_an_offset_with_filters(spark: SparkSession, story: Story) -> None:

@@ -102,7 +102,8 @@ def staged_replay(timeline: Timeline, *, whole: bool) -> Replay | None:
         dataset = open_parquet(path)
         if not whole and dataset.count_rows(filter=wanted) > MAX_RECORDS:
             return None
-        decoded[key] = dataset.to_table(record_schema().names, filter=wanted)
+        # Spark writes times in a form of its own.
+        decoded[key] = dataset.to_table(record_schema().names, filter=wanted).cast(record_schema())
     return Replay(timeline, decoded)
 
 

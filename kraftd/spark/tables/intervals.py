@@ -44,10 +44,12 @@ def partition_intervals(timeline: Timeline) -> DataFrame:
         "leaderless": (leaderless & (members > 0), F.col("replicas")),
         "offline": (leaderless, F.col("replicas")),
     }
-    flags = F.array(*[_flag(kind, *parts) for kind, parts in kinds.items()])
+    rows = rows.withColumns({kind: _state(*parts) for kind, parts in kinds.items()})
+    flags = F.array(*[_flag(kind) for kind in kinds])
     fields = ("offset", "timestamp_ms", *KEY, "topic_name", *REMOVED)
-    rows = rows.select(*fields, F.explode(flags).alias("flag"))
-    return _with_spans(_steps(rows.select(*fields, "flag.*")))
+    # Only what begins, changes or ends is sorted by kind: most conditions of most rows do not hold.
+    rows = rows.withColumn("flags", flags).select(*fields, F.explode("flags").alias("flag"))
+    return _with_spans(_steps(rows.where("flag.changes").select(*fields, "flag.*")))
 
 
 def interval_totals(timeline: Timeline) -> DataFrame:
@@ -86,20 +88,30 @@ def interval_totals(timeline: Timeline) -> DataFrame:
     )
 
 
-def _flag(kind: str, holds: Column, brokers_meant: Column) -> Column:
+def _state(holds: Column, brokers_meant: Column) -> Column:
     """Whether a condition holds, and for which brokers."""
     meant = F.when(holds, brokers_meant).otherwise(F.array()).cast("array<int>")
-    return F.struct(F.lit(kind).alias("kind"), holds.alias("holds"), meant.alias("brokers"))
+    return F.struct(holds.alias("holds"), meant.alias("brokers"))
+
+
+def _flag(kind: str) -> Column:
+    """A condition after a record: whether it begins with it, and whether it or its brokers change."""
+    before = F.lag(kind).over(Window.partitionBy(*KEY).orderBy("offset"))
+    held_before = F.coalesce(before["holds"], F.lit(False))
+    holds, brokers = F.col(kind)["holds"], F.col(kind)["brokers"]
+    same_brokers = F.coalesce(before["brokers"] == brokers, F.lit(False))
+    return F.struct(
+        F.lit(kind).alias("kind"),
+        holds.alias("holds"),
+        brokers.alias("brokers"),
+        (holds & ~held_before).alias("begins"),
+        ((holds != held_before) | (holds & ~same_brokers)).alias("changes"),
+    )
 
 
 def _steps(rows: DataFrame) -> DataFrame:
     """The times with the same brokers in which a condition held, with their number and their interval's."""
     order = Window.partitionBy(*KEY, "kind").orderBy("offset")
-    held_before = F.coalesce(F.lag("holds").over(order), F.lit(False))
-    same_brokers = F.coalesce(F.lag("brokers").over(order) == F.col("brokers"), F.lit(False))
-    rows = rows.withColumn("begins", F.col("holds") & ~held_before)
-    rows = rows.withColumn("changes", (F.col("holds") != held_before) | (F.col("holds") & ~same_brokers))
-    rows = rows.where("changes")
     return rows.select(
         "kind",
         "topic_name",
@@ -146,24 +158,29 @@ def _with_min_isr(timeline: Timeline, rows: DataFrame) -> DataFrame:
     begins or ends.
     """
     found = config_history(timeline).where(F.col("name") == MIN_ISR)
+    begin = F.struct(
+        F.coalesce("valid_from_offset", F.lit(BEFORE_THE_LOG)).alias("offset"),
+        F.col("valid_from_ms").alias("ms"),
+    )
+    end = F.struct(F.col("valid_to_offset").alias("offset"), F.col("valid_to_ms").alias("ms"))
     value = F.struct(
-        F.coalesce("valid_from_offset", F.lit(BEFORE_THE_LOG)).alias("from_offset"),
-        F.col("valid_from_ms").alias("from_ms"),
+        begin["offset"].alias("from_offset"),
         F.col("valid_to_offset").alias("to_offset"),
-        F.col("valid_to_ms").alias("to_ms"),
         F.expr("try_cast(value AS int)").alias("min_isr"),
     )
+    shape = "array<struct<offset: bigint, ms: bigint>>"
+
+    def gathered(scope: str) -> list[Column]:
+        changes = F.flatten(F.collect_list(F.array(begin, end).cast(shape)))
+        return [F.collect_list(value).alias(f"{scope}_values"), changes.alias(f"{scope}_changes")]
+
     by_topic = found.where(F.col("resource_type") == TOPIC).groupBy(
         F.col("resource_name").alias("topic_name")
     )
     of_cluster = found.where((F.col("resource_type") == BROKER) & (F.col("resource_name") == ""))
-    rows = rows.join(by_topic.agg(F.collect_list(value).alias("topic_values")), "topic_name", "left")
-    rows = rows.crossJoin(F.broadcast(of_cluster.agg(F.collect_list(value).alias("cluster_values"))))
-    values = F.concat(F.coalesce("topic_values", F.array()), "cluster_values")
-    begins = F.transform(values, lambda one: F.struct(one["from_offset"], one["from_ms"]))
-    ends = F.transform(values, lambda one: F.struct(one["to_offset"], one["to_ms"]))
-    shape = "array<struct<offset: bigint, ms: bigint>>"
-    changes = F.concat(begins.cast(shape), ends.cast(shape))
+    rows = rows.join(by_topic.agg(*gathered("topic")), "topic_name", "left")
+    rows = rows.crossJoin(F.broadcast(of_cluster.agg(*gathered("cluster"))))
+    changes = F.concat(F.coalesce("topic_changes", F.array().cast(shape)), "cluster_changes")
     within = F.filter(
         changes,
         lambda change: (
@@ -172,7 +189,8 @@ def _with_min_isr(timeline: Timeline, rows: DataFrame) -> DataFrame:
         ),
     )
     own = F.array(F.struct("offset", F.col("timestamp_ms").alias("ms")))
-    places = F.when(F.size("isr") < F.size("replicas"), F.array_union(own, within)).otherwise(own)
+    is_short = F.size("isr") < F.size("replicas")
+    places = F.when(is_short & (F.size(changes) > 0), F.array_union(own, within)).otherwise(own)
     rows = rows.withColumn("place", F.explode(places))
     rows = rows.withColumns({"offset": F.col("place.offset"), "timestamp_ms": F.col("place.ms")})
     known = [_value_at(name) for name in ("topic_values", "cluster_values")]
@@ -182,10 +200,10 @@ def _with_min_isr(timeline: Timeline, rows: DataFrame) -> DataFrame:
 def _value_at(values: str) -> Column:
     """The value of a row's time, null if there was none."""
     valid = F.filter(
-        F.coalesce(values, F.array()),
+        values,
         lambda one: (
             (one["from_offset"] <= F.col("offset"))
             & (F.col("offset") < F.coalesce(one["to_offset"], F.lit(LAST_OFFSET)))
         ),
     )
-    return F.get(valid, 0)["min_isr"]
+    return F.when(F.size(values) > 0, F.get(valid, 0)["min_isr"])

@@ -9,6 +9,8 @@ from pyspark.sql import functions as F
 
 from kraftd.spark.timeline import Timeline
 
+LIVES = "topic_lives"
+"""The name under which several tables share the lives of topics."""
 CREATED, REMOVED = "TopicRecord", "RemoveTopicRecord"
 
 
@@ -17,7 +19,7 @@ def topic_lives(timeline: Timeline, *, whole: bool) -> DataFrame:
     log still has.
     """
     if whole:
-        return timeline.shared("topic_lives", lambda: _lives(timeline, whole=True))
+        return timeline.shared(LIVES, lambda: _lives(timeline, whole=True))
     return _lives(timeline, whole=False)
 
 
@@ -33,6 +35,17 @@ def _lives(timeline: Timeline, *, whole: bool) -> DataFrame:
         F.max(F.when(removed, F.col("offset"))).alias("removed_offset"),
         F.max(F.when(removed, F.col("timestamp_ms"))).alias("removed_timestamp_ms"),
     )
+
+
+def lives_of(history: DataFrame) -> DataFrame:
+    """`topic_lives` from the table `topic_history`."""
+    periods = {"from": "created", "to": "removed"}
+    places = [
+        F.col(f"valid_{end}_{unit}").alias(f"{name}_{'offset' if unit == 'offset' else 'timestamp_ms'}")
+        for end, name in periods.items()
+        for unit in ("offset", "ms")
+    ]
+    return history.select("topic_id", "name", *places)
 
 
 def topics(timeline: Timeline) -> DataFrame:
