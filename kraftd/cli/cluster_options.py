@@ -56,6 +56,16 @@ command_config_option = click.option(
 )
 
 
+answer_timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=SECONDS,
+    default=15.0,
+    show_default=True,
+    help="Seconds to wait for an answer of the cluster.",
+)
+
+
 class ClusterGroup(click.Group):
     """Commands of a cluster. The options that name it may precede the command, as with Kafka's tools:
     ``quorum --bootstrap-controller HOST:PORT describe``.
@@ -85,14 +95,7 @@ def of_cluster(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
 
     for option in (
         command_config_option,
-        click.option(
-            "--timeout",
-            "timeout_s",
-            type=SECONDS,
-            default=15.0,
-            show_default=True,
-            help="Seconds to wait for an answer of the cluster.",
-        ),
+        answer_timeout_option,
         click.option(
             "-d",
             "--directory",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, command_config_option, run
-from kraftd.cli.values import SECONDS
+from kraftd.cli.cluster_options import BOOTSTRAP_NAMES, answer_timeout_option, command_config_option, run
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
@@ -37,14 +36,7 @@ def of_brokers(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[...
 
     for option in (
         command_config_option,
-        click.option(
-            "--timeout",
-            "timeout_s",
-            type=SECONDS,
-            default=15.0,
-            show_default=True,
-            help="Seconds to wait for an answer of the cluster.",
-        ),
+        answer_timeout_option,
         click.option(
             *BOOTSTRAP_NAMES,
             "bootstrap",
