@@ -102,6 +102,13 @@ def test_kafkas_tools_use_it(kafka: WholeKafka) -> None:
     assert kafka.tool("get-offsets", "--topic", "t", "--time", -2).out.split() == ["t:0:12"]
     assert kafka.tool("get-offsets", "--topic", "t", "--time", -1).out.split() == ["t:0:20"]
     assert kafka.consume("t", "g", 8) == numbers(12, 20)
+    (described,) = (
+        json.loads(line)
+        for line in kafka.tool("log-dirs", "--describe", "--topic-list", "t").out.splitlines()
+        if line.startswith("{")
+    )
+    (directory,) = described["brokers"][0]["logDirs"]
+    assert [(one["partition"], one["size"] > 0) for one in directory["partitions"]] == [("t-0", True)]
 
 
 def test_kafkas_measuring_tools_use_it(kafka: WholeKafka) -> None:
