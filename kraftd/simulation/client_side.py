@@ -1,5 +1,5 @@
-"""The client node of a simulated process: requests of readers arrive as frames, answers are read from its
-log.
+"""The metadata log as a topic, at a simulated process: requests of readers arrive as frames, answers are read
+from its log.
 
 The node is the daemon's (`kraftd.metadata_topic_node`), and so is its view of the replica (`NodeView`). A
 replica without a controller shows its log, and an image without topics.
@@ -56,7 +56,7 @@ class BareNode:
 
 
 class ReaderWire:
-    """The connections of readers to a process's client node. Closed ones stay in `closed`."""
+    """The connections of readers to one process. Closed ones stay in `closed`."""
 
     def __init__(self, side: ClientSide) -> None:
         self.closed: set[int] = set()
@@ -91,7 +91,7 @@ class ReaderWire:
 
 
 class ClientSide(MetadataTopicExecutor):
-    """One process's client node; made when its first reader comes."""
+    """One process's node for readers; made when the first one comes."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -101,11 +101,11 @@ class ClientSide(MetadataTopicExecutor):
         self._ids = world.dice("session ids", host.id, host.starts)
         limits = CacheLimits(slots=world.options.session_slots, eviction_ms=EVICTION_MS)
         settings = ClientSettings({LISTENER: process.config.listeners[0]}, session_limits=limits)
-        client_node = MetadataTopicNode(
+        node_of_log = MetadataTopicNode(
             view, settings, client_registry, lambda: self._ids.between(1, MAX_SESSION_ID)
         )
         self._connections = ReaderWire(self)
-        super().__init__(client_node, view, process.files.log, process.ports, self._connections)
+        super().__init__(node_of_log, view, process.files.log, process.ports, self._connections)
 
     def receive(self, connection_id: int, slot: int, frame: memoryview) -> None:
         """Handle a reader's request; one that arrives after the close of its connection is lost."""
