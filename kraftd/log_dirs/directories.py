@@ -7,6 +7,7 @@ event loop's thread. What blocks is a job or comes in slices.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from kraftd.log.data.data_log import DataLog
@@ -17,7 +18,7 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageError, StorageFailure
 from kraftd.log_dirs import clean_shutdown
-from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, WriteJob
+from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, WriteJob, remove_tree
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import (
     HIGH_WATERMARKS,
@@ -26,7 +27,7 @@ from kraftd.log_dirs.offset_checkpoint import (
     TopicPartition,
     decode_offsets,
 )
-from kraftd.types import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Uuid
+from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Producers = Callable[[], Iterable[SnapshotEntry]]
@@ -170,7 +171,10 @@ class LogDirectories:
                     topic_id=topic_id,
                     name=name,
                 )
-            except StorageFailure as error:
+            except StorageError as error:
+                self._remove_unfinished(f"{path}/{name or f'{topic}-{partition}'}")
+                if not isinstance(error, StorageFailure):
+                    raise
                 (failed or self.fail)(path, error)
                 continue
             logs[key] = log
@@ -301,11 +305,18 @@ class LogDirectories:
     # --- inside ---
 
     def _paths_for(self, directory_id: Uuid | None) -> list[str]:
-        if directory_id not in (None, DIRECTORY_UNASSIGNED, DIRECTORY_LOST):
+        if directory_id not in (None, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST):
             assert directory_id is not None
             path = self.path_of(directory_id)
             return [] if path is None else [path]
         return self.by_fewest_logs()
+
+    def _remove_unfinished(self, directory: str) -> None:
+        """Remove what was made of a log that could not be made: the partition may go to another directory."""
+        disk = self.resources.disk
+        with suppress(StorageError):
+            if disk.exists(directory):
+                remove_tree(disk, directory)
 
     def _rename(self, log: DataLog, name: str | None) -> None:
         target = f"{log.parent}/{name or f'{log.topic}-{log.partition}'}"

@@ -6,14 +6,14 @@ import pytest
 
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
-from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageFailure
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.loading import Loading, load_all
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
-from kraftd.types import DIRECTORY_UNASSIGNED
+from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from tests.log.data.logs import NOW_MS, append, batch, content
 
 A, B = "/a", "/b"
@@ -50,9 +50,23 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
     assert directories.create("u", 0, TOPIC_ID, NOW_MS).parent == A
     assert directories.create("u", 1, TOPIC_ID, NOW_MS, directory_id=ID_B).parent == B
     directories.cordoned = frozenset({A, B})
-    assert directories.create("u", 2, TOPIC_ID, NOW_MS, directory_id=DIRECTORY_UNASSIGNED).parent == A
+    for number, unknown in enumerate((DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING, DIRECTORY_LOST)):
+        assert directories.create("v", number, TOPIC_ID, NOW_MS, directory_id=unknown).parent == A
     with pytest.raises(StorageFailure, match="no log directory takes u-3"):
         directories.create("u", 3, TOPIC_ID, NOW_MS, directory_id=b"c" * 16)
+
+
+def test_a_log_that_a_full_disk_does_not_take_leaves_nothing() -> None:
+    """Else the next start would find the partition twice."""
+    disk, directories, _ = started()
+    for room_bytes in (0, 1, 20):
+        total, usable = disk.space_bytes(A)
+        disk.capacity_bytes = total - usable + room_bytes
+        with pytest.raises(DiskFull):
+            directories.create("t", 0, TOPIC_ID, NOW_MS)
+        disk.capacity_bytes = None
+        assert not disk.exists(f"{A}/t-0")
+    assert directories.create("t", 0, TOPIC_ID, NOW_MS).parent == A
 
 
 def test_a_clean_stop_is_marked_and_the_next_start_reads_no_batch_of_it() -> None:
