@@ -67,6 +67,14 @@ class LogTruncated(Event, frozen=True):
         return f"<LogTruncated {self.topic}-{self.partition}: {self.log!r}>"
 
 
+class RecordsExpired(Event, frozen=True):
+    """Retention has removed the records of a partition below an offset."""
+
+    topic: str
+    partition: int
+    log_start: int
+
+
 class LogsFailed(Event, frozen=True):
     """A log directory failed, with these partitions. All that failed so far are in `directory_ids`, with the
     reasons by path in `errors`.

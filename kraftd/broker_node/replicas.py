@@ -172,9 +172,10 @@ class Replicas:
     def opened(self, event: LogOpened, now_ms: int) -> list[Effect]:
         """Serve a partition from now on. A log that is not wanted any more was deleted in between."""
         hosted = self._hosted.get((event.topic, event.partition))
-        if hosted is None or hosted.topic_id != event.topic_id or hosted.partition is not None:
+        if hosted is None or hosted.topic_id != event.topic_id or hosted.log is not None:
             return []
-        self.opening_count -= 1
+        if hosted.partition is None:  # else the disk had no room for the log before
+            self.opening_count -= 1
         hosted.log = event.log
         hosted.config = self.configs.of(event.topic)
         hosted.partition = Partition(

@@ -20,14 +20,14 @@ from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
 from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
 from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
-from kraftd.host.broker_logs import BrokerLogs, Schedules, run_cold
+from kraftd.host.broker_logs import BrokerLogs, Schedules
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.offset_lookups import OffsetLookups
 from kraftd.host.paced_reads import PacedReads, Rest
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
-from kraftd.log.data.reading import ColdRead
+from kraftd.log.data.reading import ColdRead, run_cold
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
@@ -116,6 +116,7 @@ class BrokerExecutor(AnsweringExecutor):
             (schedules.high_watermark_ms, self._checkpoint_high_watermarks),
             (schedules.retention_ms, logs.remove_expired),
             (schedules.deletion_ms, logs.remove_due),
+            (schedules.deletion_ms, logs.open_waiting),
         ):
             repeating = Repeating(self, every_ms, work)
             repeating.plan()

@@ -30,16 +30,16 @@ from kraftd.broker_node.events import (
     LogsLoaded,
     LogTruncated,
     PartitionRead,
+    RecordsExpired,
 )
 from kraftd.ground.event import Event
 from kraftd.host.ports import Log, Ports
 from kraftd.host.producer_reload import ProducerReload
 from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
-from kraftd.log.data.reading import ColdRead
+from kraftd.log.data.reading import run_cold
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.transaction_index import AbortedTransaction
-from kraftd.log.disk import Disk, File
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
@@ -101,6 +101,7 @@ class BrokerLogs:
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
         self._left: set[str] = set()  # directories that logs have left, until their checkpoints are written
         self._is_closed = False
+        self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
 
     def __repr__(self) -> str:
         return f"<BrokerLogs of {self.directories!r}>"
@@ -166,7 +167,13 @@ class BrokerLogs:
                 log.assign_topic_id(effect.topic_id)
                 producers = self._loaded_producers.pop(key, None)
         except (StorageError, ValueError) as error:
-            self._lines.error("a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error))
+            is_full = isinstance(error, DiskFull)
+            if is_full:
+                self._waiting_for_room[key] = effect
+            until = "until there is room" if is_full else None
+            self._lines.error(
+                "a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error), until=until
+            )
             self._note_failures()
             self._step(LogNotOpened(*key, effect.topic_id))
             return
@@ -175,8 +182,18 @@ class BrokerLogs:
         directory_id = directories.id_of(log)
         self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
 
+    def open_waiting(self) -> Iterator[None]:
+        """Try again to make the logs for which the disk had no room, some in each slice."""
+        for number, key in enumerate(list(self._waiting_for_room), 1):
+            effect = self._waiting_for_room.pop(key, None)
+            if effect is not None:
+                self._open(effect)
+            if not number % LOGS_PER_CALLBACK:
+                yield
+
     def delete(self, effect: DeleteLog) -> None:
         """Delete the log of a partition that is gone."""
+        self._waiting_for_room.pop((effect.topic, effect.partition), None)
         self._ports.timer.call_soon(self._delete_if_there, (effect.topic, effect.partition))
 
     def _delete_if_there(self, key: TopicPartition) -> None:
@@ -421,6 +438,7 @@ class BrokerLogs:
             return
         if log.log_start > before:
             self._lines.info("records were deleted", partition=f"{key[0]}-{key[1]}", log_start=log.log_start)
+            self._ports.timer.call_soon(self._step, RecordsExpired(*key, log.log_start))
 
     # -- failures
 
@@ -476,18 +494,3 @@ class BrokerLogs:
 
         for _ in self.directories.close(self._now_ms(), broker_epoch, producers_of):
             pass
-
-
-def run_cold(disk: Disk, read: ColdRead) -> bytes | memoryview:
-    """Read in a thread, with files of its own. Raises StorageError."""
-    opened: list[File] = []
-
-    def opener(path: str) -> File:
-        opened.append(disk.open(path))
-        return opened[-1]
-
-    try:
-        return read.run(opener)
-    finally:
-        for file in opened:
-            file.close()

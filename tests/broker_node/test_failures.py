@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.log.errors import StorageFailure
+from kraftd.log.errors import DiskFull, StorageFailure
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.requests.events import ConnectionClosed
 from kraftd.wire.api import ApiKey
@@ -26,6 +26,16 @@ def failing(path: str) -> Callable[[str, str], None]:
     def fault(operation: str, at: str) -> None:
         if at.startswith(f"{path}/"):
             raise StorageFailure(f"cannot {operation} {at}: an error of the disk. Replace it")
+
+    return fault
+
+
+def full_for(name: str) -> Callable[[str, str], None]:
+    """A disk without room for some files."""
+
+    def fault(operation: str, at: str) -> None:
+        if name in at and operation in ("create", "write"):
+            raise DiskFull(f"cannot {operation} {at}: no space left on device. Make room on that disk")
 
     return fault
 
@@ -115,6 +125,29 @@ def test_a_full_disk_refuses_and_takes_records_once_there_is_room(harness: Broke
     disk.capacity_bytes = None
     assert harness.produce("t", batch, acks=-1).base_offset == 0
     assert not harness.failures and not harness.directories.offline
+
+
+def test_partitions_that_a_full_disk_did_not_take_serve_once_there_is_room(harness: BrokerHarness) -> None:
+    disk = harness.disk
+    disk.fault = full_for("/u-")
+    harness.create_topic("u", 2)
+    for index in range(2):
+        assert harness.produce("u", records(), index=index).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not harness.failures and not harness.directories.offline
+    disk.fault = None
+    harness.pass_time(2_000)
+    for index in range(2):
+        assert harness.produce("u", records(), index=index).base_offset == 0
+    assert harness.broker.replicas.opening_count == 0
+
+
+def test_a_partition_that_waited_for_room_and_is_deleted_leaves_nothing(harness: BrokerHarness) -> None:
+    harness.disk.fault = full_for("/u-")
+    harness.create_topic("u")
+    harness.delete_topic("u")
+    harness.disk.fault = None
+    harness.pass_time(2_000)
+    assert ("u", 0) not in harness.directories.logs
 
 
 def test_what_follows_a_failed_append_in_the_same_step_leaves_no_gap(harness: BrokerHarness) -> None:

@@ -27,7 +27,7 @@ from kraftd.wire import batch as batches
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
-from tests.broker_node.harness import CONNECTION, BrokerHarness, records
+from tests.broker_node.harness import CONNECTION, SCHEDULES, BrokerHarness, records
 from tests.controller_node.harness import START_MS
 
 
@@ -358,6 +358,20 @@ def read_from(harness: BrokerHarness, offset: int) -> bytes:
     data = harness.read("t", offset)
     assert not data.error_code
     return bytes(data.records)
+
+
+def test_expired_records_move_the_first_offset_that_is_listed(harness: BrokerHarness) -> None:
+    """A consumer that begins with the earliest record is not out of range."""
+    harness.create_topic("short", retention_ms="1000", segment_ms="1000")
+    for _ in range(3):
+        harness.produce("short", records(2))
+        harness.pass_time(1_500)
+    harness.produce("short", records())
+    harness.pass_time(SCHEDULES.retention_ms + 1_000)
+    earliest = list_offset(harness, -2, "short").offset
+    assert earliest > 0
+    assert harness.read("short", earliest).error_code == 0
+    assert harness.read("short").error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_a_topic_that_is_deleted_and_made_again_is_empty(harness: BrokerHarness) -> None:

@@ -7,6 +7,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from kraftd.log.data.segment import DataSegment, Opener
+from kraftd.log.disk import Disk, File
 from kraftd.log.epochs import EpochCache
 from kraftd.log.errors import CorruptStorage
 from kraftd.wire.batch import HEADER_BYTES, CorruptBatch
@@ -205,3 +206,18 @@ class ColdRead(NamedTuple):
             if found is None or len(found):
                 return found
         return b""
+
+
+def run_cold(disk: Disk, read: ColdRead) -> bytes | memoryview:
+    """Read in a thread, with files of its own. Raises StorageError."""
+    opened: list[File] = []
+
+    def opener(path: str) -> File:
+        opened.append(disk.open(path))
+        return opened[-1]
+
+    try:
+        return read.run(opener)
+    finally:
+        for file in opened:
+            file.close()
