@@ -140,7 +140,7 @@ class BrokerNode(AnsweringNode):
             LogTruncated: self._on_log_truncated,
             LogsFailed: self._on_logs_failed,
             AppendsEnded: self._on_appends_ended,
-            RecordsExpired: self._on_records_expired,
+            RecordsExpired: lambda event: self.replicas.expired(event.topic, event.partition),
             OffsetsFound: lambda event: self._on_looked_up(event.request_id, event.found),
             DirectoriesDescribed: lambda event: self._on_looked_up(event.request_id, event.directories),
             PartitionRead: self.groups.partition_read,
@@ -460,11 +460,6 @@ class BrokerNode(AnsweringNode):
                 self.on_leadership(hosted, hosted)
         self.directory_errors = event.errors
         self.lifecycle.directories_failed(event.directory_ids, self.now_ms)
-
-    def _on_records_expired(self, event: RecordsExpired) -> None:
-        hosted = self.replicas.get(event.topic, event.partition)
-        if hosted is not None and hosted.partition is not None and hosted.log is not None:
-            self.follow_up(hosted, hosted.partition.move_log_start(hosted.log.log_start))
 
     def _on_appends_ended(self, event: AppendsEnded) -> None:
         for one in event.appends:

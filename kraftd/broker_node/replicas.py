@@ -224,6 +224,12 @@ class Replicas:
             hosted.log = None
             self.offline.add(key)
 
+    def expired(self, topic: str, index: int) -> None:
+        """Retention has moved the start of a partition's log."""
+        hosted = self.get(topic, index)
+        if hosted is not None and hosted.partition is not None and hosted.log is not None:
+            self.perform(hosted, hosted.partition.move_log_start(hosted.log.log_start))
+
     def refresh_config(self, hosted: Hosted) -> None:
         """Let a partition and its log follow changed configs of the topic."""
         config = self.configs.of(hosted.topic)

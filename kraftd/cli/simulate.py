@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     "--short", is_flag=True, help="Run worlds of a quarter of the time, with as many faults per second."
 )
 @click.option(
+    "--brokers", is_flag=True, help="Run worlds in which some nodes are brokers, with producers and groups."
+)
+@click.option(
     "--lost-majority",
     is_flag=True,
     help="Run worlds that lose a majority of the voters for good, and recover.",
@@ -42,6 +45,7 @@ def sim(
     first: int,
     jobs: int,
     short: bool,
+    brokers: bool,
     lost_majority: bool,
     trace: bool,
     shrink: bool,
@@ -49,29 +53,34 @@ def sim(
     """Run quorums through simulated faults, and check invariants.
 
     A seed is one world: its network, disks, clocks, faults and clients follow from the number. So every run
-    of a seed is identical. With --short a seed is another, shorter world.
+    of a seed is identical. With --short a seed is another, shorter world, and with
+    --brokers one with brokers.
 
     For each seed that fails, the command prints the seed and the broken invariant. For the first of them it
-    also prints the fewest faults that still break it. Run such a seed again with --seed (and --short);
+    also prints the fewest faults that still break it. Run such a seed again with --seed (and its options);
     --trace prints its events.
 
     Exit codes: 0 every invariant held, 1 an invariant was broken, 2 the command line is wrong.
     """
-    if lost_majority and short:
-        raise click.UsageError("--lost-majority worlds are short as they are: leave --short out.")
+    if lost_majority and (short or brokers):
+        raise click.UsageError("--lost-majority worlds are of one kind: leave --short and --brokers out.")
     if seed is not None:
-        return _one(seed, short, lost_majority, trace, shrink)
+        return _one(seed, short, brokers, lost_majority, trace, shrink)
     if trace:
         raise click.UsageError("--trace is for one seed: give --seed.")
-    return _many(first, seeds, jobs, short, lost_majority, shrink)
+    return _many(first, seeds, jobs, short, brokers, lost_majority, shrink)
 
 
-def _one(seed: int, short: bool, lost_majority: bool, trace: bool, shrink: bool) -> int:
+def _one(seed: int, short: bool, brokers: bool, lost_majority: bool, trace: bool, shrink: bool) -> int:
     from kraftd.simulation.lost_majority import run_lost_majority
     from kraftd.simulation.run import run_seed
 
     echo = click.echo if trace else None
-    outcome = run_lost_majority(seed, echo) if lost_majority else run_seed(seed, echo=echo, short=short)
+    outcome = (
+        run_lost_majority(seed, echo)
+        if lost_majority
+        else run_seed(seed, echo=echo, short=short, brokers=brokers)
+    )
     click.echo(f"Seed {seed}: {outcome.world}")
     click.echo(
         f"Events: {outcome.events}, simulated: {outcome.simulated_us / 1e6:.1f} s, digest: {outcome.digest}"
@@ -83,7 +92,9 @@ def _one(seed: int, short: bool, lost_majority: bool, trace: bool, shrink: bool)
     return FAILED
 
 
-def _many(first: int, count: int, jobs: int, short: bool, lost_majority: bool, shrink: bool) -> int:
+def _many(
+    first: int, count: int, jobs: int, short: bool, brokers: bool, lost_majority: bool, shrink: bool
+) -> int:
     import time
 
     from kraftd.simulation.lost_majority import run_lost_majority
@@ -92,7 +103,7 @@ def _many(first: int, count: int, jobs: int, short: bool, lost_majority: bool, s
     summary = Summary()
     started_s = time.monotonic()
     kind = run_lost_majority if lost_majority else None
-    for outcome in run_seeds(first, count, jobs, short=short, kind=kind):
+    for outcome in run_seeds(first, count, jobs, short=short, brokers=brokers, kind=kind):
         summary.add(outcome)
         if outcome.failed:
             _show(outcome, shrink and len(summary.failures) == 1)
@@ -107,7 +118,7 @@ def _show(outcome: Outcome, shrink: bool) -> None:
         from kraftd.simulation.shrink import planned
         from kraftd.simulation.shrink import shrink as shrunk
 
-        faults, plan = shrunk(outcome), planned(outcome.seed, short=outcome.short)
+        faults, plan = shrunk(outcome), planned(outcome.seed, short=outcome.short, brokers=outcome.brokers)
         click.echo(f"  {len(faults)} of its {len(plan)} planned faults are enough:")
         for fault in faults:
             click.echo(f"    {fault!r}")

@@ -285,11 +285,17 @@ class MemoryDisk:
             target + path[len(source) :] if path == source or path.startswith(prefix) else path
             for path in self._directories
         }
-        inside = [path for path in self._names if path.startswith(prefix)]
-        made: list[tuple[str, _Inode | None]] = [
-            (target + path[len(source) :], self._names[path]) for path in inside
+        # The name of a directory is durable at once, as when it is made.
+        for names in (self._names, self._durable_names):
+            for path in [path for path in names if path.startswith(prefix)]:
+                names[target + path[len(source) :]] = names.pop(path)
+        self._unsynced_names = [
+            [
+                (target + path[len(source) :] if path.startswith(prefix) else path, inode)
+                for path, inode in change
+            ]
+            for change in self._unsynced_names
         ]
-        self._change_names([*made, *((path, None) for path in inside)])
 
     def remove_directory(self, path: str) -> None:
         self.check_alive()

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kraftd.ground.destination import Destination
 from kraftd.messages import alter_partition_request as alter
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -41,15 +42,18 @@ from kraftd.simulation.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.workload import Call, Workload
+from kraftd.wire.api import valid_versions
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
+from kraftd.wire.table import api_key
 
 BROKERS = (1001, 1002, 1003, 1004)
 NAMES = tuple(f"topic-{i}" for i in range(6))
 PATIENCE_US = 4 * SECOND
 TOPIC_CONFIG = 2
 CLUSTER_KEYS = ("message.max.bytes", "log.retention.ms")
+OF_A_NODE = "of a node"  # a request of a controller or of a broker: it asks again without an answer
 Then = Callable[[Any], None]  # called with the answer, or None if none came in time
 
 
@@ -110,12 +114,16 @@ class AdminWorkload(Workload):
 
     # --- requests ---
 
+    def ask(self, process: Process, message: Message, version: int, then: Then) -> None:
+        """Ask one controller for something whose answer no check needs."""
+        self._send_request(process, OF_A_NODE, message, version, then)
+
     def _send_request(self, process: Process, kind: str, message: Message, version: int, then: Then) -> None:
         """Send a request to one controller; `then` gets the answer, or None once none is expected."""
         self._number += 1
         call = Call(self._number, kind, message, then)
         self._waiting[call.number] = call, process
-        must_answer = self.world.liveness.agreed and kind != "controller registration"
+        must_answer = self.world.liveness.agreed and kind != OF_A_NODE
         self.world.schedule.after(PATIENCE_US, self._expire, call.number, must_answer)
         process.deliver(RequestReceived(call, message, version, LISTENER))
 
@@ -148,24 +156,39 @@ class AdminWorkload(Workload):
         ]
 
     def send_to_controller(self, process: ControllerProcess, effect: Any) -> None:
-        """Carry a node's own request to the node that it believes is the active controller."""
-        target = self.cluster.hosts[effect.destination.node_id].process
+        """Carry a controller's own request."""
 
         def then(answer: Any) -> None:
+            process.controller_answered(effect.request_id, answer)
+
+        self.carry_to_controller(process, effect.destination, effect.message, then, 0)
+
+    def carry_to_controller(
+        self,
+        process: ControllerProcess,
+        destination: Destination,
+        message: Message,
+        then: Then,
+        version: int | None = None,
+    ) -> None:
+        """Carry a request of a node to the node that it believes is the active controller."""
+        target, cut = self.cluster.hosts[destination.node_id].process, self.world.network.cut
+        newest = valid_versions(api_key(message))[1] if version is None else version
+
+        def answered(answer: Any) -> None:
             if not process.ended:
-                self.world.schedule.after(1 * MS, process.controller_answered, effect.request_id, answer)
+                self.world.schedule.after(1 * MS, then, answer)
 
-        cut = self.world.network.cut
         if target is None or (process.id, target.id) in cut or (target.id, process.id) in cut:
-            then(None)
+            answered(None)
         else:
-            self.world.schedule.after(1 * MS, self._carry, target, effect.message, then)
+            self.world.schedule.after(1 * MS, self._carry, target, message, newest, answered)
 
-    def _carry(self, target: Process, message: Message, then: Then) -> None:
+    def _carry(self, target: Process, message: Message, version: int, then: Then) -> None:
         if target.ended:
             then(None)
         else:
-            self._send_request(target, "controller registration", message, 0, then)
+            self._send_request(target, OF_A_NODE, message, version, then)
 
     # --- topics ---
 

@@ -17,6 +17,7 @@ from kraftd.metadata_dir.checkpoint import SUFFIX
 from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
+from kraftd.simulation.brokers.broker_side import BrokerSide
 from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.discarding import discard_by_hand
 from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
@@ -46,6 +47,7 @@ class Host:
             self.dice.between(-options.clock_rate_ppm, options.clock_rate_ppm),
         )
         self.disk = MemoryDisk()
+        self.data_disk = MemoryDisk()
         self.directory_id = b""
         self.port = PORT
         self.process: Process | None = None
@@ -123,6 +125,7 @@ class Cluster:
             if not options.dynamic:
                 host.static_voters = VoterSet.from_static(LISTENER, static)
             self._format(host, voters if host.id in ids else None)
+        self.broker_ids = sorted(self.hosts)[: options.broker_count]
         self.directories: dict[tuple[int, bytes], LogMirror] = {}  # also lost ones
         self.lost: set[ReplicaKey] = set()
         self.buried: set[ReplicaKey] = set()  # voters from before the loss of a majority: ignored
@@ -163,14 +166,15 @@ class Cluster:
             files = Files(
                 host.disk, host.id, world.options.segment_bytes, world.dice("files", host.id), now_ms
             )
-            kind = ControllerProcess if world.options.controllers else Process
-            process = kind(world, host, self._config(host), files)
+            process = self._make_process(host, files)
         except (DiskFull, StorageFailure) as error:
             host.disk = host.disk.after_crash(everything_survives)
+            host.data_disk = host.data_disk.after_crash(everything_survives)
             world.note("start failed", host.id, type(error).__name__)
             return False
         except SimulatedCrash:
             host.disk = host.disk.after_crash(host.dice.below)
+            host.data_disk = host.data_disk.after_crash(everything_survives)
             return False
         except StorageError as error:
             if not host.damaged:
@@ -191,6 +195,15 @@ class Cluster:
         world.checks.started(process)
         process.start()
         return True
+
+    def _make_process(self, host: Host, files: Files) -> Process:
+        world, config = self.world, self._config(host)
+        if not world.options.controllers:
+            return Process(world, host, config, files)
+        process = ControllerProcess(world, host, config, files)
+        if host.id in self.broker_ids:
+            process.broker = BrokerSide(process)
+        return process
 
     def _config(self, host: Host) -> RaftConfig:
         options = self.world.options
@@ -220,6 +233,7 @@ class Cluster:
             self.world.network.process_ended(process, silent=silent)
             self.world.workload.process_ended(process)
             self.world.readers.process_ended(process, silent=silent)
+            self.world.traffic.process_ended(process, silent=silent)
 
     def kill(self, host: Host) -> None:
         """kill -9: written bytes survive, others are lost."""
@@ -228,6 +242,7 @@ class Cluster:
         host.disk = host.disk.after_crash(
             nothing_unsynced_survives if host.was_damaged else everything_survives
         )
+        host.data_disk = host.data_disk.after_crash(everything_survives)
         host.mirror.lose_unsynced()
         self._restart_later(host)
 
@@ -236,6 +251,7 @@ class Cluster:
         self._end(host, silent=True)
         host.is_off = True
         host.disk = host.disk.after_crash(nothing_unsynced_survives if host.was_damaged else host.dice.below)
+        host.data_disk = host.data_disk.after_crash(self.world.dice("data disk", host.id, host.starts).below)
         host.mirror.lose_unsynced()
         self._restart_later(host)
 

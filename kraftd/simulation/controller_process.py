@@ -173,6 +173,8 @@ class ControllerProcess(Process):
         if type(event) is RequestReceived:
             event = self._as_frames(event)
         elif type(event) is ShutdownRequested:
+            if self.broker is not None and self.broker.stop_first(event):
+                return
             self.node.stop()
         super()._take(event)
 

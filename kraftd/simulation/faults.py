@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kraftd.log.errors import StorageFailure
 from kraftd.raft.events import ShutdownRequested
 from kraftd.simulation import addresses
+from kraftd.simulation.brokers.data_faults import DataFaults
 from kraftd.simulation.cluster import PORT, Cluster, Host
 from kraftd.simulation.disk_faults import DiskFaults
 from kraftd.simulation.network import Network
@@ -52,7 +53,7 @@ class Nemesis:
         self.world = world
         self.cluster: Cluster = world.cluster
         self.network: Network = world.network
-        files = DiskFaults(world)
+        files, data = DiskFaults(world), DataFaults(world)
         self._kinds: dict[str, Callable[[SeededDice], str | None]] = {
             "kill": self._kill,
             "power loss": self._power_loss,
@@ -83,6 +84,10 @@ class Nemesis:
             "crash in snapshot": files.crash_in_snapshot,
             "damage checkpoint": files.damage_checkpoint,
             "damage segment": files.damage_segment,
+            "crash in data write": data.crash_in_write,
+            "full data disk": data.fill,
+            "failing data directory": data.fail_directory,
+            "damage data segment": data.damage_segment,
         }
 
     def act(self, fault: Fault) -> None:
@@ -270,12 +275,13 @@ class Nemesis:
 
     def _make_room(self, dice: SeededDice) -> str | None:
         for host in self.cluster.hosts.values():
-            host.disk.capacity_bytes = None
+            host.disk.capacity_bytes = host.data_disk.capacity_bytes = None
         return ""
 
     def mend(self, host: Host) -> None:
         """Remove all faults from this host."""
-        host.disk.capacity_bytes = host.disk.fault = host.disk.crash_at = None
+        for disk in (host.disk, host.data_disk):
+            disk.capacity_bytes = disk.fault = disk.crash_at = None
         host.sync_factor = 1
         host.download_trap = host.read_trap = host.snapshot_trap = None
         if host.process is not None:

@@ -39,6 +39,12 @@ FAULTS = (
     "damage checkpoint",
     "damage segment",
 )
+DATA_FAULTS = (  # of brokers' log directories, in worlds with brokers only
+    "crash in data write",
+    "full data disk",
+    "failing data directory",
+    "damage data segment",
+)
 ACTS = (
     "append",
     "read",
@@ -149,6 +155,21 @@ OUTCOMES = (
 )
 
 
+BROKER_OUTCOMES = (  # in worlds with brokers only
+    "records acknowledged",
+    "records consumed",
+    "records refused by a disk",
+    "records lost with the power",
+    "damaged records found",
+    "damaged records refused",
+    "partitions assigned",
+    "offsets committed",
+    "member leaves",
+    "member stays away",
+    "topic of records deleted",
+)
+
+
 class Options(NamedTuple):
     """One world. Probabilities are per message; times in the unit that they name."""
 
@@ -188,22 +209,38 @@ class Options(NamedTuple):
     reader_gap_us: int
     reader_loss: float
     session_slots: int
+    broker_count: int  # combined nodes among the hosts, the first ones
+    produce_gap_us: int
 
     def __repr__(self) -> str:
         kind = ("dynamic" if self.dynamic else "static") + (" controllers," if self.controllers else "")
+        brokers = f"{self.broker_count} brokers, " if self.broker_count else ""
         return (
-            f"<{self.voter_count} {kind} voters, {self.observer_count} observers, "
+            f"<{self.voter_count} {kind} voters, {self.observer_count} observers, {brokers}"
             f"{self.safety_us / SECOND:g} s, faults: {', '.join(self.faults)}>"
         )
 
 
-def draw_options(seed: int, *, short: bool = False) -> Options:
-    """The options of a seed; a short world has shorter phases with as many events per second."""
-    options = _draw(seed)
+def draw_options(seed: int, *, short: bool = False, brokers: bool = False) -> Options:
+    """The options of a seed; a short world has shorter phases with as many events per second. With `brokers`
+    it has controllers and brokers.
+    """
+    options = _with_brokers(seed, _draw(seed)) if brokers else _draw(seed)
     return (
         options._replace(safety_us=options.safety_us // 4, quiet_us=3 * SECOND, shutdown_ms=1_500)
         if short
         else options
+    )
+
+
+def _with_brokers(seed: int, options: Options) -> Options:
+    dice = SeededDice(seed, "options of brokers")
+    chosen = dice.sample(DATA_FAULTS, dice.choice((1, 2, len(DATA_FAULTS))))
+    return options._replace(
+        controllers=True,
+        broker_count=dice.choice((1, 2, 3)),
+        produce_gap_us=dice.choice((20 * MS, 100 * MS, 500 * MS)),
+        faults=tuple(sorted({*options.faults, *chosen, "kill", "power loss"})),
     )
 
 
@@ -251,6 +288,8 @@ def _draw(seed: int) -> Options:
         reader_gap_us=dice.choice((100 * MS, 500 * MS, 2 * SECOND)),
         reader_loss=dice.choice((0.0, 0.02, 0.2)),
         session_slots=dice.choice((1, 2, 1_000)),
+        broker_count=0,
+        produce_gap_us=100 * MS,
     )
 
 

@@ -132,9 +132,13 @@ class VirtualThreads:
     def run(
         self, work: Callable[[], T], done: Callable[[T], object], failed: Callable[[Exception], object]
     ) -> None:
-        delay_us = LATE_US if self.next_is_late else self._process.host.callback_delay_us()
+        delay_us = LATE_US if self.next_is_late else self.delay_us()
         self.next_is_late = False
         self._schedule.after(delay_us, self._run, work, done, failed)
+
+    def delay_us(self) -> int:
+        """How long a job takes."""
+        return self._process.host.callback_delay_us()
 
     def _run(
         self, work: Callable[[], T], done: Callable[[T], object], failed: Callable[[Exception], object]

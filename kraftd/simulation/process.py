@@ -79,6 +79,7 @@ class Process:
         self.led_before = -1  # the epoch that it led when the step began
         self.disk_full = False  # a sync waits for disk space: nothing new is appended
         self.clients: Any = None  # its client side, after its first reader
+        self.broker: Any = None  # its broker side, if it is a combined node
         self.log_thread = VirtualDiskThread(self)
         self.download_thread = VirtualDiskThread(self)
         self.threads = VirtualThreads(self)
@@ -130,6 +131,8 @@ class Process:
         if not self.ended:
             self.keeper.start(self.host.dice.between(1, POLL_MS))
             self.high_watermark_keeper.start(self.host.dice.between(1, MARK_MS))
+        if self.broker is not None and not self.ended:
+            self.guarded(self.broker.start)
 
     def deliver(self, event: Event) -> None:
         """Deliver an event, now or after a pause; not at all if the process is gone."""
@@ -170,8 +173,9 @@ class Process:
         self._guards += 1
         try:
             action(*arguments)
-            if self.clients is not None and not self.ended:
-                self.clients.poll()
+            for side in (self.clients, self.broker):
+                if side is not None and not self.ended:
+                    side.poll()
         except (SimulatedCrash, EffectCrash) as crash:
             if not self.ended:
                 self._cut_short()
@@ -321,6 +325,8 @@ class Process:
 
     def close(self) -> None:
         """The end of the daemon. Raises StorageError, SimulatedCrash."""
+        if self.broker is not None:
+            self.broker.close_files()
         self.keeper.stop()
         self.high_watermark_keeper.stop()
         self.executor.stop()

@@ -63,6 +63,9 @@ class World(Protocol):
     def readers(self) -> Any: ...
 
     @property
+    def traffic(self) -> Any: ...
+
+    @property
     def liveness(self) -> Any: ...
 
     def dice(self, *name: object) -> SeededDice:
@@ -87,6 +90,7 @@ class Host(Protocol):
     static_voters: VoterSet
     mirror: LogMirror
     disk: MemoryDisk
+    data_disk: MemoryDisk  # of its broker
     persisted: tuple[int, int]
     sync_factor: int
     has_voted: bool

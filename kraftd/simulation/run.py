@@ -28,6 +28,7 @@ class Outcome(Struct):
     seed: int
     world: str
     controllers: bool
+    brokers: bool = False
     short: bool = False
     lost_majority: bool = False
     invariant: str | None = None
@@ -44,6 +45,7 @@ class Outcome(Struct):
     def command(self) -> str:
         """The command that runs this seed again."""
         kind = " --lost-majority" if self.lost_majority else " --short" if self.short else ""
+        kind += " --brokers" if self.brokers else ""
         return f"kraftd sim{kind} --seed {self.seed}"
 
     @property
@@ -66,11 +68,12 @@ def run_seed(
     echo: Callable[[str], None] | None = None,
     *,
     short: bool = False,
+    brokers: bool = False,
 ) -> Outcome:
     """Run one world to its end, or to the first invariant that does not hold."""
     started_s = time.process_time()
-    world = World(seed, faults=faults, echo=echo, short=short)
-    outcome = Outcome(seed, repr(world.options), world.options.controllers, short)
+    world = World(seed, faults=faults, echo=echo, short=short, brokers=brokers)
+    outcome = Outcome(seed, repr(world.options), world.options.controllers, brokers, short)
     try:
         world.run()
     except Violation as violation:
@@ -100,6 +103,7 @@ def run_seeds(
     jobs: int = 1,
     *,
     short: bool = False,
+    brokers: bool = False,
     kind: Callable[[int], Outcome] | None = None,
 ) -> Iterator[Outcome]:
     """Run `count` seeds from `first` on, in as many processes as there are jobs; yields outcomes in order of
@@ -107,7 +111,7 @@ def run_seeds(
 
     `kind` is the function that runs a seed.
     """
-    one = partial(run_seed, short=short) if kind is None else kind
+    one = partial(run_seed, short=short, brokers=brokers) if kind is None else kind
     seeds, run = range(first, first + count), partial(_run_in_a_job, run=one)
     if jobs == 1:
         yield from map(run, seeds)

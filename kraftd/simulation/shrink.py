@@ -14,20 +14,21 @@ from kraftd.simulation.world import World
 MAX_RUNS = 300
 
 
-def planned(seed: int, *, short: bool = False) -> list[Fault]:
+def planned(seed: int, *, short: bool = False, brokers: bool = False) -> list[Fault]:
     """The faults that a seed plans."""
-    return list(plan_faults(World(seed, faults=(), short=short)))
+    return list(plan_faults(World(seed, faults=(), short=short, brokers=brokers)))
 
 
 def shrink(outcome: Outcome, most_runs: int = MAX_RUNS) -> list[Fault]:
     """The faults that break the same invariant; the whole plan if none can be removed."""
-    faults = planned(outcome.seed, short=outcome.short)
+    faults = planned(outcome.seed, short=outcome.short, brokers=outcome.brokers)
     runs = 0
 
     def fails(some: Sequence[Fault]) -> bool:
         nonlocal runs
         runs += 1
-        return run_seed(outcome.seed, some, short=outcome.short).invariant == outcome.invariant
+        found = run_seed(outcome.seed, some, short=outcome.short, brokers=outcome.brokers)
+        return found.invariant == outcome.invariant
 
     size = max(1, len(faults) // 2)
     while runs < most_runs:

@@ -10,6 +10,7 @@ from kraftd.raft import effects as raft
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import IllegalTransition
 from kraftd.simulation.admin import AdminWorkload
+from kraftd.simulation.brokers.traffic import Traffic
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.checkers.checks import Checks
 from kraftd.simulation.checkers.liveness import Liveness
@@ -32,7 +33,7 @@ class World:
     """One seed's world. `run` it once.
 
     `faults` replaces the planned faults (shrinking); `echo` receives the trace as text, line by line; a
-    `short` world has shorter phases.
+    `short` world has shorter phases; with `brokers`, some of its nodes are brokers, too.
     """
 
     def __init__(
@@ -43,9 +44,10 @@ class World:
         faults: Sequence[Fault] | None = None,
         echo: Callable[[str], None] | None = None,
         short: bool = False,
+        brokers: bool = False,
     ) -> None:
         self.seed = seed
-        self.options = options or draw_options(seed, short=short)
+        self.options = options or draw_options(seed, short=short, brokers=brokers)
         self.schedule = Schedule()
         self.trace = Trace(echo)
         self.healed = False
@@ -62,6 +64,7 @@ class World:
         self.network = Network(self)
         self.workload = AdminWorkload(self) if self.options.controllers else Workload(self)
         self.readers = Readers(self)
+        self.traffic = Traffic(self)
         self.faults = list(plan_faults(self)) if faults is None else list(faults)
         self.nemesis = Nemesis(self)
         self.liveness = Liveness(self)
@@ -101,6 +104,7 @@ class World:
             schedule.at(fault.at_us, self.nemesis.act, fault)
         self.workload.start()
         self.readers.start()
+        self.traffic.start()
         schedule.run_until(self.options.safety_us)
 
     def heal(self) -> None:
@@ -111,6 +115,9 @@ class World:
         self.network.be_calm()
         for host in self.cluster.hosts.values():
             self.nemesis.mend(host)
+            process = host.process
+            if process is not None and process.broker is not None and process.broker.logs.directories.offline:
+                self.cluster.kill(host)  # an operator has repaired a disk of it
             self.cluster.start(host)
         # A frozen process wakes at its planned time, with all that arrived meanwhile.
         self.schedule.run_until(max(host.paused_until_us for host in self.cluster.hosts.values()))

@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.test_mutants import INVARIANTS, MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
-ROW = re.compile(r"^\| ([SCDLTK]\d+) \| (.+) \| (.+) \| (.+) \|$", re.M)
+ROW = re.compile(r"^\| ([SCDLTKPG]\d+) \| (.+) \| (.+) \| (.+) \|$", re.M)
 NAME = re.compile(r"`([^`]+)`")
 
 
@@ -39,6 +39,6 @@ def test_rows_name_each_planted_defect_at_the_invariant_that_detects_it() -> Non
 
 def _with_ranges(text: str) -> str:
     """The text and all names between the ends of ranges such as `L1-L6` and `C3 to C10`."""
-    for letter, first, last in re.findall(r"\b([SCDLTK])(\d+)(?:-| to )[SCDLTK](\d+)\b", text):
+    for letter, first, last in re.findall(r"\b([SCDLTKPG])(\d+)(?:-| to )[SCDLTKPG](\d+)\b", text):
         text += "".join(f" {letter}{number}" for number in range(int(first), int(last) + 1))
     return text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kraftd import simulation
-from tests.simulation.mutants import consensus, control, sessions, snapshots, storage
+from tests.simulation.mutants import brokers, consensus, control, sessions, snapshots, storage
 from tests.simulation.mutants.planted import Planted
 
 MUTANTS: dict[Any, Planted] = {
@@ -18,13 +18,14 @@ MUTANTS: dict[Any, Planted] = {
     **storage.ALL,
     **control.ALL,
     **sessions.ALL,
+    **brokers.ALL,
 }
 SEEDS = 40
 # The names that the simulator's code reports when an invariant is broken.
 INVARIANTS = {
     name
     for file in Path(simulation.__path__[0]).rglob("*.py")
-    for name in re.findall(r'"([SCLDTK]\d+)"', file.read_text())
+    for name in re.findall(r'"([SCLDTKPG]\d+)"', file.read_text())
 }
 
 

@@ -82,6 +82,8 @@ class Liveness:
         schedule.run_until(max(schedule.now_us, started_us + SLOWEST_US))
         self._await_agreement()
         self._await_readers()
+        self._await("L7", world.traffic.has_gone_on, "not every producer and group goes on")
+        world.traffic.stop()
         self._quiet()
         self._one_link_broken()
 
@@ -134,6 +136,8 @@ class Liveness:
         while not holds():
             if schedule.now_us >= end_us:
                 states = "; ".join(repr(host) for host in self.cluster.hosts.values())
+                if invariant == "L7":
+                    states = repr(self.world.traffic)
                 raise Violation(
                     invariant, f"{patience_us // SECOND} s after the world healed {text}: {states}"
                 )
@@ -275,12 +279,14 @@ class Liveness:
             raise Violation("C1", f"{self.cluster!r} has made something else of what was committed")
         world.checks.commits.at_rest()
         world.workload.end()
+        world.traffic.at_rest()
 
     def _shut_down(self) -> None:
         """L6: all processes stop cleanly, one after the other."""
         world = self.world
         world.ending = True
         world.readers.stop()
+        world.traffic.stop()
         schedule = world.schedule
         dice = world.dice("shutdown")
         hosts = list(self.cluster.hosts.values())

@@ -1,0 +1,226 @@
+"""The broker of a simulated process: a combined node, with log directories on a disk of their own.
+
+Node, executor and logs are the daemon's (`kraftd.broker_node`, `kraftd.host`, `kraftd.log_dirs`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from kraftd.answers.effects import Answered, SendToNode, StopRequested
+from kraftd.answers.settings import ClientSettings
+from kraftd.broker_node.events import LogOpened
+from kraftd.broker_node.lifecycle import Broker
+from kraftd.broker_node.node import BrokerNode
+from kraftd.broker_node.routes import broker_registry
+from kraftd.broker_node.topic_configs import TopicConfigs
+from kraftd.configdef.node import NodeConfig
+from kraftd.ground.event import Event
+from kraftd.host.broker_executor import BrokerExecutor
+from kraftd.host.broker_logs import Schedules
+from kraftd.host.cluster_view import NodeView
+from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.log.data.resources import LogResources
+from kraftd.log_dirs.directories import LogDirectories, LogDirectory
+from kraftd.log_dirs.loading import Loading
+from kraftd.metadata.features import supported_features
+from kraftd.metadata.replica_changes import ReplicaChanges
+from kraftd.raft.events import ShutdownRequested
+from kraftd.requests.call import Call
+from kraftd.requests.effects import Answer, AuditLine, LogLine
+from kraftd.requests.events import ConnectionClosed, FramesReceived
+from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.files import CLUSTER_ID
+from kraftd.simulation.ports import VirtualThreads
+from kraftd.simulation.process import code_of
+from kraftd.simulation.protocols import Host
+from kraftd.types import Endpoint
+
+CLIENTS = "PLAINTEXT"
+DIRECTORIES = ("/data-1", "/data-2")
+SCHEDULES = Schedules(500, 3_000, 1_000, 4_000)
+OFFSETS_PARTITIONS = 2
+MAX_SESSION_ID = 2**31 - 9
+STATIC = {
+    "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+    "offsets.topic.replication.factor": "1",
+    "group.min.session.timeout.ms": "1000",
+    "group.initial.rebalance.delay.ms": "100",
+    "log.flush.scheduler.interval.ms": "500",
+}
+
+
+def directory_ids(host: Host) -> tuple[bytes, ...]:
+    """The ids of the log directories, which no fault replaces."""
+    return tuple(bytes([64 + number]) * 12 + host.id.to_bytes(4, "big") for number in range(len(DIRECTORIES)))
+
+
+class ClientWire:
+    """The connections of clients to a process's broker. Closed ones stay in `closed`."""
+
+    def __init__(self, process: ControllerProcess) -> None:
+        self.closed: set[int] = set()
+        self._process = process
+        self._traffic = process.world.traffic
+
+    def is_open(self, connection_id: int) -> bool:
+        return connection_id not in self.closed
+
+    def respond(self, call: Call, parts: list[Any]) -> None:
+        self._traffic.answered(call.slot, parts)
+
+    def answer(self, effect: Answer) -> None:
+        self._traffic.answered(effect.slot, effect.parts)
+
+    def close(self, connection_id: int, reason: str) -> None:
+        self._process.world.checks.fail("L7", f"{self._process!r} hangs up on a client: {reason}")
+
+    def line(self, effect: LogLine) -> None:
+        getattr(self._process.ports.log, effect.level)(effect.text, **effect.fields)
+
+    def audited(self, effect: AuditLine) -> None: ...
+
+    def hand_over(self, call: Call) -> None:
+        raise TypeError(f"no client causes {call!r}")
+
+    def send_to_node(self, effect: SendToNode) -> None:
+        process = self._process
+
+        def then(answer: Any) -> None:
+            process.broker.deliver(Answered(effect.request_id, answer))
+
+        process.world.workload.carry_to_controller(process, effect.destination, effect.message, then)
+
+
+class BrokerSide(BrokerExecutor):
+    """See the module. It stops before its controller does."""
+
+    def __init__(self, process: ControllerProcess) -> None:
+        self.process = process
+        world, host = process.world, process.host
+        self._ids = world.dice("broker", host.id, host.starts)
+        disk = host.data_disk
+        view = NodeView(process.node, process.files.storage)
+        static = NodeConfig(STATIC)
+        configs = TopicConfigs(static, host.id, lambda: view.image)
+        for path in DIRECTORIES:
+            disk.make_directory(path)
+        own_ids = directory_ids(host)
+        directories = LogDirectories(
+            LogResources(disk, draw=self._ids.below),
+            [LogDirectory(path, own_id) for path, own_id in zip(DIRECTORIES, own_ids, strict=True)],
+            lambda topic: configs.of(topic).log,
+        )
+        producers: dict[tuple[str, int], ReplayedProducers] = {}
+        now_ms = host.clock.now_ms(world.schedule.now_us)
+
+        def producers_of(topic: str, partition: int) -> ReplayedProducers:
+            found = producers[topic, partition] = ReplayedProducers(configs.of(topic).partition, now_ms)
+            return found
+
+        loading = Loading(directories, now_ms, producers_of)
+        at = Endpoint(CLIENTS, f"n{host.id}", 9092)
+        broker = Broker(
+            host.id,
+            CLUSTER_ID,
+            self._ids.uuid(),
+            (at,),
+            own_ids,
+            supported_features(),
+            previous_epoch=-1 if loading.broker_epoch is None else loading.broker_epoch,
+            heartbeat_interval_ms=500,
+            session_timeout_ms=3_000,
+            registration_timeout_ms=3_600_000,
+        )
+        node = BrokerNode(
+            view,
+            ClientSettings({CLIENTS: at}, stands_in_for_brokers=False),
+            broker_registry,
+            broker,
+            static,
+            lambda: self._ids.between(1, MAX_SESSION_ID),
+            lambda: str(UUID(bytes=self._ids.uuid())),
+        )
+        process.node.image.replica_changes = ReplicaChanges(host.id)
+        self._connections = ClientWire(process)
+        super().__init__(
+            node,
+            view,
+            process.files.log,
+            directories,
+            loading,
+            producers,
+            SCHEDULES,
+            disk,
+            process.ports._replace(work_threads=DataThreads(process)),
+            self._connections,
+            lambda: self._ids.uuid().hex(),
+        )
+        self._shutdown: ShutdownRequested | None = None
+        self._stops_at_ms = 0
+
+    # --- driving ---
+
+    def receive(self, connection_id: int, slot: int, frames: list[memoryview]) -> None:
+        """Handle a client's requests."""
+        self.deliver(FramesReceived(connection_id, slot, frames, CLIENTS, "client"))
+
+    def close_connection(self, connection_id: int) -> None:
+        """Handle that a client has closed its connection."""
+        if connection_id not in self._connections.closed:
+            self._connections.closed.add(connection_id)
+            self.deliver(ConnectionClosed(connection_id))
+
+    def deliver(self, event: Event) -> None:
+        """Deliver an event, now or after a pause; not at all if the process is gone."""
+        process = self.process
+        if not process.asleep(self.deliver, event):
+            if type(event) is ConnectionClosed:
+                process.guarded(self.connection_lost, event.connection_id)
+            else:
+                process.guarded(self.step, event)
+
+    def _step(self, event: Event) -> None:
+        process, world = self.process, self.process.world
+        if world.trace.echo is not None:
+            world.trace.write(world.schedule.now_us, f"{process.id}: broker: {event!r}")
+        world.trace.step(
+            world.schedule.now_us, process.id, code_of(type(event)), 0, len(self.node.replicas), 0, 1
+        )
+        if type(event) is LogOpened:
+            world.traffic.partitions.opened(self.logs.directories.logs.get((event.topic, event.partition)))
+        super()._step(event)
+
+    # --- the stop ---
+
+    def stop_first(self, event: ShutdownRequested) -> bool:
+        """Begin to stop; return whether the controller must wait for that, half of its time at most."""
+        if self._stops_at_ms:
+            return self._shutdown is not None
+        self._shutdown, now_ms = event, self.timer.now_ms()
+        self._stops_at_ms = now_ms + event.timeout_ms
+        self.timer.call_at(now_ms + event.timeout_ms // 2, self._go_on)
+        self.step(StopRequested())
+        return self._shutdown is not None
+
+    def poll(self) -> None:
+        super().poll()
+        if self._shutdown is not None and self.node.has_ended:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._shutdown is not None:
+            self._shutdown = None
+            left_ms = max(1, self._stops_at_ms - self.timer.now_ms())
+            self.process.deliver(ShutdownRequested(left_ms))
+
+    def __repr__(self) -> str:
+        return f"<BrokerSide of {self.process!r}: {self.node!r}>"
+
+
+class DataThreads(VirtualThreads):
+    """Threads that flush, open and read logs: each job takes as long as a sync does."""
+
+    def delay_us(self) -> int:
+        return self._process.host.sync_delay_us()

@@ -1,0 +1,262 @@
+"""One member of a classic group: joins, reads what it is assigned, commits, and leaves at times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.heartbeat_request import HeartbeatRequest
+from kraftd.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from kraftd.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraftd.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kraftd.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraftd.simulation.brokers.broker_side import BrokerSide
+from kraftd.simulation.checkers.partitions import PartitionKey
+from kraftd.simulation.schedule import MS, SECOND
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+GAP_US = 100 * MS
+SESSION_MS = 2_000
+REBALANCE_MS = 2_000
+JOIN_PATIENCE_US = 8 * SECOND  # longer than a rebalance
+PROTOCOL = "by-number"
+
+
+class Member:
+    """See the module. One request is under way at a time; a commit is never sent again."""
+
+    def __init__(self, traffic: Any, number: int, group: str) -> None:
+        self.traffic = traffic
+        self.world = traffic.world
+        self.group = group
+        self.number = number
+        self.dice = self.world.dice("member", number)
+        self.member_id = ""
+        self.generation = -1
+        self.positions: dict[int, int] = {}  # by index; empty while it is not assigned any
+        self._key_of: dict[int, PartitionKey] = {}
+        self._turn = 0
+
+    def start(self) -> None:
+        self._later(self.dice.between(1, 10) * 200 * MS, self._join)
+
+    def has_all(self) -> bool:
+        """Return whether the group has committed all of every partition that no damage cuts."""
+        traffic = self.traffic
+        topic_id = traffic.topic_id(traffic.steady)
+        if topic_id is None:
+            return False
+        for index in range(traffic.partition_count):
+            key, found = (topic_id, index), traffic.leader_of(traffic.steady, index)
+            if traffic.partitions.is_damaged(key):
+                continue
+            log = None if found is None else found[0].logs.directories.logs.get((traffic.steady, index))
+            if log is None or (
+                log.log_end and traffic.groups.committed_offset(self.group, key) < log.log_end
+            ):
+                return False
+        return True
+
+    # --- requests ---
+
+    def _later(self, delay_us: int, action: Callable[[], None]) -> None:
+        self.world.schedule.after(self.dice.between(1, 2 * delay_us), action)
+
+    def _ask(
+        self, again: Callable[[], None], message: Message, then: Callable[[Any], None], patience_us: int = 0
+    ) -> None:
+        """Ask the coordinator; without one, or without an answer, do that again."""
+        if not self.traffic.running:
+            return
+        side = self.traffic.coordinator_of(self.group)
+        if side is None:
+            self._later(GAP_US, again)
+            return
+
+        def answered(answer: Any) -> None:
+            if answer is None:
+                self._later(GAP_US, again)
+            else:
+                then(answer)
+
+        patience = {"patience_us": patience_us} if patience_us else {}
+        self.traffic.ask(side, [(message, answered)], **patience)
+
+    # --- membership ---
+
+    def _rejoin(self, code: int) -> None:
+        self.positions = {}
+        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            self.member_id = ""
+        self._later(GAP_US, self._join)
+
+    def _join(self) -> None:
+        message = JoinGroupRequest(
+            self.group,
+            SESSION_MS,
+            REBALANCE_MS,
+            self.member_id,
+            None,
+            "simulated",
+            [JoinGroupRequestProtocol(PROTOCOL, b"")],
+        )
+        self._ask(self._join, message, self._joined, JOIN_PATIENCE_US)
+
+    def _joined(self, answer: Any) -> None:
+        if answer.error_code:
+            self.member_id = answer.member_id
+            self._rejoin(answer.error_code)
+            return
+        self.member_id, self.generation = answer.member_id, answer.generation_id
+        assignments = []
+        if answer.leader == answer.member_id:
+            ids = sorted(one.member_id for one in answer.members)
+            count = self.traffic.partition_count
+            assignments = [
+                SyncGroupRequestAssignment(one, bytes(range(at, count, len(ids))))
+                for at, one in enumerate(ids)
+            ]
+        message = SyncGroupRequest(
+            self.group, self.generation, self.member_id, None, "simulated", PROTOCOL, assignments
+        )
+        self._ask(self._join, message, self._synced, JOIN_PATIENCE_US)
+
+    def _synced(self, answer: Any) -> None:
+        topic_id = self.traffic.topic_id(self.traffic.steady)
+        if answer.error_code or topic_id is None:
+            self._rejoin(answer.error_code)
+            return
+        self._key_of = {index: (topic_id, index) for index in answer.assignment}
+        owned = list(self._key_of.values())
+        self.traffic.groups.assigned(self.group, self.generation, self.member_id, owned)
+        if owned:
+            self._fetch_offsets()
+        else:
+            self._later(GAP_US, self._beat)
+
+    def _fetch_offsets(self) -> None:
+        groups, steady = self.traffic.groups, self.traffic.steady
+        floors = {index: groups.committed_offset(self.group, key) for index, key in self._key_of.items()}
+        topic = OffsetFetchRequestTopics(steady, partition_indexes=tuple(self._key_of))
+        message = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(self.group, None, -1, [topic])])
+
+        def then(answer: Any) -> None:
+            found = answer.groups[0]
+            if found.error_code or any(one.error_code for one in found.topics[0].partitions):
+                self._rejoin(found.error_code)
+                return
+            for one in found.topics[0].partitions:
+                key, offset = self._key_of[one.partition_index], one.committed_offset
+                groups.fetched(self.group, key, offset, floors[one.partition_index])
+                self.positions[one.partition_index] = max(0, offset)
+            self._later(GAP_US, self._read)
+
+        self._ask(self._join, message, then)
+
+    def _beat(self) -> None:
+        message = HeartbeatRequest(self.group, self.generation, self.member_id)
+
+        def then(answer: Any) -> None:
+            if answer.error_code:
+                self._rejoin(answer.error_code)
+            elif not self.world.healed and self.dice.chance(0.02):
+                self._leave()
+            elif not self.world.healed and self.dice.chance(0.02):
+                self.world.trace.kinds["member stays away"] += 1
+                self._later(2 * SECOND, self._read if self.positions else self._beat)
+            else:
+                self._later(GAP_US, self._read if self.positions else self._beat)
+
+        self._ask(self._join, message, then)
+
+    def _leave(self) -> None:
+        self.world.trace.kinds["member leaves"] += 1
+        message = LeaveGroupRequest(self.group, members=[MemberIdentity(self.member_id)])
+        self.positions = {}
+        self._ask(self._join, message, lambda _: self._rejoin(ErrorCode.UNKNOWN_MEMBER_ID))
+
+    # --- records ---
+
+    def _read(self) -> None:
+        traffic = self.traffic
+        if not traffic.running or not self.positions:
+            return
+        indexes = sorted(self.positions)
+        self._turn += 1
+        index = indexes[self._turn % len(indexes)]
+        found = traffic.leader_of(traffic.steady, index)
+        if found is None:
+            self._later(GAP_US, self._beat)
+            return
+        side, key = found
+        offset = self.positions[index]
+        part = FetchPartition(
+            index, -1, offset, partition_max_bytes=1 << 20 if self.dice.chance(0.7) else 100
+        )
+        request = FetchRequest(
+            max_wait_ms=self.dice.choice((0, 100, 400)),
+            min_bytes=1,
+            max_bytes=1 << 20,
+            topics=[FetchTopic("", key[0], [part])],
+        )
+        traffic.ask(side, [(request, lambda answer: self._fetched(side, key, offset, answer))])
+
+    def _fetched(self, side: BrokerSide, key: PartitionKey, offset: int, answer: Any) -> None:
+        index, log_of = key[1], side.logs.directories.logs.get
+        checks, kinds = self.traffic.partitions, self.world.trace.kinds
+        topics = [] if answer is None or answer.error_code else answer.responses
+        for part in [one for topic in topics for one in topic.partitions]:
+            if part.error_code == ErrorCode.NONE:
+                after = checks.read(key, offset, part.records)
+                kinds["records consumed"] += after > offset
+                self.positions[index] = after
+            elif part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self.positions[index] = checks.out_of_range(key, offset, log_of((self.traffic.steady, index)))
+                self.traffic.groups.lost_end(key, self.positions[index])
+            elif part.error_code == ErrorCode.CORRUPT_MESSAGE:
+                if not checks.is_damaged(key):
+                    checks.fail("P4", f"{self!r}: {key[1]} is called damaged at {offset}, which it is not")
+                kinds["damaged records refused"] += 1
+                self.positions[index] = offset + 1
+        position, committed = self.positions.get(index, offset), self.traffic.groups.committed_offset
+        if position != offset or (self.world.healed and committed(self.group, key) < position):
+            self._commit()
+        else:
+            self._later(GAP_US, self._beat)
+
+    def _commit(self) -> None:
+        groups, sent = self.traffic.groups, dict(self.positions)
+        latest = groups.generation(self.group)
+        parts = [OffsetCommitRequestPartition(index, offset) for index, offset in sent.items()]
+        message = OffsetCommitRequest(
+            self.group,
+            self.generation,
+            self.member_id,
+            topics=[OffsetCommitRequestTopic(self.traffic.steady, partitions=parts)],
+        )
+
+        def then(answer: Any) -> None:
+            code = max(one.error_code for one in answer.topics[0].partitions)
+            if code:
+                self._rejoin(code)
+                return
+            offsets = {self._key_of[index]: offset for index, offset in sent.items()}
+            groups.committed(self.group, self.generation, self.member_id, offsets, latest)
+            self._later(GAP_US, self._beat)
+
+        self._ask(self._join, message, then)
+
+    def __repr__(self) -> str:
+        return f"<Member {self.number} of {self.group}, generation {self.generation}, at {self.positions}>"

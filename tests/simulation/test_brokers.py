@@ -1,0 +1,24 @@
+"""Brokers beside the quorum keep their invariants in some worlds; `kraftd sim --brokers` runs others."""
+
+from __future__ import annotations
+
+from kraftd.simulation.options import BROKER_OUTCOMES, DATA_FAULTS
+from kraftd.simulation.run import Summary, run_seed
+
+SEEDS = range(12)
+
+
+def test_every_invariant_holds_in_worlds_with_brokers() -> None:
+    summary = Summary()
+    for seed in SEEDS:
+        outcome = run_seed(seed, short=True, brokers=True)
+        assert not outcome.failed, f"{outcome!r} in {outcome.world}: {outcome.command} --trace"
+        summary.add(outcome)
+    assert any(summary.kinds[kind] for kind in DATA_FAULTS)
+    assert summary.kinds["records consumed"] and summary.kinds["offsets committed"]
+    assert any(summary.kinds[kind] for kind in BROKER_OUTCOMES)
+
+
+def test_one_seed_gives_one_trace() -> None:
+    first, second = (run_seed(3, short=True, brokers=True) for _ in range(2))
+    assert first.digest == second.digest
