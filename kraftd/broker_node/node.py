@@ -1,6 +1,4 @@
-"""The node of a broker: its life with the controllers, its partitions, and answers to its clients, without
-IO.
-"""
+"""The node of a broker, without IO: its life with the controllers, its partitions, its clients' answers."""
 
 from __future__ import annotations
 
