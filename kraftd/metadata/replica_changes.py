@@ -26,13 +26,22 @@ class ReplicaChange(NamedTuple):
         return f"<ReplicaChange of {self.topic}-{self.partition} at {self.offset}: {self.state}>"
 
 
+class TopicChange(NamedTuple):
+    """A topic that a record at an offset has removed, or put back."""
+
+    offset: int
+    topic_id: bytes
+    topic: str
+    is_removed: bool
+
+
 class ReplicaChanges:
     """The changes that one broker has not taken yet, oldest first."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
         self._changes: deque[ReplicaChange] = deque()
-        self._removed_topics: dict[bytes, tuple[int, str]] = {}  # offset and name by id
+        self._topics: deque[TopicChange] = deque()
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -58,17 +67,13 @@ class ReplicaChanges:
 
     def note_topic(self, offset: int, topic_id: bytes, name: str, *, is_removed: bool) -> None:
         """Note that a topic is gone, or is there: an abort of a transaction puts one back."""
-        if is_removed:
-            self._removed_topics[topic_id] = offset, name
-        else:
-            self._removed_topics.pop(topic_id, None)
+        self._topics.append(TopicChange(offset, topic_id, name, is_removed))
 
     def undo_to(self, offset: int) -> None:
         """Forget the changes after an offset, whose records are undone."""
-        removed = self._removed_topics.items()
-        self._removed_topics = {id: one for id, one in removed if one[0] <= offset}
-        while self._changes and self._changes[-1].offset > offset:
-            self._changes.pop()
+        for changes in (self._changes, self._topics):
+            while changes and changes[-1].offset > offset:
+                changes.pop()
 
     def take(self, committed_end: int, most: int) -> list[ReplicaChange]:
         """Remove and return up to `most` changes of records below an offset."""
@@ -80,10 +85,11 @@ class ReplicaChanges:
 
     def take_removed_topics(self, committed_end: int) -> list[tuple[str, bytes]]:
         """Remove and return the names and ids of topics that records below an offset have removed."""
-        if not self._removed_topics:
-            return []
-        removed = self._removed_topics.items()
-        taken = {id: name for id, (offset, name) in removed if offset < committed_end}
-        for id in taken:
-            del self._removed_topics[id]
-        return [(name, id) for id, name in taken.items()]
+        removed: dict[bytes, str] = {}
+        while self._topics and self._topics[0].offset < committed_end:
+            change = self._topics.popleft()
+            if change.is_removed:
+                removed[change.topic_id] = change.topic
+            else:
+                removed.pop(change.topic_id, None)
+        return [(name, id) for id, name in removed.items()]
