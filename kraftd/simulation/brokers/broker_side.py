@@ -35,6 +35,7 @@ from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.ports import VirtualThreads
 from kraftd.simulation.process import code_of
 from kraftd.simulation.protocols import Host
+from kraftd.simulation.schedule import SECOND
 from kraftd.types import Endpoint
 
 CLIENTS = "PLAINTEXT"
@@ -42,6 +43,7 @@ DIRECTORIES = ("/data-1", "/data-2")
 SCHEDULES = Schedules(500, 3_000, 1_000, 4_000)
 OFFSETS_PARTITIONS = 2
 MAX_SESSION_ID = 2**31 - 9
+SILENCE_US = SECOND  # until a request without an answer is given up
 STATIC = {
     "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
     "offsets.topic.replication.factor": "1",
@@ -90,7 +92,10 @@ class ClientWire:
         def then(answer: Any) -> None:
             process.broker.deliver(Answered(effect.request_id, answer))
 
-        process.world.workload.carry_to_controller(process, effect.destination, effect.message, then)
+        if effect.listener:  # of another broker: worlds have no replication, so it is silent
+            process.world.schedule.after(SILENCE_US, then, None)
+        else:
+            process.world.workload.carry_to_controller(process, effect.destination, effect.message, then)
 
 
 class BrokerSide(BrokerExecutor):
