@@ -108,8 +108,8 @@ def test_a_valid_history_passes_every_check_and_gives_a_report(spark: SparkSessi
     assert checkpoint_difference(timeline, checkpoint, pytest.fail) is None
     steps: list[str] = []
     page = make_page(timeline, steps.append)
-    assert page.count("<svg") >= 3 and page.count("<section>") == len(steps) == 8
-    assert "create topic" in page and "TOPIC t" in page and "under_replicated" in page
+    assert page.count("<svg") >= 3 and page.count("<section>") == len(steps) == 12
+    assert "create topic" in page and "TOPIC t" in page and "under-replicated, at most 1" in page
     assert "http-equiv" not in page and "<script" not in page and "src=" not in page
 
 
