@@ -113,6 +113,16 @@ def check_produced(answer: bytes) -> int:
     return int(partition.base_offset)
 
 
+def is_taken(client: Client, partition: int = 0) -> bool:
+    """Return whether a partition has acknowledged a record."""
+    client.socket.sendall(produce_frame(client, 1, partition=partition))
+    try:
+        check_produced(client.receive_frame())
+    except RuntimeError:
+        return False
+    return True
+
+
 # -- starts
 
 
@@ -121,13 +131,8 @@ def starts_and_idle(node: CombinedNode, plan: Plan) -> Figures:
     wall, cpu = [], []
 
     def accepts() -> bool:
-        try:
-            with client_of(node) as client:
-                client.socket.sendall(produce_frame(client, 1))
-                check_produced(client.receive_frame())
-        except RuntimeError:
-            return False
-        return True
+        with client_of(node) as client:
+            return is_taken(client)
 
     for _ in range(plan.starts):
         node.stop()
@@ -264,6 +269,5 @@ def session(node: CombinedNode, count: int) -> Figures:
     topic_id = make_topic(node, "t", count)
     with client_of(node) as client:
         for partition in range(CHANGED):
-            client.socket.sendall(produce_frame(client, 1, partition=partition))
-            check_produced(client.receive_frame())
+            wait_until(lambda at=partition: is_taken(client, at), "its log is open")  # type: ignore[misc]
         return {"whole_session_fetch_us": session_fetch_us(node, client, topic_id, count)}
