@@ -15,6 +15,7 @@ R = TypeVar("R")
 
 Slices = Generator[None, None, R]
 
+ROW_US = 1  # of work: a row of an answer
 MAX_SLICE_WORK_US = 2_500  # about, on a current machine; a loaded one may need twice as many
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.forwarding import Progress
-from kraftd.answers.long_answers import answer_in_slices
 from kraftd.answers.nodes import broker_listener, brokers
 from kraftd.ground.destination import Destination
 from kraftd.ground.pace import Slices
@@ -58,6 +57,6 @@ def pass_on(
         return True
 
     def answer(message: Any) -> Slices[None]:
-        yield from answer_in_slices(node, call, (yield from on_answer(message)))
+        yield from node.boundary.answer_in_slices(call, (yield from on_answer(message)))
 
     node.passing_on.begin(call, node.now_ms, send, done, PATIENCE_MS)

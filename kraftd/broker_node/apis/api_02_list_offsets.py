@@ -17,7 +17,7 @@ from kraftd.answers import metadata_offsets
 from kraftd.answers.metadata_offsets import MAX_TIMESTAMP
 from kraftd.broker_node.effects import LogLookup
 from kraftd.broker_node.events import Found
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CONSUMER, DEBUGGER = -1, -2  # replica ids that are no brokers'
 READ_COMMITTED = 1
-PARTITION_US, ROW_US = 10, 1
+PARTITION_US = 10
 
 
 class Asked(NamedTuple):

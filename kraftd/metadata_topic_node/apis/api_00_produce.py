@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.current_leaders import CurrentLeaders
-from kraftd.answers.long_answers import answer_in_slices
 from kraftd.ground.pace import Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -47,7 +46,7 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
         response.responses.append(TopicProduceResponse(topic.name, topic.topic_id, partitions))
     writing.end()
     yield from leaders.add_to_produce(response, pace)
-    yield from answer_in_slices(node, call, response)
+    yield from node.boundary.answer_in_slices(call, response)
 
 
 def _judge(

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.answers.long_answers import answer_in_slices
 from kraftd.answers.metadata_offsets import MAX_TIMESTAMP, epoch_or_none, list_offset
 from kraftd.ground.occurrences import Occurrences
 from kraftd.ground.pace import Pace, Slices
@@ -74,7 +73,7 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     describing.end()
     yield from named.free(pace)
     if not timed:
-        yield from answer_in_slices(node, call, response)
+        yield from node.boundary.answer_in_slices(call, response)
         return
 
     def answer(found: list[tuple[int, int] | None]) -> None:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.answers.long_answers import ROW_US, answer_in_slices
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.offset_commit_response import (
     OffsetCommitResponse,
@@ -54,4 +53,4 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
         response.topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
         if pace.spent(ROW_US):
             yield
-    yield from answer_in_slices(node, call, response)
+    yield from node.boundary.answer_in_slices(call, response)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.answers.long_answers import ROW_US, answer_in_slices
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.offset_fetch_response import (
     OffsetFetchResponse,
@@ -40,7 +39,7 @@ NONE = -1  # the offset of a partition without one
 def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     request, pace = call.message, Pace()
     if call.version >= FIRST_VERSION_OF_MANY:
-        yield from answer_in_slices(node, call, (yield from of_groups(node, call, pace)))
+        yield from node.boundary.answer_in_slices(call, (yield from of_groups(node, call, pace)))
         return
     if not (yield from asks_for_log(request.topics, pace)):
         yield from refuse(node, call)
@@ -57,7 +56,7 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
         response.topics.append(OffsetFetchResponseTopic(topic.name, partitions))
         if pace.spent(ROW_US):
             yield
-    yield from answer_in_slices(node, call, response)
+    yield from node.boundary.answer_in_slices(call, response)
 
 
 def of_groups(node: MetadataTopicNode, call: Call, pace: Pace) -> Slices[OffsetFetchResponse]:

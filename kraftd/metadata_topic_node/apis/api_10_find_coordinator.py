@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.answers.long_answers import ROW_US, answer_in_slices
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -46,13 +45,13 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
     rows, allowed = yield from sort_out(node, call, keys)
     if keys and not allowed:
         response = FindCoordinatorResponse(coordinators=[row for row in rows if row is not None])
-        yield from answer_in_slices(node, call, shape(response))
+        yield from node.boundary.answer_in_slices(call, shape(response))
         return
     if request.key_type == GROUP and node.log_readers.coordinates(call, allowed):
         own = node.settings.endpoints[call.listener]
         found = [Coordinator(key, node.view.node_id, own.host, own.port) for key in allowed]
         response = yield from with_denied(keys, rows, FindCoordinatorResponse(coordinators=found))
-        yield from answer_in_slices(node, call, shape(response))
+        yield from node.boundary.answer_in_slices(call, shape(response))
         return
 
     def on_answer(answer: FindCoordinatorResponse) -> Slices[FindCoordinatorResponse]:

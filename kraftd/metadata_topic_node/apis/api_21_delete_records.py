@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.answers.long_answers import ROW_US, answer_in_slices
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
@@ -44,4 +43,4 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
                 yield
         response.topics.append(DeleteRecordsTopicResult(topic.name, partitions))
     deleting.end()
-    yield from answer_in_slices(node, call, response)
+    yield from node.boundary.answer_in_slices(call, response)

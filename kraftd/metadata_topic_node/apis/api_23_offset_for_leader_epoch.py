@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.answers.long_answers import ROW_US, answer_in_slices
 from kraftd.answers.metadata_offsets import end_of
 from kraftd.answers.metadata_topic import epoch_error, partition_error
 from kraftd.answers.nodes import metadata_partition
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.messages.offset_for_leader_epoch_response import (
     EpochEndOffset,
     OffsetForLeaderEpochResponse,
@@ -62,4 +61,4 @@ def handle(node: MetadataTopicNode, call: Call) -> Slices[None]:
                 yield
         response.topics.append(OffsetForLeaderTopicResult(topic.topic, ends))
     describing.end()
-    yield from answer_in_slices(node, call, response)
+    yield from node.boundary.answer_in_slices(call, response)
