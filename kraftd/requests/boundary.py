@@ -38,7 +38,6 @@ from kraftd.requests.stats import RequestStats
 from kraftd.requests.unread_refusals import Refused, UnreadRefusal, WholeRefusal, refuse_unread
 from kraftd.requests.work_shares import COST_US_PER_UNREAD, Job, cost_us
 from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady
-from kraftd.security.principals import ANONYMOUS
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
@@ -98,7 +97,6 @@ class Boundary:
     def _take_in(self, event: FramesReceived) -> None:
         connection_id = event.connection_id
         slot = event.first_slot
-        principal = event.principal
         memo = self.memo
         for view in event.frames:
             if len(view) > LARGE_FRAME_BYTES:
@@ -123,12 +121,8 @@ class Boundary:
                 if not self._goes_on_without(connection_id, slot, len(frame), error):
                     return
             else:
-                if principal is not ANONYMOUS:
-                    call.principal = principal
-                call.arrived_ns = event.arrived_ns
-                call.size_bytes = len(frame)
                 call.place = place
-                self.handle(call)
+                self._handle_read(event, call, len(frame))
             slot += 1
 
     def _goes_on_without(self, connection_id: int, slot: int, size_bytes: int, error: Exception) -> bool:
@@ -154,11 +148,15 @@ class Boundary:
             )
         except (ProtocolError, NotServed):
             return False  # it is read again in its lane, and refused there
+        self._handle_read(event, call, len(view))
+        return True
+
+    def _handle_read(self, event: FramesReceived, call: Call, size_bytes: int) -> None:
+        """Handle the call that a frame was read as."""
         call.principal = event.principal
         call.arrived_ns = event.arrived_ns
-        call.size_bytes = len(view)
+        call.size_bytes = size_bytes
         self.handle(call)
-        return True
 
     def _take_in_large(self, event: FramesReceived, slot: int, view: memoryview) -> None:
         """Give a large frame to its lane; what comes behind it on the connection waits there."""

@@ -27,6 +27,7 @@ from kraftd.messages.produce_response import (
     TopicProduceResponse,
 )
 from kraftd.partition.partition import VALID_ACKS
+from kraftd.partition.producer_entry import TRANSACTIONAL
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.requests.permission import Permission
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
@@ -42,7 +43,7 @@ PARTITION_US = 80  # to judge a batch and to write it
 BYTES_A_US = 1_000
 ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-MAGIC_AT, ATTRIBUTES_LOW_AT, TRANSACTIONAL = 16, 22, 16  # in a batch's header
+MAGIC_AT, ATTRIBUTES_LOW_AT = 16, 22  # in a batch's header
 
 
 def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
