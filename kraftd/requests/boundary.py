@@ -146,7 +146,7 @@ class Boundary:
             call = read_call(
                 self._routes, event.connection_id, slot, event.listener, event.host, view, MAX_BATCHES
             )
-        except (ProtocolError, NotServed):
+        except Exception:
             return False  # it is read again in its lane, and refused there
         self._handle_read(event, call, len(view))
         return True

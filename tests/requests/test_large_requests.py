@@ -326,6 +326,21 @@ def test_large_garbage_closes_its_connection() -> None:
     assert 1 in node.closed
 
 
+def test_a_fault_in_reading_large_records_closes_their_connection_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("kraftd.requests.boundary.read_call", fail)
+    node = Node()
+    frame = memoryview(b"\x00\x00\x00\x0b" + bytes(20_000))
+    node.boundary.take_in(FramesReceived(1, 0, [frame], "L", "10.0.0.1"))
+    node._perform()
+    node.read()
+    assert list(node.closed) == [1] and node.boundary.failures == 1
+
+
 def test_a_refusal_in_slices_equals_one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_refusals, "ELEMENTS_PER_SLICE", 2)
 
