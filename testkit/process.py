@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,7 +25,7 @@ _LINES_SHOWN = 15
 _PORTS = range(20000, 32000)
 # Each pytest-xdist worker draws from every eighth port, for the same reason: no other worker uses these.
 _WORKERS = 8
-_taken: set[int] = set()
+_handed_out: deque[int] = deque(maxlen=500)
 
 
 def _own_ports() -> range:
@@ -34,15 +35,15 @@ def _own_ports() -> range:
 
 
 def free_port() -> int:
-    """A loopback port that nothing listens on and that this process has not handed out before."""
+    """A loopback port that nothing listens on and that is not among the last 500 of this process."""
     for port in random.SystemRandom().sample(_own_ports(), 200):
         with socket.socket() as probe:
             try:
                 probe.bind((HOST, port))
             except OSError:
                 continue
-        if port not in _taken:
-            _taken.add(port)
+        if port not in _handed_out:
+            _handed_out.append(port)
             return port
     raise RuntimeError("no free loopback port in 200 tries")
 

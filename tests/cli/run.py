@@ -7,7 +7,6 @@ import io
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -47,12 +46,6 @@ def run_apart(*arguments: object, timeout_s: float = 60) -> Run:
     """Run a command as a process."""
     done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False)
     return Run(done.returncode, done.stdout, done.stderr)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_config(folder: Path, port: int = 0, **changes: str | None) -> Path:

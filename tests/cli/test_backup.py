@@ -10,9 +10,10 @@ import pytest
 
 from kraftd.log.disk import RealDisk
 from kraftd.metadata_dir.meta_properties import MetaProperties, write_meta_properties
+from testkit.process import free_port
 from tests.cli.cluster import create_topics, register_broker
 from tests.cli.past import END, write_past
-from tests.cli.run import free_port, run, started, tree, write_config
+from tests.cli.run import run, started, tree, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 ALONE = {"kraftd__shutdown__timeout__ms": "100"}

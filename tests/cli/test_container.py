@@ -12,7 +12,8 @@ import pytest
 from kraftd.cli.container import JVM, OWN, address, keys_of
 from kraftd.cli.quorum.voter_probe import Presence, VoterAnswer
 from kraftd.types import Endpoint
-from tests.cli.run import Run, command, free_port, run, write_config
+from testkit.process import free_port
+from tests.cli.run import Run, command, run, write_config
 
 CLUSTER = "l3vdR7naROGA1Z8u4GJdEQ"
 

@@ -21,9 +21,10 @@ from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.wire.message import Message
+from testkit.process import free_port
 from tests.cli.cluster import create_topics, register_broker
 from tests.cli.past import BEGAN_MS, END, MINUTE_MS, append, checkpoint_at, write_past
-from tests.cli.run import Run, free_port, run, started, tree, write_config
+from tests.cli.run import Run, run, started, tree, write_config
 from tests.cli.watching import Watch
 
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"

@@ -11,8 +11,8 @@ import pytest
 from kraftd.cli.quorum.dynamic import VOTERS, Seen, judge
 from kraftd.cli.quorum.leader import Quorum
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
-from testkit.process import wait_until
-from tests.cli.run import Run, free_port, run, started, write_config
+from testkit.process import free_port, wait_until
+from tests.cli.run import Run, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 NOW_MS = 1_000_000

@@ -25,7 +25,8 @@ from kraftd.metadata.image import Image
 from kraftd.metadata_dir.last_start import LastStart, Peer
 from kraftd.metadata_dir.sole_voter import Survey
 from kraftd.types import OffsetAndEpoch
-from tests.cli.run import free_port, write_config
+from testkit.process import free_port
+from tests.cli.run import write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 THREE = {"the last election in the log": frozenset({1, 2, 3})}

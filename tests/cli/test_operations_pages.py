@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from testkit.process import free_port
 from tests.cli.cluster import create_topics, register_broker
-from tests.cli.run import free_port, run, started, write_config
+from tests.cli.run import run, started, write_config
 from tests.cli.test_backup import described, topics
 from tests.cli.test_recover import CLUSTER_ID, QUICK, three
 

@@ -12,9 +12,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from testkit.process import wait_until
+from testkit.process import free_port, wait_until
 from tests.cli.cluster import create_topics, register_broker
-from tests.cli.run import command, free_port, run, run_apart, started, tree, write_config
+from tests.cli.run import command, run, run_apart, started, tree, write_config
 from tests.cli.test_backup import described, topics
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"

@@ -18,8 +18,8 @@ from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from testkit.process import wait_until
-from tests.cli.run import free_port, run, started, write_config
+from testkit.process import free_port, wait_until
+from tests.cli.run import run, started, write_config
 from tests.runtime.daemon_process import Client
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"

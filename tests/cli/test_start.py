@@ -14,13 +14,13 @@ import pytest
 from kraftd.cli.quorum.recover import own_voter
 from kraftd.cli.start import announcement
 from kraftd.config import load
+from testkit.process import free_port
 from tests.cli.run import (
     announcement as announced,
 )
 from tests.cli.run import (
     command,
     fill,
-    free_port,
     mounted,
     run,
     run_apart,

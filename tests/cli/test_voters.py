@@ -15,7 +15,8 @@ from kraftd.cli.quorum.leader import NO_LEADER, NO_LEADER_REMEDY, Quorum
 from kraftd.cli.quorum.voters import was_made
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.wire.api import ApiKey
-from tests.cli.run import Run, command, free_port, run, started, write_config
+from testkit.process import free_port
+from tests.cli.run import Run, command, run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 DIRECTORY_ID = "PJ0y2k0hRWuT2vVYJ9yS6A"

@@ -14,7 +14,8 @@ from kraftd.client.failures import NoAnswer, Refused, Unreachable
 from kraftd.client.partition_reader import PartitionReader
 from kraftd.client.quorum_log import QuorumLog
 from kraftd.types import METADATA_TOPIC
-from tests.cli.run import free_port, run, started, write_config
+from testkit.process import free_port
+from tests.cli.run import run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 

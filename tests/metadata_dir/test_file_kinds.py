@@ -11,7 +11,8 @@ import pytest
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import DirectoryProblem
 from kraftd.metadata_dir.rehearsal import rehearse
-from tests.cli.run import free_port, run, run_apart, write_config
+from testkit.process import free_port
+from tests.cli.run import run, run_apart, write_config
 
 PARTITION = "__cluster_metadata-0"
 NAMES = (

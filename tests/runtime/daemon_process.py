@@ -16,15 +16,10 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import encode_request, parse_response
+from testkit.process import free_port
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 WAIT_S = 60
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 class Client:

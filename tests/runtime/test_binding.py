@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kraftd.runtime.connections.binding import listening_socket, remedy
-from tests.cli.run import free_port, run, started, write_config
+from testkit.process import free_port
+from tests.cli.run import run, started, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 

@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from kafka import KafkaConsumer, KafkaProducer
 
-from testkit.process import wait_until
-from tests.runtime.daemon_process import DaemonProcess, free_port
+from testkit.process import free_port, wait_until
+from tests.runtime.daemon_process import DaemonProcess
 
 RUNNING = '"state":"RUNNING"'
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

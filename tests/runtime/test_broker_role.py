@@ -9,8 +9,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftd.messages.metadata_request import MetadataRequest
 from kraftd.wire.api import ApiKey
-from testkit.process import wait_until
-from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess, free_port
+from testkit.process import free_port, wait_until
+from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
 
 
 def combined(home: Path, port: int, controller_port: int) -> DaemonProcess:

@@ -19,7 +19,8 @@ from kraftd.runtime.assembly import make_security
 from kraftd.runtime.checkpoint_fetch import Dial, restore, secured
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
-from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+from testkit.process import free_port
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.runtime.test_snapshots import OFTEN, create, directory, snapshots, wait_until
 from tests.security.secured_daemon import PLAIN_MODULE, STANDARD_AUTHORIZER, tls_keys
 

@@ -18,8 +18,8 @@ from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import BatchHeader, parse_header
 from kraftd.wire.error_code import ErrorCode
-from testkit.process import wait_until
-from tests.runtime.daemon_process import Client, DaemonProcess, free_port
+from testkit.process import free_port, wait_until
+from tests.runtime.daemon_process import Client, DaemonProcess
 
 OTHER_ID = "cK1bxUW_TcqMIFcIoUDLhg"
 SEGMENT = "data/__cluster_metadata-0/00000000000000000000.log"

@@ -10,9 +10,10 @@ import pytest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from testkit.process import free_port
 from tests.cli.run import fill, mounted
 from tests.metrics.scrape import Scrape, ready
-from tests.runtime.daemon_process import Client, DaemonProcess, free_port
+from tests.runtime.daemon_process import Client, DaemonProcess
 from tests.runtime.test_daemon import creation, register
 from tests.runtime.test_snapshots import wait_until
 

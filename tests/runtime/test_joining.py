@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from testkit.process import wait_until
+from testkit.process import free_port, wait_until
 from tests.metrics.scrape import ready
-from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 
 NO_LEADER = "no leader: a controller does not help to find one"
 ANOTHER_CLUSTER = "aW4gYW5vdGhlciBjbHVzdA"

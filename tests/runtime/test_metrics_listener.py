@@ -19,9 +19,9 @@ from kraftd.net.tls.contexts import TlsContexts
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from testkit.certificates import Authority
-from testkit.process import wait_until
+from testkit.process import free_port, wait_until
 from tests.metrics.scrape import Scrape, get, ready
-from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.runtime.test_daemon import creation, register
 from tests.security.secured_daemon import tls_keys, tls_of
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from testkit.process import wait_until
+from testkit.process import free_port, wait_until
 from tests.cli.run import run
-from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 
 DIRECTORIES = {1: "H87xU_NlTZWpT2_jxtrGPA", 2: "V9C6TGroS8S8loXWvvEYiw", 3: "y7yQQHEQTVmL5ZBEU0S1qA"}
 

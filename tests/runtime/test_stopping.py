@@ -6,7 +6,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.cli.run import announcement, command, free_port, run, write_config
+from testkit.process import free_port
+from tests.cli.run import announcement, command, run, write_config
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 VERY_LONG_MS = "600000"

@@ -17,9 +17,9 @@ from kraftd.net.client import Client, Unreachable
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from testkit.certificates import Authority
-from testkit.process import wait_until
+from testkit.process import free_port, wait_until
 from tests.metadata_topic_node.clients import consuming
-from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.security.secured_daemon import STANDARD_AUTHORIZER, connect, tls_keys, tls_of
 
 AUTHORITY = Authority()

@@ -24,8 +24,8 @@ from kraftd.security.oauthbearer import OAuthBearerClient
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from testkit.identity_provider import IdentityProvider
-from testkit.process import wait_until
-from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess, free_port
+from testkit.process import free_port, wait_until
+from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.security.secured_daemon import SCRAM_MODULE, STANDARD_AUTHORIZER, connect, scram
 
 WITHOUT_TOKEN = "this node has no new token for its logins"

@@ -22,8 +22,8 @@ from kraftd.messages.controller_registration_request import (
 )
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 from kraftd.wire.api import ApiKey
-from testkit.process import wait_until
-from tests.cli.run import free_port, run, started, tree, write_config
+from testkit.process import free_port, wait_until
+from tests.cli.run import run, started, tree, write_config
 from tests.runtime.daemon_process import Client
 
 CLUSTER_ID, OTHER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q", "MkU3OEVBNTcwNTJENDM2Qg"
