@@ -139,7 +139,7 @@ ROWS: tuple[Row, ...] = (
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         AclOperation.ALTER,
         _CLUSTER,
-        "decide controller.scram.alter:alter_user_scram_credentials",
+        "controller_node.apis.api_51_alter_user_scram_credentials",
     ),
     Row(ApiKey.VOTE, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
     Row(ApiKey.BEGIN_QUORUM_EPOCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),

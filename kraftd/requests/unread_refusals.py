@@ -18,7 +18,7 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.requests.call import Call
 from kraftd.wire.api import request_class
 from kraftd.wire.codec import encode_bytes
-from kraftd.wire.engine import C_ENGINE
+from kraftd.wire.engine import C_ENGINE, Repeated
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
@@ -30,16 +30,16 @@ SAMPLE = "\ue000a name that no encoding contains by chance"
 
 
 class UnreadRefusal(NamedTuple):
-    """How an API refuses all elements, those of the array `elements` of its requests.
+    """How an API refuses all elements, those of the arrays `elements` of its requests.
 
     The sender lacks `operation` on all resources of the type. `request` and `row` make a request of one
-    element and the row of its refusal, for a name. `copied` is the field of the element that the row repeats;
-    elements that are strings are repeated themselves.
-    `checked` is a field that has the same value in all elements as in the sample. `unique` says whether an
-    element that is named twice is refused in another way.
+    element and the row of its refusal, for a name. `copied` is the field of the element that the row repeats,
+    empty if it repeats none; elements that are strings are repeated themselves.
+    `checked` is a field that has the same value in all elements as in the sample. `repeated` says how
+    an element that is named twice is refused.
     """
 
-    elements: str
+    elements: tuple[str, ...]
     copied: str
     request: Callable[[str], Message]
     response: type[Message]
@@ -49,7 +49,7 @@ class UnreadRefusal(NamedTuple):
     operation: AclOperation
     type: AclResourceType
     checked: str = ""
-    unique: bool = True
+    repeated: Repeated = Repeated.DECODED
     reserved: frozenset[str] = frozenset()  # names that are refused in another way
 
 
@@ -89,7 +89,7 @@ def refuse_unread(
     if isinstance(refusal, WholeRefusal):
         cls = request_class(key)
         is_well_formed = C_ENGINE.rows_of_unread(
-            cls, version, frame, offset, "", "", "", b"", False, b"", b"", max_elements
+            cls, version, frame, offset, (), "", "", b"", Repeated.KEPT, b"", b"", max_elements
         )
         return Refused(call, refusal) if is_well_formed else None
     template = _template(refusal, key, version)
@@ -105,7 +105,7 @@ def refuse_unread(
         refusal.copied,
         refusal.checked,
         value,
-        refusal.unique,
+        refusal.repeated,
         prefix,
         suffix,
         max_elements,
@@ -127,7 +127,18 @@ def _template(refusal: UnreadRefusal, key: int, version: int) -> tuple[bytes, by
 
     def bytes_of(field: str) -> bytes | None:
         found = engine.rows_of_unread(
-            cls, version, sample, 0, refusal.elements, field, "", b"", False, b"", b"", MAX_SAMPLE_ELEMENTS
+            cls,
+            version,
+            sample,
+            0,
+            refusal.elements,
+            field,
+            "",
+            b"",
+            Repeated.KEPT,
+            b"",
+            b"",
+            MAX_SAMPLE_ELEMENTS,
         )
         return None if found is None else found[1]
 
@@ -135,5 +146,7 @@ def _template(refusal: UnreadRefusal, key: int, version: int) -> tuple[bytes, by
     if copied is None or value is None:
         return None
     row = EncodedRows(refusal.response, refusal.rows, version).encode(refusal.row(SAMPLE))
+    if not copied:
+        return value, row, b""
     before, found, after = row.partition(copied)
     return (value, before, after) if found else None

@@ -1321,6 +1321,7 @@ static int scan_element(Scan *s, const Field *array, const Field *copied, const 
                         Span *span)
 {
     Py_ssize_t begin = s->at;
+    *span = (Span){begin, 0};
     if (array->kind != STRUCT) {
         if (scan_value(s, array, 0, MAX_DEPTH) < 0)
             return -1;
@@ -1343,31 +1344,37 @@ static int scan_element(Scan *s, const Field *array, const Field *copied, const 
     return scan_tags(s, plan, MAX_DEPTH);
 }
 
-/* Return whether no span's bytes occur twice; -1 without memory. */
-static int are_unique(const uint8_t *data, const Span *spans, Py_ssize_t count)
+/* Drop the spans whose bytes occurred before; return how many are left, -1 without memory. */
+static Py_ssize_t drop_repeated(const uint8_t *data, Span *spans, Py_ssize_t count)
 {
     size_t room = 16;
     while (room < 2 * (size_t)count)
         room *= 2;
-    uint32_t *table = PyMem_RawCalloc(room, sizeof(uint32_t)); /* the number of a span and 1 */
+    uint32_t *table = PyMem_RawCalloc(room, sizeof(uint32_t)); /* the number of a span that is left, and 1 */
     if (!table)
         return -1;
-    int unique = 1;
+    Py_ssize_t left = 0;
     uint64_t seed = (uint64_t)(uintptr_t)table * 0x9E3779B97F4A7C15u; /* nobody can choose names that collide */
-    for (Py_ssize_t i = 0; unique && i < count; i++) {
+    for (Py_ssize_t i = 0; i < count; i++) {
         uint64_t hash = seed;
         for (uint32_t j = 0; j < spans[i].size; j++)
             hash = (hash ^ data[spans[i].begin + j]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
         size_t at = hash & (room - 1);
-        for (; unique && table[at]; at = (at + 1) & (room - 1)) {
+        int repeated = 0;
+        for (; table[at]; at = (at + 1) & (room - 1)) {
             const Span *other = spans + table[at] - 1;
-            unique = other->size != spans[i].size
-                     || memcmp(data + other->begin, data + spans[i].begin, spans[i].size) != 0;
+            repeated = other->size == spans[i].size
+                       && memcmp(data + other->begin, data + spans[i].begin, spans[i].size) == 0;
+            if (repeated)
+                break;
         }
-        table[at] = (uint32_t)i + 1;
+        if (repeated)
+            continue;
+        spans[left++] = spans[i];
+        table[at] = (uint32_t)left;
     }
     PyMem_RawFree(table);
-    return unique;
+    return left;
 }
 
 static const Field *field_named(const Plan *plan, PyObject *attribute)
@@ -1378,28 +1385,73 @@ static const Field *field_named(const Plan *plan, PyObject *attribute)
     return NULL;
 }
 
-/* (cls, version, view, offset, elements, copied, checked, value, unique, prefix, suffix, max_elements)
-   -> (the number of elements, their rows) or None: see CEngine.rows_of_unread. */
+/* What becomes of elements that have the same bytes in the copied field: see engine.Repeated. */
+enum { KEPT, DECODED, DROPPED };
+enum { MAX_ARRAYS = 4 };
+
+/* An array of a request whose elements become rows. */
+typedef struct {
+    const Field *array, *copied, *checked;
+} Elements;
+
+/* Find the fields by name; return the number of arrays, or -1 if there are no such. */
+static int find_elements(const Plan *plan, PyObject *names, PyObject *copied, PyObject *checked, Elements *found)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(names);
+    if (!plan || count > MAX_ARRAYS)
+        return -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        Elements *one = found + i;
+        *one = (Elements){PyUnicode_Check(name) ? field_named(plan, name) : NULL, NULL, NULL};
+        if (!one->array || !one->array->array)
+            return -1;
+        if (one->array->kind != STRUCT)
+            continue;
+        one->copied = field_named(one->array->nested, copied);
+        one->checked = field_named(one->array->nested, checked);
+        if (!one->copied && PyUnicode_GET_LENGTH(copied) > 0)
+            return -1;
+    }
+    return (int)count;
+}
+
+/* Move past an array, and add the spans of its elements. */
+static int scan_elements(Scan *s, const Elements *elements, const Py_buffer *wanted, Span **spans, Py_ssize_t *count)
+{
+    Py_ssize_t more;
+    if (scan_count(s, elements->array, &more) < 0 || more < 0)
+        return -1;
+    if (more == 0)
+        return 0;
+    Span *grown = PyMem_RawRealloc(*spans, (size_t)(*count + more) * sizeof(Span));
+    if (!grown)
+        return -1;
+    *spans = grown;
+    for (Span *span = grown + *count, *end = span + more; span < end; span++)
+        if (scan_element(s, elements->array, elements->copied, elements->checked, wanted, span) < 0)
+            return -1;
+    *count += more;
+    return 0;
+}
+
+/* (cls, version, view, offset, elements, copied, checked, value, repeated, prefix, suffix, max_elements)
+   -> (the number of rows, the rows) or None: see CEngine.rows_of_unread. */
 static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *cls, *elements, *copied_name, *checked_name, *found = NULL;
+    PyObject *cls, *names, *copied_name, *checked_name, *found = NULL;
     long version;
-    int unique;
+    int repeated;
     Py_ssize_t offset, most;
     Py_buffer view, value, prefix, suffix;
-    if (!PyArg_ParseTuple(args, "Oly*nUUUy*py*y*n", &cls, &version, &view, &offset, &elements, &copied_name,
-                          &checked_name, &value, &unique, &prefix, &suffix, &most))
+    if (!PyArg_ParseTuple(args, "Oly*nO!UUy*iy*y*n", &cls, &version, &view, &offset, &PyTuple_Type, &names,
+                          &copied_name, &checked_name, &value, &repeated, &prefix, &suffix, &most))
         return NULL;
     Codec *codec = (Codec *)Py_XNewRef(codec_of(cls));
     Plan *plan = codec ? plan_of(codec, version) : NULL;
-    const Field *array = plan ? field_named(plan, elements) : NULL, *copied = NULL, *checked = NULL;
-    if (array && array->array && array->kind == STRUCT) {
-        copied = field_named(array->nested, copied_name);
-        checked = field_named(array->nested, checked_name);
-    }
-    int no_rows = plan && PyUnicode_GET_LENGTH(elements) == 0;
-    int usable = (no_rows || (array && array->array && (array->kind == STRING || copied))) && 0 <= offset
-                 && offset <= view.len && view.len <= INT32_MAX;
+    Elements arrays[MAX_ARRAYS];
+    int n_arrays = find_elements(plan, names, copied_name, checked_name, arrays);
+    int usable = n_arrays >= 0 && 0 <= offset && offset <= view.len && view.len <= INT32_MAX;
     Span *spans = NULL;
     Py_ssize_t count = 0, size = 0;
     int failed = 0;
@@ -1407,19 +1459,20 @@ static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
         PyThreadState *state = PyEval_SaveThread();
         Scan s = {view.buf, offset, view.len, most, 0};
         for (const Field *field = plan->fields; !failed && field < plan->fields + plan->n_body; field++) {
-            if (field != array) {
-                failed = scan_field(&s, field, MAX_DEPTH);
-                continue;
-            }
-            failed = scan_count(&s, array, &count) < 0 || count <= 0
-                     || !(spans = PyMem_RawMalloc((size_t)count * sizeof(Span)));
-            for (Py_ssize_t i = 0; !failed && i < count; i++) {
-                failed = scan_element(&s, array, copied, checked, &value, spans + i);
-                size += spans[i].size + prefix.len + suffix.len;
-            }
+            const Elements *one = arrays, *end = arrays + n_arrays;
+            while (one < end && one->array != field)
+                one++;
+            failed = one < end ? scan_elements(&s, one, &value, &spans, &count) : scan_field(&s, field, MAX_DEPTH);
         }
-        failed = failed || scan_tags(&s, plan, MAX_DEPTH) < 0 || size > INT32_MAX
-                 || (unique && are_unique(view.buf, spans, count) != 1);
+        failed = failed || scan_tags(&s, plan, MAX_DEPTH) < 0 || (n_arrays > 0 && count == 0);
+        if (!failed && repeated != KEPT) {
+            Py_ssize_t left = drop_repeated(view.buf, spans, count);
+            failed = left < 0 || (repeated == DECODED && left != count);
+            count = left;
+        }
+        for (Py_ssize_t i = 0; !failed && i < count; i++)
+            size += spans[i].size + prefix.len + suffix.len;
+        failed = failed || size > INT32_MAX;
         PyEval_RestoreThread(state);
     }
     if (usable && !failed) {

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from importlib import import_module
 from typing import Protocol, cast
 
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
+
+
+class Repeated(IntEnum):
+    """What becomes of elements that are not decoded and have the same bytes in the copied field."""
+
+    KEPT = 0  # a row for each
+    DECODED = 1  # no rows: the message has to be decoded
+    DROPPED = 2  # one row, at the first place
 
 
 class CEngine(Protocol):
@@ -48,24 +57,24 @@ class CEngine(Protocol):
         version: int,
         view: Buffer,
         offset: int,
-        elements: str,
+        elements: tuple[str, ...],
         copied: str,
         checked: str,
         value: bytes,
-        unique: bool,
+        repeated: int,
         prefix: bytes,
         suffix: bytes,
         max_elements: int,
         /,
     ) -> tuple[int, bytes] | None:
-        """The number of elements in an array of a message, and for each a row of an answer: `prefix`, the
+        """The number of elements in arrays of a message, and for each a row of an answer: `prefix`, the
         bytes of the element's field `copied`, `suffix`. No element is decoded, and other threads run.
 
-        `elements` is an array of structs, or of strings, which are then copied themselves. None if anything
-        is unusual, so that the message has to be decoded: a malformed message, a copied field that is null,
-        a field `checked` (if not empty) with other bytes than `value`, no element or more than
-        `max_elements`. And with `unique` if two elements have the same bytes in the field. If `elements` is
-        empty, no rows: then (0, b"") says that the message is well-formed.
+        `elements` are arrays of structs, or of strings, which are then copied themselves. If `copied` is
+        empty, the rows of structs are alike. None if anything is unusual, so that the message has to be
+        decoded: a malformed message, a copied field that is null, a field `checked` (if not empty) with
+        other bytes than `value`, no element or more than `max_elements`. `repeated` is a `Repeated`. If
+        there are no `elements`, no rows: then (0, b"") says that the message is well-formed.
         """
 
     def build_batch(

@@ -48,7 +48,7 @@ PROBLEMS = TopicProblems(
     },
 )
 UNREAD = UnreadRefusal(
-    "topics",
+    ("topics",),
     "name",
     lambda name: CreateTopicsRequest([CreatableTopic(name, 1, 1)]),
     CreateTopicsResponse,

@@ -37,7 +37,7 @@ NAME_REPEATED = "The request has this name more than once."
 ID_REPEATED = "The request has this id more than once."
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 UNREAD = UnreadRefusal(
-    "topics",
+    ("topics",),
     "name",
     lambda name: DeleteTopicsRequest([DeleteTopicState(name)]),
     DeleteTopicsResponse,
@@ -49,7 +49,7 @@ UNREAD = UnreadRefusal(
     checked="topic_id",
 )
 UNREAD_NAMES = UNREAD._replace(
-    elements="topic_names",
+    elements=("topic_names",),
     copied="",
     request=lambda name: DeleteTopicsRequest(topic_names=(name,)),
     checked="",

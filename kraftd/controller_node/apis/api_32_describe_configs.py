@@ -26,6 +26,7 @@ from kraftd.messages.describe_configs_request import DescribeConfigsRequest, Des
 from kraftd.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from kraftd.requests.refused_rows import ROW_US, RefusedRows
 from kraftd.requests.unread_refusals import UnreadRefusal
+from kraftd.wire.engine import Repeated
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 _TOPIC, _DENIED = ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 UNREAD = UnreadRefusal(
-    "resources",
+    ("resources",),
     "resource_name",
     lambda name: DescribeConfigsRequest([DescribeConfigsResource(_TOPIC, name)]),
     DescribeConfigsResponse,
@@ -43,7 +44,7 @@ UNREAD = UnreadRefusal(
     AclOperation.DESCRIBE_CONFIGS,
     AclResourceType.TOPIC,
     checked="resource_type",
-    unique=False,
+    repeated=Repeated.KEPT,
 )
 
 

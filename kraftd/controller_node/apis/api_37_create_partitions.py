@@ -40,7 +40,7 @@ PROBLEMS = TopicProblems(
     reserved={},
 )
 UNREAD = UnreadRefusal(
-    "topics",
+    ("topics",),
     "name",
     lambda name: CreatePartitionsRequest([CreatePartitionsTopic(name, 1, None)]),
     CreatePartitionsResponse,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.quotas.alter import alter_client_quotas
+from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.messages import alter_client_quotas_request as requested
 from kraftd.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
 from kraftd.requests.unread_refusals import UnreadRefusal
+from kraftd.wire.engine import Repeated
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 _DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 _USER = "user"
 UNREAD = UnreadRefusal(
-    "entries",
+    ("entries",),
     "entity",
     lambda name: requested.AlterClientQuotasRequest(
         [requested.EntryData([requested.EntityData(_USER, name)], [])]
@@ -32,7 +34,7 @@ UNREAD = UnreadRefusal(
     _DENIED,
     AclOperation.ALTER_CONFIGS,
     AclResourceType.CLUSTER,
-    unique=False,
+    repeated=Repeated.KEPT,
 )
 
 
@@ -42,5 +44,4 @@ def handle(node: Node, call: Call) -> None:
 
 def unread(node: Node, call: Call) -> UnreadRefusal | None:
     """How to refuse all entities of a sender that may change none."""
-    allowed = node.boundary.allows_quietly(call, UNREAD.operation, UNREAD.type, CLUSTER_NAME)
-    return None if allowed else UNREAD
+    return refusal_without_right(node, call, UNREAD)

@@ -36,7 +36,7 @@ def unread_changes(request: Callable[[str], Message], response: type[Any], row: 
     """How to refuse the configs of topics, those of the request that a name makes, unread."""
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return UnreadRefusal(
-        "resources",
+        ("resources",),
         "resource_name",
         request,
         response,
