@@ -164,10 +164,11 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        if not self._received and self._answering is None:
+        may_go_on = self._answering is None and self._writable
+        if not self._received and may_go_on:
             self._wait(HEAD_S)
         self._received += data
-        if self._answering is None:
+        if may_go_on:
             self._next()
         elif len(self._received) > HEAD_BYTES:
             self._transport.pause_reading()  # its requests outrun their answers
@@ -178,7 +179,10 @@ class HttpConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._writable = True
-        self._wait(IDLE_S)
+        if self._answering is None and self._transport is not None and not self._transport.is_closing():
+            self._go_on(self._transport)
+        else:
+            self._wait(IDLE_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
@@ -244,7 +248,11 @@ class HttpConnection(asyncio.Protocol):
             transport.close()
             return
         if self._writable:
-            self._wait(HEAD_S if self._received else IDLE_S)
+            self._go_on(transport)
+
+    def _go_on(self, transport: asyncio.Transport) -> None:
+        """Take the next request; not before the peer has read the answers to earlier ones."""
+        self._wait(HEAD_S if self._received else IDLE_S)
         transport.resume_reading()
         if self._received:
             self._next()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 
@@ -162,6 +163,44 @@ async def test_a_connection_whose_request_is_answered_is_displaced_last(
     answered.set()
     assert (await reader.read()).endswith(b"GET /slow\n")
     assert len(kept) == 5
+
+
+async def test_a_peer_that_reads_no_answers_is_given_few_and_ends(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "SEND_S", 0.2)
+    asked, ended = 0, asyncio.Event()
+
+    async def large(request: Request) -> Response:
+        nonlocal asked
+        asked += 1
+        return Response(HTTPStatus.OK, TEXT, b"x" * (1 << 20))
+
+    class Noted(http.HttpConnection):
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            ended.set()
+
+    monkeypatch.setattr(http, "HttpConnection", Noted)
+    served.connections.handle = large
+    sock = socket.create_connection(("127.0.0.1", served.port))
+    sock.sendall(head() * 400)
+    await asyncio.wait_for(ended.wait(), 30)
+    assert 0 < asked < 40  # what the system's buffers hold, and one answer
+    sock.close()
+
+
+async def test_requests_behind_an_answer_that_is_read_late_are_answered(served: Served) -> None:
+    async def large(request: Request) -> Response:
+        return Response(HTTPStatus.OK, TEXT, b"x" * (1 << 22) + request.path.encode())
+
+    served.connections.handle = large
+    reader, writer = await served.open()
+    writer.write(head("/1") + head("/2") + head("/3", "GET", "Connection: close"))
+    await asyncio.sleep(0.1)
+    answers = await reader.read()
+    assert [answers.count(path) for path in (b"x/1", b"x/2", b"x/3")] == [1, 1, 1]
+    writer.close()
 
 
 async def test_a_page_that_fails_is_reported_and_answered_with_500(served: Served) -> None:
