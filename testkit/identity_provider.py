@@ -33,7 +33,7 @@ class IdentityProvider:
     """Grants tokens to its clients, each a pair of id and secret; the id becomes the subject.
 
     `requests` has the headers (names in lower case) and the body of each request for a token. If `answer` is
-    set, a status and a body, it answers every request.
+    set, a status and a body, it answers every request. Keys are redirected to `moved_to`, except those there.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class IdentityProvider:
         self.clients, self.lifetime_s = clients, lifetime_s
         self.requests: list[tuple[dict[str, str], str]] = []
         self.answer: tuple[int, bytes] | None = None
+        self.moved_to = ""
         self.scheme = "http" if authority is None else "https"
         self._key = _signing_key()
         self._authority = authority
@@ -96,12 +97,13 @@ class IdentityProvider:
                 self._send(*provider.answered(headers.get("authorization", "")))
 
             def do_GET(self) -> None:
-                self._send(200, provider.jwks.encode())
+                moved = provider.moved_to not in ("", f"{provider.address}{self.path}")
+                self._send(302 if moved else 200, provider.jwks.encode())
 
             def _send(self, status: int, data: bytes) -> None:
                 self.send_response(status)
                 if 300 <= status < 400:
-                    self.send_header("Location", provider.jwks_url)
+                    self.send_header("Location", provider.moved_to or provider.jwks_url)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller_node.apis.api_58_envelope import handle, read_principal
 from kraftd.messages.default_principal_data import DefaultPrincipalData
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -25,6 +26,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import ProtocolError, UnsupportedVersionError
 from kraftd.wire.frames import encode_request, parse_response
 from tests.controller_node.harness import Harness
+from tests.security.test_authorizer import acl, authorizer
 
 ADDRESS = bytes((10, 0, 0, 9))
 REQUEST = ElectLeadersRequest(0, None, 5)
@@ -130,6 +132,26 @@ def test_an_invalid_principal_is_refused_with_the_reason() -> None:
 )
 def test_addresses_are_written_as_java_writes_them(address: bytes, text: str) -> None:
     assert java_text(address) == text
+
+
+@pytest.mark.parametrize(
+    ("address", "written"),
+    [
+        ("10.0.0.9", "10.0.0.9"),
+        ("10.0.0.9", "::ffff:10.0.0.9"),
+        ("::ffff:10.0.0.9", "10.0.0.9"),
+        ("2001:db8::7", "2001:db8:0:0:0:0:0:7"),
+        ("2001:db8::7", "2001:DB8::0007"),
+        ("fe80::1", "FE80:0::1"),  # an Envelope has no zones
+    ],
+)
+def test_a_host_is_denied_behind_an_envelope_however_it_is_written(address: str, written: str) -> None:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    (call,), _ = opened(EnvelopeRequest(forwarded(), principal(), socket.inet_pton(family, address)))
+    read = AclOperation.READ
+    rules = authorizer(acl("a", read), acl("a", read, host=written, deny=True))
+    assert not rules.allows(call.principal, call.host, read, AclResourceType.TOPIC, "a")
+    assert rules.allows(call.principal, "10.0.0.8", read, AclResourceType.TOPIC, "a")
 
 
 @pytest.mark.parametrize("size", [0, 3, 5, 15, 17])

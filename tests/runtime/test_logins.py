@@ -214,6 +214,31 @@ def test_sessions_end_whose_user_session_or_certificate_is_no_longer_valid() -> 
     asyncio.run(serve())
 
 
+def test_a_login_is_judged_by_the_wall_clock_of_now() -> None:
+    """A node that has run since before the clock was set sees the time of each token rightly."""
+
+    async def log_in_twice() -> list[int]:
+        door, ahead_ns, seen_ms = Door(asyncio.get_running_loop()), [0], []
+
+        class Noting(Known):
+            def respond(self, token: bytes, now_ms: int) -> bytes:
+                seen_ms.append(now_ms)
+                return super().respond(token, now_ms)
+
+        door.logins._clock = Clock(lambda: 10**18 + ahead_ns[0], lambda: 5)
+        door.logins.security.listeners[LISTENER].rules = SaslRules(
+            {"SCRAM": lambda: Noting(set())}, {"SCRAM": 0}
+        )
+        for ahead_ns[0] in (0, 3_600_000_000_000):
+            connection = door.connections.factory(LISTENER)()
+            connection.connection_made(MemoryTransport(("10.0.0.9", 5)))
+            connection.data_received(requests(SaslHandshakeRequest("SCRAM"), SaslAuthenticateRequest(b"a")))
+        return seen_ms
+
+    first_ms, second_ms = asyncio.run(log_in_twice())
+    assert second_ms - first_ms == 3_600_000
+
+
 class Known:
     """A mechanism whose token is the name of a user, which may be gone later."""
 

@@ -236,6 +236,23 @@ def test_keys_are_fetched_from_the_configured_origin_only(target: str) -> None:
     endpoint.close()
 
 
+def test_keys_over_tls_are_fetched_from_no_plain_and_no_other_endpoint() -> None:
+    authority = Authority()
+    trusting = TlsSettings(truststore=StoreSettings(type="PEM", certificates=authority.pem))
+    with (
+        IdentityProvider({}) as plain,
+        IdentityProvider({}, authority=authority) as other,
+        IdentityProvider({}, authority=authority) as provider,
+    ):
+        settings = TokenSettings(jwks_url=provider.jwks_url, refresh_ms=1, rules=TokenRules(), tls=trusting)
+        for target in (plain.jwks_url, other.jwks_url):
+            provider.moved_to = target
+            with pytest.raises(ValueError, match=f"a redirect to {target}, which is not followed"):
+                Jwks(settings).read()
+        provider.moved_to = f"{provider.address}/moved"
+        Jwks(settings).read()
+
+
 def test_keys_are_fetched_over_tls_from_a_trusted_endpoint() -> None:
     authority = Authority()
     trusting = TlsSettings(truststore=StoreSettings(type="PEM", certificates=authority.pem))

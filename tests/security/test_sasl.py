@@ -74,6 +74,24 @@ def test_scram_authenticates_both_sides(name: str) -> None:
     assert server.login.name == name
 
 
+@pytest.mark.parametrize("by_token", [False, True])
+def test_a_scram_login_is_revoked_with_its_user_or_token(by_token: bool) -> None:
+    users = Users()
+    server, client = ScramServer(SCRAM, users, "server"), ScramClient(SCRAM, "alice", "secret", "client")
+    if by_token:
+        password = base64.b64encode(token_hmac(b"master", "token")).decode()
+        client = ScramClient(SCRAM, "token", password, "client", {"tokenauth": "true"})
+    login(server, client)
+    assert server.login is not None and server.login.is_revoked is not None
+    is_revoked = server.login.is_revoked
+    assert not is_revoked(NOW_MS)
+    if by_token:
+        assert is_revoked(users.state.expiration_timestamp_ms)
+    else:
+        users.user = lambda *_: None  # type: ignore[method-assign]
+        assert is_revoked(NOW_MS)
+
+
 def test_scram_with_a_wrong_password_fails_at_its_second_step() -> None:
     server, client = scram_server(), ScramClient(SCRAM, "alice", "wrong", "client")
     proof = client.respond(server.respond(client.first(NOW_MS), NOW_MS), NOW_MS)
