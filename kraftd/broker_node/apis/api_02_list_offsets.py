@@ -1,6 +1,6 @@
 """ListOffsets (2), v1-11: offsets of partitions that this broker leads, by a name for them or by time.
 
-Authorization: DESCRIBE on the topic; followers CLUSTER_ACTION. Sent by: consumers, followers and admin
+Authorization: DESCRIBE on the topic, of followers too. Sent by: consumers, followers and admin
 clients. Answered at once; a time is looked up in the log by a thread. Errors, per partition:
 TOPIC_AUTHORIZATION_FAILED; INVALID_REQUEST, once, for one that is named repeatedly; UNSUPPORTED_VERSION for a
 kind of offset that the version does not have; UNKNOWN_TOPIC_OR_PARTITION, and those of
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers import metadata_offsets
 from kraftd.answers.metadata_offsets import MAX_TIMESTAMP
 from kraftd.broker_node.effects import LogLookup
@@ -51,9 +51,6 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
         return
     request, response = call.message, ListOffsetsResponse()
     describing = Permission(node.boundary, call, AclOperation.DESCRIBE, AclResourceType.TOPIC)
-    is_follower = request.replica_id >= 0
-    if is_follower:
-        node.boundary.allows(call, AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME)
     asked: list[Asked] = []
     pace = Pace()
     counts: Counter[tuple[str, int]] = Counter()
