@@ -1,53 +1,86 @@
-"""Clients of a whole Kafka over its secured listeners: TLS with certificates, and SCRAM over TLS."""
+"""Clients of a whole Kafka over its secured listeners, with certificates and with each mechanism of SASL.
+Brokers replicate over such a listener, too.
+"""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraftd.security.jaas import OAUTHBEARER_MODULE
 from testkit.certificates import Authority
 from testkit.cluster import random_uuid
+from testkit.identity_provider import IdentityProvider
 from testkit.node import Controller
-from testkit.process import HOST, free_port
-from tests.security.secured_daemon import SCRAM_MODULE, STANDARD_AUTHORIZER
+from testkit.process import HOST, free_port, wait_until
+from tests.security.secured_daemon import PLAIN_MODULE, SCRAM_MODULE, STANDARD_AUTHORIZER, tls_keys
 
-LISTENERS = {"INTERNAL": "PLAINTEXT", "TLS": "SSL", "USERS": "SASL_SSL", "CONTROLLER": "PLAINTEXT"}
+LISTENERS = {
+    "INTERNAL": "PLAINTEXT",
+    "TLS": "SSL",
+    "USERS": "SASL_SSL",
+    "OPEN": "SASL_PLAINTEXT",
+    "CONTROLLER": "PLAINTEXT",
+}
 PATIENCE_S = 20
+ONE_BROKER: dict[str, object] = {
+    "offsets.topic.replication.factor": 1,
+    "offsets.topic.num.partitions": 1,
+    "group.initial.rebalance.delay.ms": 0,
+}
+
+
+def logins(listener: str, **modules: str) -> dict[str, object]:
+    """The keys of a listener's mechanisms; in their names, _ is a dash."""
+    prefix = f"listener.name.{listener.lower()}"
+    jaas = {
+        f"{prefix}.{name.replace('_', '-')}.sasl.jaas.config": f"{text};" for name, text in modules.items()
+    }
+    mechanisms = ",".join(name.replace("_", "-").upper() for name in modules)
+    return {f"{prefix}.sasl.enabled.mechanisms": mechanisms, **jaas}
+
+
+def token_keys(home: Path, provider: IdentityProvider) -> dict[str, object]:
+    return {
+        "sasl.oauthbearer.jwks.endpoint.url": f"file:{provider.write_jwks(home / 'jwks.json')}",
+        "sasl.oauthbearer.expected.issuer": "issuer",
+    }
 
 
 class Secured:
     """A kraftd node with both roles. CN=alice and bob may do everything, carol nothing."""
 
     def __init__(self, home: Path) -> None:
-        self.home, authority = home, Authority()
-        self.trust = authority.write_pem(home / "trust.pem")
+        authority = Authority()
         self.alice = authority.issue("CN=alice").write_pem(home / "alice.pem")
+        self.provider = IdentityProvider({})
         self.ports = {name: free_port() for name in LISTENERS}
-        users = "listener.name.users."
+        plain = f'{PLAIN_MODULE} required user_bob="q" user_carol="q"'
         properties: dict[str, object] = {
+            **ONE_BROKER,
             "process.roles": "broker,controller",
             "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in self.ports.items()),
             "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in LISTENERS.items()),
             "inter.broker.listener.name": "INTERNAL",
             "controller.quorum.bootstrap.servers": f"{HOST}:{self.ports['CONTROLLER']}",
-            "offsets.topic.replication.factor": 1,
-            "offsets.topic.num.partitions": 1,
-            "group.initial.rebalance.delay.ms": 0,
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": authority.issue("CN=node").write_pem(home / "node.pem"),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": self.trust,
+            **tls_keys(home, authority, "CN=node"),
             "listener.name.tls.ssl.client.auth": "required",
-            f"{users}sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            f"{users}scram-sha-512.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+            **logins("USERS", scram_sha_512=f"{SCRAM_MODULE} required", plain=plain),
+            **logins("OPEN", oauthbearer=f"{OAUTHBEARER_MODULE} required", plain=plain),
+            **token_keys(home, self.provider),
             "authorizer.class.name": STANDARD_AUTHORIZER,
             "super.users": "User:ANONYMOUS;User:CN=alice;User:bob",
+            "kraftd.audit.log": home / "audit.log",
         }
+        self.audit_log = home / "audit.log"
+        self.trust = home / "trust.pem"
         self.node = Controller("kraftd", 1, home / "node", self.ports["CONTROLLER"], properties)
         scram = [
             word
@@ -65,9 +98,14 @@ class Secured:
             found |= {"security.protocol": LISTENERS[listener], "ssl.ca.location": str(self.trust)}
         return found
 
-    def user(self, name: str) -> dict[str, Any]:
-        secret = {"sasl.username": name, "sasl.password": "p", "sasl.mechanism": "SCRAM-SHA-512"}
-        return self.client("USERS", **secret)
+    def user(self, name: str, mechanism: str, listener: str) -> dict[str, Any]:
+        """The configuration of a user who logs in with a password or with a token."""
+        if mechanism == "OAUTHBEARER":
+            granted = self.provider.token(name), time.time() + self.provider.lifetime_s
+            return self.client(listener, **{"sasl.mechanism": mechanism, "oauth_cb": lambda _: granted})
+        password = "q" if mechanism == "PLAIN" else "p"
+        secret = {"sasl.username": name, "sasl.password": password, "sasl.mechanism": mechanism}
+        return self.client(listener, **secret)
 
 
 @pytest.fixture(scope="module")
@@ -111,14 +149,105 @@ def test_a_certificate_is_a_principal(kafka: Secured) -> None:
     assert receive(config, "by-certificate") == b"value"
 
 
-def test_a_user_of_scram_produces_and_consumes(kafka: Secured) -> None:
-    assert send(kafka.user("bob"), "by-scram") is None
-    assert receive(kafka.user("bob"), "by-scram") == b"value"
+WAYS = pytest.mark.parametrize(
+    ("mechanism", "listener"),
+    [("SCRAM-SHA-512", "USERS"), ("PLAIN", "USERS"), ("PLAIN", "OPEN"), ("OAUTHBEARER", "OPEN")],
+)
 
 
-def test_a_user_without_rights_gets_neither_topic_nor_group(kafka: Secured) -> None:
+@WAYS
+def test_a_user_of_each_mechanism_produces_and_consumes(
+    kafka: Secured, mechanism: str, listener: str
+) -> None:
+    user, topic = kafka.user("bob", mechanism, listener), f"by-{mechanism}-{listener}"
+    assert send(user, topic) is None
+    assert receive(user, topic) == b"value"
+
+
+@WAYS
+def test_a_user_without_rights_gets_neither_topic_nor_group(
+    kafka: Secured, mechanism: str, listener: str
+) -> None:
+    user = kafka.user("carol", mechanism, listener)
     assert send(kafka.client("INTERNAL"), "closed") is None
-    refused = send(kafka.user("carol"), "closed")
+    refused = send(user, "closed")
     assert refused is not None and refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-    found = receive(kafka.user("carol"), "closed")
+    found = receive(user, "closed")
     assert isinstance(found, KafkaError) and found.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+    events = [json.loads(line) for line in kafka.audit_log.read_text().splitlines()]
+    denied = {
+        (one["api"], one["resource"])
+        for one in events
+        if one["event"] == "authorization denied" and one["principal"] == "User:carol"
+    }
+    assert {("METADATA", "TOPIC:LITERAL:closed"), ("FIND_COORDINATOR", "GROUP:LITERAL:g")} <= denied, denied
+
+
+def by_certificate(home: Path, authority: Authority) -> dict[str, object]:
+    return {
+        "listener.security.protocol.map": "BETWEEN:SSL,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.name.between.ssl.client.auth": "required",
+    }
+
+
+def by_password(home: Path, authority: Authority) -> dict[str, object]:
+    module = f'{PLAIN_MODULE} required username="broker" password="b" user_broker="b"'
+    return {
+        "listener.security.protocol.map": "BETWEEN:SASL_SSL,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        **logins("BETWEEN", plain=module),
+    }
+
+
+def by_token(home: Path, authority: Authority) -> dict[str, object]:
+    provider = IdentityProvider({})
+    (home / "token.jwt").write_text(provider.token("broker"))
+    return {
+        "listener.security.protocol.map": "BETWEEN:SASL_PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER",
+        **logins("BETWEEN", oauthbearer=f"{OAUTHBEARER_MODULE} required"),
+        **token_keys(home, provider),
+        "sasl.oauthbearer.token.endpoint.url": f"file:{home}/token.jwt",
+    }
+
+
+@pytest.mark.parametrize("way", [by_certificate, by_password, by_token])
+def test_a_follower_logs_in_at_the_listener_between_brokers(
+    tmp_path: Path, way: Callable[[Path, Authority], dict[str, object]]
+) -> None:
+    authority, controller_port, clients_port = Authority(), free_port(), free_port()
+    common: dict[str, object] = {
+        **ONE_BROKER,
+        **tls_keys(tmp_path, authority, "CN=broker"),
+        "ssl.endpoint.identification.algorithm": "",
+        "inter.broker.listener.name": "BETWEEN",
+        "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
+        **way(tmp_path, authority),
+        "authorizer.class.name": STANDARD_AUTHORIZER,
+        "super.users": "User:ANONYMOUS;User:CN=broker;User:broker",
+    }
+    first_listens = f"BETWEEN://{HOST}:{free_port()},CLIENTS://{HOST}:{clients_port},CONTROLLER://{HOST}:{controller_port}"
+    roles = {"process.roles": "broker,controller", "listeners": first_listens}
+    first = Controller("kraftd", 1, tmp_path / "first", controller_port, {**common, **roles})
+    port = free_port()
+    roles = {"process.roles": "broker", "listeners": f"BETWEEN://{HOST}:{port}"}
+    second = Controller("kraftd", 2, tmp_path / "second", port, {**common, **roles})
+    cluster_id = random_uuid()
+    first.format(cluster_id, "--standalone")
+    second.format(cluster_id)
+    try:
+        for one in (first, second):
+            one.start()
+            one.wait_for_log('"state":"RUNNING"')
+        config: dict[str, Any] = {"bootstrap.servers": f"{HOST}:{clients_port}"}
+        admin = AdminClient(config)
+        replicas = NewTopic("t", 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "2"})
+        admin.create_topics([replicas])["t"].result(PATIENCE_S)
+        assert send({**config, "acks": "all"}, "t") is None
+        (partition,) = admin.list_topics("t", timeout=PATIENCE_S).topics["t"].partitions.values()
+        assert sorted(partition.isrs) == [1, 2]
+        logs = [one.data / "t-0" / f"{0:020}.log" for one in (first, second)]
+        wait_until(lambda: logs[0].read_bytes() == logs[1].read_bytes() != b"", "the logs are equal")
+    finally:
+        second.kill()
+        first.kill()
