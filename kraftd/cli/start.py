@@ -35,12 +35,12 @@ QUORUM_LIVES = 4  # of `run_node` only: a new voter has found its quorum alive
     help="Override a key of the file; may be repeated.",
 )
 def start(file: str, overrides: tuple[str, ...]) -> int:
-    """Start a controller.
+    """Start a node: a controller, a broker, or both in one process (process.roles).
 
-    FILE is a .properties file for a controller of Apache Kafka.
+    FILE is a .properties file for a node of Apache Kafka.
 
-    Format its data directory first (kraftd format). The controller runs until SIGTERM or SIGINT. Then it
-    answers the requests that have arrived, syncs its log and ends with exit code 0.
+    Format its data directory first (kraftd format). The node runs until SIGTERM or SIGINT. Then it
+    answers the requests that have arrived, syncs its logs and ends with exit code 0.
 
     With kraftd.metrics.listener=host:port in FILE, it serves /metrics for Prometheus, /healthz and /readyz at
     that address. While it loads its log, /readyz shows the progress.
@@ -64,14 +64,14 @@ def signal_stops() -> None:
 
 
 def run_node(config: DaemonConfig, *, rejoins: bool = False) -> int:
-    """Run a controller until a signal stops it; return its exit code.
+    """Run a node until a signal stops it; return its exit code.
 
     With rejoins it is QUORUM_LIVES for a new voter that finds its quorum alive.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < MIN_OPEN_FILES:
         raise CommandFailure(
-            f"This process may have {hard} files open, and a controller needs {MIN_OPEN_FILES} at least: "
+            f"This process may have {hard} files open, and a node needs {MIN_OPEN_FILES} at least: "
             "raise the limit (ulimit -n, LimitNOFILE).",
             FAILED,
         )

@@ -136,4 +136,7 @@ def _not_formatted(disk: Disk, path: str) -> DirectoryProblem:
             f"{path} is half formatted: it has {BOOTSTRAP_FILE_NAME} but no {FILE_NAME}. Run kraftd format "
             f"again"
         )
-    return DirectoryProblem(f"{path} is not formatted: it has no {FILE_NAME}. Run kraftd format first")
+    return DirectoryProblem(
+        f"{path} is not formatted: it has no {FILE_NAME}. Run kraftd format first, with --config and "
+        "--cluster-id; --standalone begins a new cluster"
+    )

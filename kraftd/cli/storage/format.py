@@ -20,9 +20,7 @@ VOTERS_KEY = "controller.quorum.voters"
 
 
 @click.command("format")
-@click.option(
-    "-c", "--config", "file", required=True, metavar="FILE", help="The controller's .properties file."
-)
+@click.option("-c", "--config", "file", required=True, metavar="FILE", help="The node's .properties file.")
 @click.option(
     "-t",
     "--cluster-id",
@@ -81,8 +79,8 @@ def format_command(
 ) -> None:
     """Prepare the data directories of a new node.
 
-    If the file does not set controller.quorum.voters, give one of --standalone, --initial-controllers and
-    --no-initial-controllers. The command overwrites nothing.
+    For a controller whose file does not set controller.quorum.voters, give one of --standalone,
+    --initial-controllers and --no-initial-controllers. The command overwrites nothing.
 
     With --standalone it asks the bootstrap servers, and refuses if they have a leader of the same cluster id.
     """
