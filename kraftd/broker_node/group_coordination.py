@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.operations import allowed_operations
+from kraftd.broker_node.audit import audit
 from kraftd.broker_node.effects import ReadPartition
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.ground.effect import Effect
@@ -38,6 +39,7 @@ from kraftd.groups.events import (
     TopicsDeleted,
 )
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
+from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.partition.partition import ACKS_ALL
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.types import ZERO_UUID
@@ -107,6 +109,7 @@ class GroupCoordination:
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
         self._is_dirty = False
+        self._setting_back: set[Call] = set()  # commits of an offset before that of the group
         self._performers: dict[type, Callable[[Any], None]] = {
             Respond: self._respond,
             AppendRecords: self._append,
@@ -131,13 +134,18 @@ class GroupCoordination:
             return boundary.allows(call, operation, type, name)
 
         self._count_partitions()
+        if isinstance(call.message, OffsetCommitRequest) and self.coordinator.sets_back(call.message):
+            self._setting_back.add(call)
         group_call = GroupCall(call, call.version, call.client_id, f"/{call.host}", allows)
         self._perform(self.coordinator.handle(group_call, call.message, self._node.wall_ms))
 
     def _respond(self, effect: Respond) -> None:
         call: Call = effect.token
+        sets_back = call in self._setting_back
+        self._setting_back.discard(call)
 
         def answer() -> None:
+            audit(self._node.outbox, call, effect.response, sets_back=sets_back)
             if isinstance(effect.response, DescribeGroupsResponse):
                 self._add_operations(call, effect.response)
             self._node.boundary.answer(call, effect.response)

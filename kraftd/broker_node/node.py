@@ -94,7 +94,7 @@ class BrokerNode(AnsweringNode):
             view, TopicConfigs(static, view.node_id, lambda: self.view.image), self.outbox
         )
         self.produces = Produces(self.boundary, self.current_leaders)
-        self.deletions = RecordDeletions(self.boundary)
+        self.deletions = RecordDeletions(self.boundary, self.outbox)
         self.source = PartitionSource(
             view,
             self.boundary,

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftd.broker_node.audit import audit
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsResponse
 from kraftd.partition.reading import low_watermark, records_deleted
 from kraftd.requests.boundary import Boundary
+from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -38,8 +40,9 @@ class Deletion:
 class RecordDeletions:
     """The DeleteRecords requests that are not answered yet."""
 
-    def __init__(self, boundary: Boundary) -> None:
+    def __init__(self, boundary: Boundary, outbox: Outbox) -> None:
         self._boundary = boundary
+        self._outbox = outbox
         self._waiting: Purgatory[tuple[Deletion, int]] = Purgatory()
         self._by_deadline: Purgatory[Deletion] = Purgatory()
 
@@ -99,6 +102,7 @@ class RecordDeletions:
             self._answer(deletion)
 
     def _answer(self, deletion: Deletion) -> None:
+        audit(self._outbox, deletion.call, deletion.response)
         self._boundary.answer_paced(deletion.call, deletion.response)
 
     def _settle(self, deletion: Deletion, part: int) -> bool:

@@ -146,6 +146,22 @@ class GroupCoordinator(Shards):
 
         self.write(call, request.group_id, now_ms, operation, refuse, allow_empty_id=True)
 
+    def sets_back(self, request: OffsetCommitRequest) -> bool:
+        """Return whether a commit of no member has an offset before the one that its group has."""
+        if request.member_id or request.generation_id_or_member_epoch >= 0:
+            return False
+        shard = self.shards.get(self.partition_for(request.group_id))
+        offsets = {} if shard is None else shard.state.offsets.of_group(request.group_id)
+        if not offsets:
+            return False
+        for topic in request.topics:
+            name = topic.name or self.topics.topic_name(topic.topic_id) or ""
+            for row in topic.partitions:
+                before = offsets.get((name, row.partition_index))
+                if before is not None and row.committed_offset < before.offset:
+                    return True
+        return False
+
     def txn_offset_commit(self, call: Call, request: TxnOffsetCommitRequest, now_ms: int) -> None:
         """The caller has asked the transaction's coordinator whether the partition is in it (KIP-890)."""
         refuse_all = partial(refused_transactional_commit, request)

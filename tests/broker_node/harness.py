@@ -166,6 +166,7 @@ class Wire:
         self.is_cut_off = False
         self.sent: list[Any] = []  # to the controller
         self.to_brokers: list[SendToNode] = []  # which the test answers
+        self.events: list[AuditLine] = []
 
     def is_open(self, connection_id: int) -> bool:
         return connection_id not in self.closed
@@ -188,7 +189,8 @@ class Wire:
     def line(self, effect: LogLine) -> None:
         self._harness.broker_lines.keep(effect.level, effect.text, effect.fields)
 
-    def audited(self, effect: AuditLine) -> None: ...
+    def audited(self, effect: AuditLine) -> None:
+        self.events.append(effect)
 
     def hand_over(self, call: Call) -> None:
         raise AssertionError(f"{call!r} for the controller")
