@@ -37,7 +37,7 @@ STYLES = {"problem": "bold red", "warning": "yellow", "note": "dim", "ok": ""}
 )
 @json_option
 def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: bool) -> int:
-    """Find what is wrong with a node and its quorum.
+    """Find what is wrong with a node, its quorum and its brokers.
 
     The command also says what to do about each problem and each warning.
 
@@ -45,8 +45,8 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     data directories (files, free space, duration of a sync). It takes no lock and changes nothing.
 
     It asks the quorum which nodes answer, and what the voters, brokers and registered controllers do. It
-    compares clocks, and the features that each node supports. The exit code is 1 if it finds a problem or a
-    warning.
+    reads the metadata for brokers and partitions, and asks the listeners that brokers advertise. It compares
+    clocks, and the features that each node supports. The exit code is 1 if it finds a problem or a warning.
     """
     if file is None and bootstrap is None:
         raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")

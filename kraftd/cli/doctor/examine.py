@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kraftd.cli.doctor import peer_probe, quorum_probe
+from kraftd.cli.doctor import broker_probe, peer_probe, quorum_probe
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.cli.doctor.judge_peers import (
     Answer,
-    judge_metrics,
     judge_name,
     judge_peer,
     judge_port,
@@ -110,12 +109,13 @@ class _Examination:
         """Each listener of the node: free, this node's, or another's."""
         assert self._config is not None
         config = self._config
-        self._own = {(one.host, one.port) for one in config.advertised_listeners}
+        advertised = (*config.advertised_listeners, *config.broker_listeners)
+        self._own = {(one.host, one.port) for one in advertised}
         if config.node_id in config.quorum_voters:
             self._own.add(config.quorum_voters[config.node_id])
-        for one in config.advertised_listeners:
+        for one in advertised:
             if one.host:
-                await self._resolves(one.host)  # peers connect to it
+                await self._resolves(one.host)  # peers and clients connect to it
         held_up = self._held_up()
         for one in config.listeners:
             if not one.port:
@@ -140,16 +140,6 @@ class _Examination:
             if controls and answer is not None and not answer.failure and not finding.is_wrong:
                 self._answering.append(address)
                 self._found += judge_versions(answer, None)
-        in_plaintext = config.metrics_listener is not None and not config.metrics_listener.security_protocol
-        if (
-            config.metrics_listener is not None
-            and in_plaintext
-            and not config.metrics_password
-            and self._answering
-        ):
-            metrics = config.metrics_listener.host or "localhost", config.metrics_listener.port
-            fenced = await peer_probe.fenced_brokers(metrics, self._timeout_s)
-            self._found.append(judge_metrics(address_text(metrics), fenced))
 
     def _held_up(self) -> str:
         """What to do if this node runs and does not answer; "" if it does not run."""
@@ -181,7 +171,8 @@ class _Examination:
         if config is not None:
             session_timeout_ms = config.broker_session_timeout_ms
             directory_id = identity.directory_id if identity is not None else None
-            me = Member(config.node_id, directory_id, bool(self._answering))
+            if config.is_controller:
+                me = Member(config.node_id, directory_id, bool(self._answering))
             if self._cluster_id is not None:
                 at = config.metadata_log_dir
                 self._found.append(judge_cluster_id(at, self._cluster_id, leader.quorum.cluster_id))
@@ -193,6 +184,8 @@ class _Examination:
             if self._listening.intersection(addresses_of(texts))
         }
         self._found += quorum_probe.judge_leader(leader, session_timeout_ms, me, static, running)
+        own_id = None if config is None else config.node_id
+        self._found += await broker_probe.probe_brokers(text, self._timeout_s, own_id)
 
     async def _probe_peers(self, addresses: list[Address]) -> list[Address]:
         """Judge each address that is not this node's; return those at which a controller answers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
+from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 
@@ -144,13 +144,3 @@ def judge_port(
     return ok(
         "ports", at, f"a node answers there over {answer.speaks}" if answer.failure else "this node answers"
     )
-
-
-def judge_metrics(at: str, fenced: int | None) -> Finding:
-    """`fenced` brokers as /metrics has them, None where it does not answer."""
-    if fenced is None:
-        return note("brokers", at, "/metrics does not answer")
-    if fenced:
-        remedy = "check the brokers' logs: a fenced broker leads no partition"
-        return warning("brokers", at, f"fenced brokers: {fenced}", remedy)
-    return ok("brokers", at, "no broker is fenced")

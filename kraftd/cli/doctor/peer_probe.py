@@ -147,20 +147,3 @@ def bind_refusal(host: str, port: int) -> str | None:
     except UnicodeError:
         return "it is no host name"
     return None
-
-
-async def fenced_brokers(address: Address, timeout_s: float) -> int | None:
-    """FencedBrokerCount of a /metrics page, None if the page lacks it."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            reader, writer = await asyncio.open_connection(*address)
-            writer.write(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            page = (await reader.read(-1)).decode("utf-8", "replace")
-            writer.close()
-    except (OSError, TimeoutError, ValueError):
-        return None
-    for line in page.splitlines():
-        if "fencedbrokercount" in line.lower().replace("_", "") and not line.startswith("#"):
-            with contextlib.suppress(ValueError, OverflowError):
-                return int(float(line.rsplit(" ", 1)[1]))
-    return None

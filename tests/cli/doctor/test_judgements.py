@@ -6,7 +6,7 @@ import pytest
 
 from kraftd.cli.doctor.findings import Finding, Level
 from kraftd.cli.doctor.judge_disk import DiskState, judge_disk
-from kraftd.cli.doctor.judge_peers import Answer, judge_metrics, judge_peer, judge_port, judge_versions
+from kraftd.cli.doctor.judge_peers import Answer, judge_peer, judge_port, judge_versions
 from kraftd.cli.doctor.judge_quorum import (
     Member,
     judge_brokers,
@@ -230,11 +230,6 @@ def test_a_finalized_level_that_a_node_does_not_support_is_a_problem() -> None:
     versions.finalized_features[0].max_version_level = 19
     (behind,) = judge_versions(Answer("h:1", versions=versions), None)
     assert (behind.level, "metadata.version 19 of 20" in behind.text) == (Level.NOTE, True)
-
-
-def test_fenced_brokers_are_reported_if_metrics_are_served() -> None:
-    counts = (None, 0, 2)
-    assert [judge_metrics("h:1", one).level for one in counts] == [Level.NOTE, Level.OK, Level.WARNING]
 
 
 def test_two_nodes_fetching_under_one_id_are_a_problem_a_replaced_disk_is_none() -> None:

@@ -1,0 +1,66 @@
+"""Reads the metadata of a cluster, and asks the listeners that its brokers advertise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kraftd.cli.doctor import peer_probe
+from kraftd.cli.doctor.findings import Finding, note
+from kraftd.cli.doctor.judge_cluster import (
+    judge_directories,
+    judge_endpoint,
+    judge_partitions,
+    judge_registered,
+)
+from kraftd.cli.failures import CommandFailure
+from kraftd.client.failures import ClientFailure
+from kraftd.log.errors import StorageError
+
+if TYPE_CHECKING:
+    from kraftd.metadata.image import Image
+    from kraftd.types import Endpoint
+
+MAX_BROKERS = 50  # whose listeners are asked
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) -> list[Finding]:
+    """All findings about brokers and partitions. own_id: that of this machine's node."""
+    from kraftd.cli.cluster_options import opened_source
+    from kraftd.cli.metadata.replaying import load
+    from kraftd.cli.sources.source import Limit
+    from kraftd.metrics.survey import survey
+
+    try:
+        async with opened_source(bootstrap, None, timeout_s) as source:
+            image = (await load(source, Limit())).image
+    except (CommandFailure, ClientFailure, StorageError) as failure:
+        text = " ".join(str(failure).split())
+        return [note("brokers", "cluster", f"the metadata was not read: {text}")]
+    found = [*judge_registered(image), *judge_directories(image)]
+    steps = survey(image)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        found += judge_partitions(end.value)
+    return [*found, *await _probe_listeners(image, timeout_s, own_id)]
+
+
+async def _probe_listeners(image: Image, timeout_s: float, own_id: int | None) -> list[Finding]:
+    asked = list(_listeners(image, own_id))
+    addresses = [(one.host, one.port) for _, one in asked]
+    answers = await peer_probe.probe_all(addresses, timeout_s)
+    return [
+        judge_endpoint(broker_id, endpoint, answer, is_own=broker_id == own_id)
+        for (broker_id, endpoint), answer in zip(asked, answers, strict=True)
+    ]
+
+
+def _listeners(image: Image, own_id: int | None) -> Iterator[tuple[int, Endpoint]]:
+    """The listeners of brokers that run; a loopback address is asked on the broker's own machine only."""
+    for one in sorted(image.brokers.values(), key=lambda one: one.id)[:MAX_BROKERS]:
+        for endpoint in one.listeners:
+            if not one.fenced and (one.id == own_id or endpoint.host not in LOOPBACK):
+                yield one.id, endpoint

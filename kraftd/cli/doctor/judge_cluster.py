@@ -1,0 +1,93 @@
+"""Judges brokers and partitions by the metadata, and by what the brokers' listeners answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
+from kraftd.cli.doctor.judge_peers import Answer
+from kraftd.metadata.image import Image
+from kraftd.metrics.survey import Group, Survey
+from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Endpoint, address_text
+
+NAMED = 5  # partitions of a finding
+_NO_DIRECTORIES = {DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED}
+
+
+def judge_registered(image: Image) -> Iterator[Finding]:
+    """Whether each registered broker may lead partitions."""
+    brokers = sorted(image.brokers.values(), key=lambda one: one.id)
+    for one in brokers:
+        if one.in_controlled_shutdown:
+            yield note("brokers", f"node {one.id}", "this broker is shutting down")
+        elif one.fenced:
+            remedy = (
+                "start it, or read its log: its heartbeats do not arrive; if it is gone for good: "
+                "kafka-cluster.sh unregister"
+            )
+            text = "this broker is fenced: it leads no partition and gets no clients"
+            yield warning("brokers", f"node {one.id}", text, remedy)
+    if brokers and all(one.is_active for one in brokers):
+        yield ok("brokers", "cluster", f"no broker of {len(brokers)} is fenced")
+
+
+def judge_directories(image: Image) -> Iterator[Finding]:
+    """Replicas in a log directory that their broker does not report: it is offline, or gone."""
+    lost: dict[int, int] = {}
+    for topic in image.topics.values():
+        for partition in topic.partitions.values():
+            for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
+                broker = image.brokers.get(broker_id)
+                # A broker that reports no directories is of before KIP-858.
+                if broker is None or not broker.directories or directory in _NO_DIRECTORIES:
+                    continue
+                if directory == DIRECTORY_LOST or directory not in broker.directories:
+                    lost[broker_id] = lost.get(broker_id, 0) + 1
+    for broker_id, count in sorted(lost.items()):
+        what = "1 replica is" if count == 1 else f"{count:,} replicas are"
+        text = f"{what} in a log directory of this broker that is offline or gone"
+        remedy = "repair its disk, or remove the directory from log.dirs, and restart the broker"
+        yield problem("partitions", f"node {broker_id}", text, remedy)
+
+
+def judge_partitions(found: Survey) -> Iterator[Finding]:
+    """Partitions without a leader, and with too few replicas in sync."""
+    if found.offline.count:
+        remedy = (
+            "start a broker of its ISR; electing another replica loses records (kafka-leader-election.sh)"
+        )
+        yield problem("partitions", "cluster", _counted(found.offline, "without a leader"), remedy)
+    if found.under_min_isr.count:
+        what = "with fewer in-sync replicas than min.insync.replicas: they refuse writes with acks=all"
+        remedy = "start their brokers, or read why they lag in their logs"
+        yield problem("partitions", "cluster", _counted(found.under_min_isr, what), remedy)
+    behind = found.under_replicated.count - found.under_min_isr.count
+    if behind > 0:
+        remedy = "start their brokers, or read why they lag in their logs"
+        yield warning("partitions", "cluster", _counted(found.under_replicated, "under-replicated"), remedy)
+    is_well = not (found.offline.count or found.under_replicated.count or found.under_min_isr.count)
+    if is_well and found.brokers:
+        yield ok("partitions", "cluster", "each partition has a leader, and all replicas are in sync")
+
+
+def judge_endpoint(broker_id: int, endpoint: Endpoint, answer: Answer, *, is_own: bool) -> Finding:
+    """Whether a listener that a broker advertises accepts connections of this machine.
+
+    `is_own`: it is the broker of this machine.
+    """
+    node = f"node {broker_id}"
+    where = f"{endpoint.listener} at {address_text((endpoint.host, endpoint.port))}"
+    if answer.listens:
+        return ok("brokers", node, f"its listener {where} accepts connections")
+    text = f"its listener {where} is advertised, and cannot be reached from here ({answer.failure})"
+    remedy = "start the broker, or correct its advertised.listeners: clients connect to that address"
+    if not is_own:
+        remedy = f"{remedy}. If only other networks use it, all is well"
+    return warning("brokers", node, text, remedy)
+
+
+def _counted(group: Group, what: str) -> str:
+    names = ", ".join(f"{one.topic}-{one.partition}" for one in group.examples[:NAMED])
+    more = ", …" if group.count > NAMED else ""
+    noun = "partition" if group.count == 1 else "partitions"
+    return f"{group.count:,} {noun} {what}: {names}{more}"
