@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -139,7 +140,8 @@ def announcement(config: DaemonConfig, cluster_id: str, endpoints: Sequence[Endp
 def trials(for_clients: str) -> list[str]:
     """Three commands with which a record goes round."""
     program = sys.argv[0] if os.sep in sys.argv[0] else "kraftd"
-    program = os.path.relpath(program) if os.path.isabs(program) else program
+    if os.path.isabs(program):
+        program = "kraftd" if shutil.which("kraftd") == program else os.path.relpath(program)
     first = for_clients.split(", ")[0]
     at = "" if first == DEFAULT_BOOTSTRAP else f" --bootstrap {first}"
     return [
