@@ -288,34 +288,34 @@ def random_requests(target: Target, connections: int, counts: Counts) -> None:
                 number = next(numbers, None)
             if number is None:
                 return
-            dice = random.Random(number)
-            frame = random_frame(dice)
+            rng = random.Random(number)
+            frame = random_frame(rng)
             with suppress(OSError):
-                _send_random(target, frame, dice, counts)
+                _send_random(target, frame, rng, counts)
 
     _on_each(connections, work)
 
 
-def random_frame(dice: random.Random) -> bytes:
+def random_frame(rng: random.Random) -> bytes:
     """A request of a controller's API, with its length; one of five is damaged."""
-    key = dice.choice(_KEYS)
-    version = dice.randint(*valid_versions(key))
-    count = int(10 ** dice.uniform(0, MOST_DIGITS))
+    key = rng.choice(_KEYS)
+    version = rng.randint(*valid_versions(key))
+    count = int(10 ** rng.uniform(0, MOST_DIGITS))
     while True:
-        request = grown(dice, request_class(key), version, count)
+        request = grown(rng, request_class(key), version, count)
         frame = b"".join(encode_request(key, version, 7, "hostile", request))
         if len(frame) <= LARGEST_BYTES or count == 1:
             break
         count = max(1, count * LARGEST_BYTES // len(frame) // 2)
-    if dice.random() < 0.2:
-        body = damaged(dice, frame[4:])
+    if rng.random() < 0.2:
+        body = damaged(rng, frame[4:])
         frame = len(body).to_bytes(4, "big") + body
     return frame
 
 
-def _send_random(target: Target, frame: bytes, dice: random.Random, counts: Counts) -> None:
-    node = dice.randrange(len(target.ports))
-    is_secure, user = dice.random() < 0.5, dice.choice(("", STRANGER, READER))
+def _send_random(target: Target, frame: bytes, rng: random.Random, counts: Counts) -> None:
+    node = rng.randrange(len(target.ports))
+    is_secure, user = rng.random() < 0.5, rng.choice(("", STRANGER, READER))
     port = (target.secure_ports if is_secure else target.ports)[node]
     pem = target.authority_pem if is_secure else ""
     with connect(port, user, pem, host=target.attacker, timeout_s=RANDOM_ANSWER_S) as client:

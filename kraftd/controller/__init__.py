@@ -6,7 +6,7 @@
     decision.after(end_offset)                     # soft state, once they are appended, on the leader only
 
 A package for each subject: `topics`, `partitions`, `brokers`, `configs`, `features`, `acls`, `quotas`,
-`scram`, `tokens`. `context` is what a decision reads: image, time, settings, soft state, dice. `slices`
-divides a large decision into several event loop callbacks, `record_limit` bounds its records. `activation`
-has the first records of a leader. Nothing here changes an image: the replay of committed records does.
+`scram`, `tokens`. `context` is what a decision reads: image, time, settings, soft state, random numbers.
+`slices` divides a large decision into several event loop callbacks, `record_limit` bounds its records.
+`activation` has the first records of a leader. Nothing here changes an image: the replay of committed records does.
 """

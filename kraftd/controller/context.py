@@ -1,4 +1,4 @@
-"""A decision's input: the image, the time, the settings, the brokers' soft state, and dice."""
+"""A decision's input: the image, the time, the settings, the brokers' soft state, and random numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kraftd.metadata.image import Image
 from kraftd.metadata.partition_index import PartitionWalk
 
 
-class Dice(Protocol):
+class Randomness(Protocol):
     """Randomness, from outside."""
 
     def below(self, n: int) -> int:
@@ -76,7 +76,7 @@ class Context:
     now_ms: int
     settings: ControllerSettings
     heartbeats: BrokerHeartbeats
-    dice: Dice
+    rng: Randomness
     next_offset: int = 0
     kraft_version: int = 0
     wall_ahead_ms: int = 0  # of now_ms

@@ -1,6 +1,6 @@
 """Consensus on the metadata log (KIP-595, 853, 996, 1166): events in, effects out, no IO and no clock.
 
-core = RaftCore(config, durable_state, dice, fetches=Purgatory(), appends=Purgatory())
+core = RaftCore(config, durable_state, rng, fetches=Purgatory(), appends=Purgatory())
 for effect in core.step(Started(), now_ms):  # carry the effects out in this order
     ...
 due_ms = core.deadline_ms()                  # then: core.step(DeadlineReached(), due_ms)

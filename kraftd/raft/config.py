@@ -19,7 +19,7 @@ MAX_BATCH_BYTES = 8 * 1024 * 1024
 TAIL_BYTES = 64 * 1024  # of a resumed download, compared with the copy that it is resumed from
 
 
-class Dice(Protocol):
+class Randomness(Protocol):
     """Where randomness comes from: a seeded generator in simulation."""
 
     def below(self, n: int) -> int:

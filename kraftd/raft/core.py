@@ -42,7 +42,7 @@ from kraftd.raft import (
     reconfiguration,
     snapshots,
 )
-from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
+from kraftd.raft.config import DurableState, Parking, RaftConfig, Randomness
 from kraftd.raft.connections import Sent
 from kraftd.raft.events import (
     AppendRequested,
@@ -121,9 +121,9 @@ class RaftCore:
     """
 
     def __init__(
-        self, config: RaftConfig, durable: DurableState, dice: Dice, fetches: Parking, appends: Parking
+        self, config: RaftConfig, durable: DurableState, rng: Randomness, fetches: Parking, appends: Parking
     ) -> None:
-        self._replica = Replica(config, durable, dice, fetches, appends)
+        self._replica = Replica(config, durable, rng, fetches, appends)
         self._deadline_ms: int | None = None
         self._calm = False
         self._started = False

@@ -205,7 +205,7 @@ def _try_again_soon(replica: Replica, role: Candidate) -> None:
     """
     if not role.refused:
         role.refused = True
-        wait_ms = STAGGER_MS + replica.dice.below(4 * STAGGER_MS << min(replica.split_votes, 5))
+        wait_ms = STAGGER_MS + replica.rng.below(4 * STAGGER_MS << min(replica.split_votes, 5))
         replica.split_votes += 1
         role.deadline_ms = min(role.deadline_ms, replica.now_ms + wait_ms)
 

@@ -79,7 +79,7 @@ def fetch_from_any_server(replica: Replica) -> None:
         servers = [one for one in servers if (one.host, one.port) != (leader.host, leader.port)] or servers
     if not servers:
         return
-    first = replica.dice.below(len(servers))
+    first = replica.rng.below(len(servers))
     for index in range(len(servers)):
         server = servers[(first + index) % len(servers)]
         if replica.connections.is_ready(server.node_id, replica.now_ms):

@@ -11,7 +11,7 @@ from kraftd.ground.destination import Destination
 from kraftd.ground.effect import Effect
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.raft import transitions
-from kraftd.raft.config import Dice, DurableState, Parking, RaftConfig
+from kraftd.raft.config import DurableState, Parking, RaftConfig, Randomness
 from kraftd.raft.connections import Connections
 from kraftd.raft.effects import (
     AbandonSnapshot,
@@ -69,13 +69,13 @@ class Replica:
     """
 
     def __init__(
-        self, config: RaftConfig, durable: DurableState, dice: Dice, fetches: Parking, appends: Parking
+        self, config: RaftConfig, durable: DurableState, rng: Randomness, fetches: Parking, appends: Parking
     ) -> None:
         self.config = config
         self.key = config.key
         self.log = durable.log
         self.history = durable.history
-        self.dice = dice
+        self.rng = rng
         self.fetches = fetches
         self.appends = appends
         self.connections = Connections(config.request_timeout_ms, config.retry_backoff_ms)
@@ -382,7 +382,7 @@ class Replica:
 
     def random_election_timeout_ms(self) -> int:
         timeout_ms = self.config.election_timeout_ms
-        return timeout_ms + self.dice.below(timeout_ms) if timeout_ms else 0
+        return timeout_ms + self.rng.below(timeout_ms) if timeout_ms else 0
 
     def election_deadline_ms(self) -> int | None:
         """When an unattached voter starts an election; None for an observer."""

@@ -44,7 +44,7 @@ class StartupError(Exception):
 def build_node(
     config: DaemonConfig,
     storage: Storage,
-    dice: SystemRandomness,
+    rng: SystemRandomness,
     clock: Clock,
     bound: list[Endpoint],
     policies: Policies = NO_POLICIES,
@@ -61,19 +61,19 @@ def build_node(
     durable = storage.durable_state(static)
     check_voters(config)
     settings = raft_config(config, storage, advertised, rejoins=rejoins)
-    core = RaftCore(settings, durable, dice, fetches=Purgatory(), appends=Purgatory())
+    core = RaftCore(settings, durable, rng, fetches=Purgatory(), appends=Purgatory())
     context = Context(
         Image(),
         clock.now_ms(),
         controller_settings(config, storage),
         BrokerHeartbeats(config.broker_session_timeout_ms),
-        dice,
+        rng,
         policies=policies,
     )
     identity = Identity(
         config.node_id,
         storage.directory.cluster_id,
-        dice.uuid(),
+        rng.uuid(),
         (*advertised, *for_clients),
         listener_name,
         config.is_controller,

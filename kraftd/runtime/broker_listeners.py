@@ -59,14 +59,14 @@ class LogsAtStart:
         storage: Storage,
         static: NodeConfig,
         view: NodeView,
-        dice: SystemRandomness,
+        rng: SystemRandomness,
     ) -> None:
         self.disk = RealDisk()
         self.producers: dict[tuple[str, int], ReplayedProducers] = {}
         self._configs = TopicConfigs(static, config.node_id, lambda: view.image)
         self._now_ms = view.context.wall_ms
         self.directories = LogDirectories(
-            LogResources(self.disk, OpenFiles(self.disk, log_files_limit()), draw=dice.below),
+            LogResources(self.disk, OpenFiles(self.disk, log_files_limit()), draw=rng.below),
             [LogDirectory(one, storage.directory.directory_ids[one]) for one in config.log_dirs],
             lambda topic: self._configs.of(topic).log,
         )
@@ -82,7 +82,7 @@ class LogsAtStart:
 
 
 def serve_broker(
-    runner: Runner, config: DaemonConfig, dice: SystemRandomness, endpoints: tuple[Endpoint, ...]
+    runner: Runner, config: DaemonConfig, rng: SystemRandomness, endpoints: tuple[Endpoint, ...]
 ) -> None:
     """Make the runner a broker, too, which is reached at these endpoints."""
     storage, security = runner.storage, runner.security
@@ -96,11 +96,11 @@ def serve_broker(
         stands_in_for_brokers=False,
     )
     static = NodeConfig.of(config.node_config)
-    logs = LogsAtStart(config, storage, static, view, dice)
+    logs = LogsAtStart(config, storage, static, view, rng)
     broker = Broker(
         config.node_id,
         storage.directory.cluster_id,
-        dice.uuid(),
+        rng.uuid(),
         endpoints,
         tuple(storage.directory.directory_ids[one] for one in config.log_dirs),
         supported_features(unstable=config.unstable_feature_versions_enable),
@@ -117,8 +117,8 @@ def serve_broker(
         broker_registry,
         broker,
         static,
-        dice.session_id,
-        lambda: str(UUID(bytes=dice.uuid())),
+        rng.session_id,
+        lambda: str(UUID(bytes=rng.uuid())),
         security.authorizer,
     )
     node.boundary.authorizations.allowances = config.audit_allowances
@@ -136,7 +136,7 @@ def serve_broker(
             logs.disk,
             runner.ports,
             wire,
-            lambda: dice.uuid().hex(),
+            lambda: rng.uuid().hex(),
             wire.around,
         )
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORWARD_TIMEOUT_MS = 10_000  # until a request forwarded to another node fails
 
 
-def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: SystemRandomness) -> None:
+def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, rng: SystemRandomness) -> None:
     """Make the runner serve the ordinary clients of `config.client_listener_names`."""
     controller, log = runner.node, runner.storage.log
     names = [name.upper() for name in config.client_listener_names]
@@ -40,7 +40,7 @@ def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, dice: Syst
         view,
         settings,
         client_registry,
-        dice.session_id,
+        rng.session_id,
         runner.security.authorizer,
     )
     node.boundary.authorizations.allowances = config.audit_allowances

@@ -148,7 +148,7 @@ class Daemon:
         self.log = log
         loop.set_exception_handler(self._loop_fault)
         self.clock = Clock()
-        self.dice = SystemRandomness()
+        self.rng = SystemRandomness()
         self.exit_code = 0
         self._sockets = sockets
         self._metrics_socket = metrics_socket
@@ -196,7 +196,7 @@ class Daemon:
         node = build_node(
             self.config,
             self.storage,
-            self.dice,
+            self.rng,
             self.clock,
             bound,
             policies,
@@ -234,24 +234,24 @@ class Daemon:
         if self.config.client_listener_names:
             from kraftd.runtime.client_listeners import serve_clients
 
-            serve_clients(runner, self.config, self.clock, self.dice)
+            serve_clients(runner, self.config, self.clock, self.rng)
         if self.config.is_broker:
             from kraftd.runtime.broker_listeners import serve_broker
 
             ports = {endpoint.listener: endpoint.port for endpoint in bound}
-            serve_broker(runner, self.config, self.dice, announced(self.config.broker_listeners, ports))
+            serve_broker(runner, self.config, self.rng, announced(self.config.broker_listeners, ports))
         return runner
 
     def _open_storage(self) -> Storage:
         disk, now_ms = RealDisk(), self.clock.now_ms()
         try:
-            return open_storage(disk, self.config, now_ms, self.dice.uuid)
+            return open_storage(disk, self.config, now_ms, self.rng.uuid)
         except CheckpointMissing as missing:
             from kraftd.runtime.checkpoint_fetch import fetch_missing
 
             ports = [endpoint.port for _, endpoint in self._sockets]
-            fetch_missing(missing, disk, self.config, now_ms, self.dice.uuid, ports, self.log, self.security)
-        return open_storage(disk, self.config, now_ms, self.dice.uuid)
+            fetch_missing(missing, disk, self.config, now_ms, self.rng.uuid, ports, self.log, self.security)
+        return open_storage(disk, self.config, now_ms, self.rng.uuid)
 
     def _warn_if_another_directory_votes(self, node: Node) -> None:
         """Log that a node's id votes with another directory: nothing else explains why the node does not vote

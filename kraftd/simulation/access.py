@@ -20,7 +20,7 @@ from kraftd.simulation.checkers.controllers import NOT_DECIDED
 from kraftd.simulation.checkers.records import RecordChecker
 from kraftd.simulation.process import Process
 from kraftd.simulation.protocols import World
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -39,13 +39,13 @@ class AccessOperations:
     def __init__(
         self,
         world: World,
-        dice: SeededDice,
+        rng: SeededRandomness,
         records: RecordChecker,
         any_process: Callable[[], Process | None],
         send_request: SendRequest,
     ) -> None:
         self.world = world
-        self.dice = dice
+        self.rng = rng
         self.checker = AccessChecker(world, records)
         self._any_process = any_process
         self._send_request = send_request
@@ -62,23 +62,23 @@ class AccessOperations:
         self._tokens: list[tuple[str, bytes]] = []  # id and HMAC of tokens without a request to expire
 
     def _create_acl(self) -> bool:
-        name = self.dice.choice(NAMES)
+        name = self.rng.choice(NAMES)
         request = CreateAclsRequest([AclCreation(AclResourceType.TOPIC, name, *_RULE)])
         return self._change(f"acl {name}", True, request, 3, lambda answer: answer.results[0])
 
     def _delete_acl(self) -> bool:
-        name = self.dice.choice(NAMES)
+        name = self.rng.choice(NAMES)
         request = DeleteAclsRequest([DeleteAclsFilter(AclResourceType.TOPIC, name, *_RULE)])
         return self._change(f"acl {name}", False, request, 3, lambda answer: answer.filter_results[0])
 
     def _set_user(self) -> bool:
-        name = self.dice.choice(USERS)
+        name = self.rng.choice(USERS)
         upsertion = ScramCredentialUpsertion(name, SCRAM_SHA_512, 4096, bytes(16), bytes(64))
         request = AlterUserScramCredentialsRequest([], [upsertion])
         return self._change(f"user {name}", True, request, 0, lambda answer: answer.results[0])
 
     def _delete_user(self) -> bool:
-        name = self.dice.choice(USERS)
+        name = self.rng.choice(USERS)
         request = AlterUserScramCredentialsRequest([ScramCredentialDeletion(name, SCRAM_SHA_512)], [])
         return self._change(f"user {name}", False, request, 0, lambda answer: answer.results[0])
 

@@ -102,7 +102,7 @@ class AdminWorkload(Workload):
         self._table += ["add voter", "remove voter", "resign", "describe"]
         self._table += ["set cluster config"] * 3 + ["describe configs"] * 4
         self.access = AccessOperations(
-            world, self.dice, self.checker.records, self._any_process, self._send_request
+            world, self.rng, self.checker.records, self._any_process, self._send_request
         )
         self._acts |= self.access.acts
         self._table += self.access.table
@@ -110,7 +110,7 @@ class AdminWorkload(Workload):
     def start(self) -> None:
         super().start()
         for broker in self.brokers:
-            self.world.schedule.after(self.dice.between(1, SECOND), self._beat, broker)
+            self.world.schedule.after(self.rng.between(1, SECOND), self._beat, broker)
 
     # --- requests ---
 
@@ -194,12 +194,12 @@ class AdminWorkload(Workload):
 
     def append(self) -> bool:
         """Create a topic; the liveness check uses it, too."""
-        name = self.dice.choice(NAMES)
-        topic = CreatableTopic(name, self.dice.between(1, 3), self.dice.between(1, 3))
+        name = self.rng.choice(NAMES)
+        topic = CreatableTopic(name, self.rng.between(1, 3), self.rng.between(1, 3))
         return self._topic("create topic", name, CreateTopicsRequest([topic], 1000), 7)
 
     def _delete_topic(self) -> bool:
-        name = self.dice.choice(NAMES)
+        name = self.rng.choice(NAMES)
         return self._topic("delete topic", name, DeleteTopicsRequest([DeleteTopicState(name)], (), 1000), 6)
 
     def _topic(self, kind: str, name: str, message: Message, version: int) -> bool:
@@ -223,9 +223,9 @@ class AdminWorkload(Workload):
         process = self._any_process()
         if process is None:
             return False
-        value = str(self.dice.between(1, 9) * 3_600_000)
-        change = AlterableConfig("retention.ms", self.dice.choice((0, 0, 1)), value)
-        resource = AlterConfigsResource(TOPIC_CONFIG, self.dice.choice(NAMES), [change])
+        value = str(self.rng.between(1, 9) * 3_600_000)
+        change = AlterableConfig("retention.ms", self.rng.choice((0, 0, 1)), value)
+        resource = AlterConfigsResource(TOPIC_CONFIG, self.rng.choice(NAMES), [change])
         self._send_request(
             process, "alter configs", IncrementalAlterConfigsRequest([resource]), 1, lambda answer: None
         )
@@ -235,7 +235,7 @@ class AdminWorkload(Workload):
         process = self._any_process()
         if process is None:
             return False
-        key = self.dice.choice(CLUSTER_KEYS)
+        key = self.rng.choice(CLUSTER_KEYS)
         self._written += 1
         value = str(1_000_000 + self._written)
         operation = ConfigOperation(key, value, self.world.schedule.now_us)
@@ -253,7 +253,7 @@ class AdminWorkload(Workload):
         process = self._any_process()
         if process is None:
             return False
-        key = self.dice.choice(CLUSTER_KEYS)
+        key = self.rng.choice(CLUSTER_KEYS)
         operation = ConfigOperation(key, None, self.world.schedule.now_us)
         self.checker.config_operations.append(operation)
 
@@ -272,7 +272,7 @@ class AdminWorkload(Workload):
         """Every half a second, send a heartbeat, or a registration if there is none yet."""
         world = self.world
         if not world.ending:
-            world.schedule.after(self.dice.between(300 * MS, 700 * MS), self._beat, broker)
+            world.schedule.after(self.rng.between(300 * MS, 700 * MS), self._beat, broker)
         process = self.cluster.leader()
         if process is None or broker.is_asking or broker.silent_until_us > world.schedule.now_us:
             return
@@ -280,7 +280,7 @@ class AdminWorkload(Workload):
         if broker.epoch < 0:
             self._register(broker, process)
             return
-        offset = world.committed.end if self.dice.chance(0.9) else 0
+        offset = world.committed.end if self.rng.chance(0.9) else 0
         message = BrokerHeartbeatRequest(broker.id, broker.epoch, offset, False, broker.shuts_down)
         was_stale = self.checker.records.is_stale(broker.id, broker.epoch)
 
@@ -289,7 +289,7 @@ class AdminWorkload(Workload):
             self.checker.refused(was_stale, answer, "a heartbeat")
             if answer is not None and broker.shuts_down and answer.should_shut_down:
                 world.trace.kinds["broker was let go"] += 1
-                self._restart(broker, self.dice.choice((1, 5)) * SECOND)
+                self._restart(broker, self.rng.choice((1, 5)) * SECOND)
             if answer is not None and answer.error_code in (
                 ErrorCode.STALE_BROKER_EPOCH,
                 ErrorCode.BROKER_ID_NOT_REGISTERED,
@@ -301,7 +301,7 @@ class AdminWorkload(Workload):
 
     def _register(self, broker: Broker, process: Process) -> None:
         if not broker.incarnation:
-            broker.incarnation = self.dice.uuid()
+            broker.incarnation = self.rng.uuid()
         incarnation = broker.incarnation
         message = BrokerRegistrationRequest(
             broker.id,
@@ -326,7 +326,7 @@ class AdminWorkload(Workload):
         self._send_request(process, "register", message, 4, then)
 
     def _restart_broker(self) -> bool:
-        self._restart(self.dice.choice(self.brokers), self.dice.choice((0, 1, 8)) * SECOND)
+        self._restart(self.rng.choice(self.brokers), self.rng.choice((0, 1, 8)) * SECOND)
         return True
 
     def _restart(self, broker: Broker, away_us: int) -> None:
@@ -337,7 +337,7 @@ class AdminWorkload(Workload):
 
     def _shut_broker_down(self) -> bool:
         """Send a broker's request to shut down: its partitions first get other leaders, if there are any."""
-        broker = self.dice.choice(self.brokers)
+        broker = self.rng.choice(self.brokers)
         if broker.epoch < 0 or broker.shuts_down:
             return False
         broker.shuts_down = True
@@ -345,7 +345,7 @@ class AdminWorkload(Workload):
 
     def _stale_heartbeat(self) -> bool:
         """Send a late heartbeat of a broker's previous run."""
-        broker, process = self.dice.choice(self.brokers), self.cluster.leader()
+        broker, process = self.rng.choice(self.brokers), self.cluster.leader()
         if process is None or broker.former_epoch < 0:
             return False
         message = BrokerHeartbeatRequest(broker.id, broker.former_epoch, 0, False, False)
@@ -364,7 +364,7 @@ class AdminWorkload(Workload):
         level = process.node.image.metadata_version
         if level >= LATEST_PRODUCTION:
             return False
-        level = min(LATEST_PRODUCTION, level + self.dice.between(1, 8))
+        level = min(LATEST_PRODUCTION, level + self.rng.between(1, 8))
         update = FeatureUpdateKey(METADATA_VERSION, level, upgrade_type=1)
 
         def then(answer: Any) -> None:
@@ -382,25 +382,25 @@ class AdminWorkload(Workload):
         process = self.cluster.leader()
         if not isinstance(process, ControllerProcess) or not process.node.active:
             return False
-        image, dice = process.node.image, self.dice
+        image, rng = process.node.image, self.rng
         if not allows_transactions(image.metadata_version) or image.in_transaction:
             return False
         begin = VersionedRecord(BeginTransactionRecord("simulated"), 0)
         batches: list[list[VersionedRecord]] = [[begin]]
         for _ in range(2):
-            name = f"in-transaction-{dice.below(1 << 30)}"
-            batches.append([VersionedRecord(TopicRecord(name, dice.uuid()), 0)])
-        ended = dice.chance(0.7)
+            name = f"in-transaction-{rng.below(1 << 30)}"
+            batches.append([VersionedRecord(TopicRecord(name, rng.uuid()), 0)])
+        ended = rng.chance(0.7)
         last = EndTransactionRecord() if ended else AbortTransactionRecord("simulated")
         batches.append([VersionedRecord(last, 0)])
-        if dice.chance(0.5):
-            process.crash_after_effects = dice.between(1, 8)
+        if rng.chance(0.5):
+            process.crash_after_effects = rng.between(1, 8)
         return process.write(*batches)
 
     def _alter_partition(self) -> bool:
         """A partition's leader proposes another ISR, from what some controller knows: it may be stale."""
         alive = [host.process for host in self.cluster.alive()]
-        process = self.dice.choice(alive) if alive and self.dice.chance(0.2) else self.cluster.leader()
+        process = self.rng.choice(alive) if alive and self.rng.chance(0.2) else self.cluster.leader()
         leader = self.cluster.leader()
         if not isinstance(process, ControllerProcess) or leader is None:
             return False
@@ -413,11 +413,11 @@ class AdminWorkload(Workload):
         ]
         if not led:
             return False
-        topic_id, index, state = self.dice.choice(led)
-        members = [one for one in state.replicas if one == state.leader or self.dice.chance(0.7)]
+        topic_id, index, state = self.rng.choice(led)
+        members = [one for one in state.replicas if one == state.leader or self.rng.chance(0.7)]
         epochs = {one: image.brokers[one].epoch if one in image.brokers else -1 for one in members}
-        if self.dice.chance(0.1):
-            former = self.dice.choice(self.brokers)
+        if self.rng.chance(0.1):
+            former = self.rng.choice(self.brokers)
             if former.id in epochs and former.former_epoch >= 0:
                 epochs[former.id] = former.former_epoch
         is_stale = self.checker.records.is_stale
@@ -448,7 +448,7 @@ class AdminWorkload(Workload):
 
     def _allocate(self) -> bool:
         process = self.cluster.leader()
-        broker = self.dice.choice(self.brokers)
+        broker = self.rng.choice(self.brokers)
         if process is None or broker.epoch < 0:
             return False
 

@@ -98,7 +98,7 @@ class ClientSide(MetadataTopicExecutor):
         world, host = process.world, process.host
         node: Any = process.node if isinstance(process, ControllerProcess) else BareNode(process)
         view = NodeView(node, process.files.storage)
-        self._ids = world.dice("session ids", host.id, host.starts)
+        self._ids = world.rng("session ids", host.id, host.starts)
         limits = CacheLimits(slots=world.options.session_slots, eviction_ms=EVICTION_MS)
         settings = ClientSettings({LISTENER: process.config.listeners[0]}, session_limits=limits)
         node_of_log = MetadataTopicNode(

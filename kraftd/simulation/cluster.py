@@ -40,11 +40,11 @@ class Host:
         self.world = world
         self.id = node_id
         self.is_old = is_old
-        self.dice = world.dice("host", node_id)
+        self.rng = world.rng("host", node_id)
         skew_us = options.clock_skew_ms * MS
         self.clock = Clock(
-            WALL_MS * MS + self.dice.between(-skew_us, skew_us),
-            self.dice.between(-options.clock_rate_ppm, options.clock_rate_ppm),
+            WALL_MS * MS + self.rng.between(-skew_us, skew_us),
+            self.rng.between(-options.clock_rate_ppm, options.clock_rate_ppm),
         )
         self.disk = MemoryDisk()
         self.data_disk = MemoryDisk()
@@ -88,7 +88,7 @@ class Host:
 
     def sync_delay_us(self) -> int:
         low, high = self.world.options.sync_us
-        return self.dice.between(low, high) * self.sync_factor
+        return self.rng.between(low, high) * self.sync_factor
 
     def spring_snapshot_trap(self) -> None:
         """Crash, if planned, as a snapshot is about to be written or named."""
@@ -98,7 +98,7 @@ class Host:
             self.world.trace.kinds["crash planned in a snapshot"] += 1
 
     def callback_delay_us(self) -> int:
-        return self.dice.between(1, 50)
+        return self.rng.between(1, 50)
 
     def __repr__(self) -> str:
         state = "off" if self.is_off else "down" if self.process is None else repr(self.process)
@@ -111,14 +111,14 @@ class Cluster:
     def __init__(self, world: World) -> None:
         self.world = world
         options = world.options
-        dice = world.dice("cluster")
+        rng = world.rng("cluster")
         ids = range(1, options.voter_count + 1)
         observers = range(FIRST_OBSERVER, FIRST_OBSERVER + options.observer_count)
         self.hosts: dict[int, Host] = {}
         for node_id in (*ids, *observers):
-            self.hosts[node_id] = Host(world, node_id, is_old=options.old_versions and dice.chance(0.5))
+            self.hosts[node_id] = Host(world, node_id, is_old=options.old_versions and rng.chance(0.5))
         voters = (
-            [InitialVoter(i, *self.hosts[i].address, dice.uuid()) for i in ids] if options.dynamic else None
+            [InitialVoter(i, *self.hosts[i].address, rng.uuid()) for i in ids] if options.dynamic else None
         )
         static = {i: self.hosts[i].address for i in ids}
         for host in self.hosts.values():
@@ -143,7 +143,7 @@ class Cluster:
             host.disk,
             host.id,
             voters,
-            self.world.dice("format", host.id, host.starts),
+            self.world.rng("format", host.id, host.starts),
             dynamic=dynamic,
             metadata_version=self.world.options.metadata_version
             if self.world.options.controllers
@@ -164,7 +164,7 @@ class Cluster:
         now_ms = host.clock.now_ms(world.schedule.now_us)
         try:
             files = Files(
-                host.disk, host.id, world.options.segment_bytes, world.dice("files", host.id), now_ms
+                host.disk, host.id, world.options.segment_bytes, world.rng("files", host.id), now_ms
             )
             process = self._make_process(host, files)
         except (DiskFull, StorageFailure) as error:
@@ -173,7 +173,7 @@ class Cluster:
             world.note("start failed", host.id, type(error).__name__)
             return False
         except SimulatedCrash:
-            host.disk = host.disk.after_crash(host.dice.below)
+            host.disk = host.disk.after_crash(host.rng.below)
             host.data_disk = host.data_disk.after_crash(everything_survives)
             return False
         except StorageError as error:
@@ -250,15 +250,15 @@ class Cluster:
         """A loss of power: no peer is notified, and unsynced bytes may be gone or torn."""
         self._end(host, silent=True)
         host.is_off = True
-        host.disk = host.disk.after_crash(nothing_unsynced_survives if host.was_damaged else host.dice.below)
-        host.data_disk = host.data_disk.after_crash(self.world.dice("data disk", host.id, host.starts).below)
+        host.disk = host.disk.after_crash(nothing_unsynced_survives if host.was_damaged else host.rng.below)
+        host.data_disk = host.data_disk.after_crash(self.world.rng("data disk", host.id, host.starts).below)
         host.mirror.lose_unsynced()
         self._restart_later(host)
 
     def crashed(self, host: Host, how: str) -> None:
         """A crash at an effect or in a write, of the machine or only of the process."""
         self.world.note("crashed", host.id, how)
-        if host.dice.chance(0.5):
+        if host.rng.chance(0.5):
             self.kill(host)
         else:
             self.power_loss(host)
@@ -287,7 +287,7 @@ class Cluster:
 
     def mend_by_hand(self, host: Host) -> None:
         """Format the directory anew, or discard what the daemon's log names."""
-        delay_us = host.dice.between(100 * MS, 5_000 * MS)
+        delay_us = host.rng.between(100 * MS, 5_000 * MS)
         self.world.schedule.after(delay_us, self._format_anew, host, host.directory_id)
 
     def _format_anew(self, host: Host, directory_id: bytes) -> None:
@@ -296,7 +296,7 @@ class Cluster:
             self.mended += 1
             if host.process is not None:
                 self.kill(host)
-            if not host.was_damaged and host.dice.chance(0.5):
+            if not host.was_damaged and host.rng.chance(0.5):
                 is_ahead = discard_by_hand(host, self.world.committed)
                 if is_ahead is not None:
                     self.world.note("records ahead discarded", host.id)
@@ -337,10 +337,10 @@ class Cluster:
 
     def _restart_later(self, host: Host) -> None:
         """A supervisor, or an operator, restarts it some time later."""
-        dice = host.dice
-        if self.world.healed or dice.chance(0.7):
+        rng = host.rng
+        if self.world.healed or rng.chance(0.7):
             delay_us = (
-                1 * MS if self.world.healed else dice.between(1 * MS, dice.choice((50, 2_000, 15_000)) * MS)
+                1 * MS if self.world.healed else rng.between(1 * MS, rng.choice((50, 2_000, 15_000)) * MS)
             )
             self.world.schedule.after(delay_us, self._restart, host, host.starts)
 

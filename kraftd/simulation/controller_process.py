@@ -23,7 +23,7 @@ from kraftd.log.errors import DiskFull
 from kraftd.metadata.features import default_bootstrap_records
 from kraftd.metadata.image import Image
 from kraftd.raft import effects as raft
-from kraftd.raft.config import Dice, DurableState, RaftConfig
+from kraftd.raft.config import DurableState, RaftConfig, Randomness
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import RequestAbandoned, RequestReceived, ShutdownRequested
 from kraftd.replica.effects import SendToController
@@ -118,14 +118,14 @@ class ControllerProcess(Process):
         self.node: Node
         super().__init__(world, host, config, files)
 
-    def _make_core(self, durable: DurableState, dice: Dice) -> RaftCore:
-        core = WatchedCore(self.config, durable, dice, Purgatory(), Purgatory())
+    def _make_core(self, durable: DurableState, rng: Randomness) -> RaftCore:
+        core = WatchedCore(self.config, durable, rng, Purgatory(), Purgatory())
         core.process = self
         return core
 
     def _make_node(self) -> Node:
         world, host, config, files = self.world, self.host, self.config, self.files
-        dice = world.dice("node", host.id, host.starts)
+        rng = world.rng("node", host.id, host.starts)
         settings = ControllerSettings(
             cluster_id=CLUSTER_ID,
             node_id=host.id,
@@ -135,10 +135,10 @@ class ControllerProcess(Process):
         )
         heartbeats = BrokerHeartbeats(settings.session_timeout_ms)
         now_ms = host.clock.now_ms(world.schedule.now_us)
-        context = Context(Image(), now_ms, settings, heartbeats, dice)
+        context = Context(Image(), now_ms, settings, heartbeats, rng)
         # Clients of a listener without logins may not ask for delegation tokens.
         listeners = tuple(one._replace(security_protocol=SASL_PLAINTEXT) for one in config.listeners)
-        identity = Identity(host.id, CLUSTER_ID, dice.uuid(), listeners)
+        identity = Identity(host.id, CLUSTER_ID, rng.uuid(), listeners)
         bootstrap = files.storage.bootstrap or default_bootstrap_records()
         self.authorizer = StandardAuthorizer(ALLOW_ALL)
         return Node(

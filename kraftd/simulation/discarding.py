@@ -18,16 +18,16 @@ def discard_by_hand(host: Host, committed: LogMirror) -> bool | None:
     while True:
         try:
             planned = plan(host.disk, PATH)
-            host.disk.crash_at = host.disk.operations + host.dice.between(1, 80)
+            host.disk.crash_at = host.disk.operations + host.rng.between(1, 80)
             discard(host.disk, PATH, planned)
         except SimulatedCrash:
-            host.disk = host.disk.after_crash(host.dice.below)
+            host.disk = host.disk.after_crash(host.rng.below)
         except StorageError:
             return None
         else:
             break
     host.disk.crash_at = None
-    host.disk = host.disk.after_crash(host.dice.below)  # its completed work is durable
+    host.disk = host.disk.after_crash(host.rng.below)  # its completed work is durable
     if planned.start < host.mirror.start:
         host.mirror.reset(0, 0)
     else:

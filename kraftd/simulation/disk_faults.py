@@ -16,7 +16,7 @@ from kraftd.raft.events import ResignRequested
 from kraftd.simulation.cluster import Cluster, Host
 from kraftd.simulation.process import Process
 from kraftd.simulation.protocols import World
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.wire.batch import CorruptBatch, iter_batches
 
 INTERRUPTIONS = (
@@ -41,11 +41,11 @@ class DiskFaults:
 
     # --- snapshots under way ---
 
-    def interrupt_download(self, dice: SeededDice) -> str | None:
+    def interrupt_download(self, rng: SeededRandomness) -> str | None:
         """Interrupt the next download of some process after a few pieces."""
-        host = dice.choice(list(self.cluster.hosts.values()))
-        how, left = dice.choice(INTERRUPTIONS), [dice.between(1, 6)]
-        reads_late = dice.chance(0.5)
+        host = rng.choice(list(self.cluster.hosts.values()))
+        how, left = rng.choice(INTERRUPTIONS), [rng.between(1, 6)]
+        reads_late = rng.chance(0.5)
 
         def piece_written(process: Process) -> None:
             left[0] -= 1
@@ -93,16 +93,16 @@ class DiskFaults:
         self.world.note("download interrupted", process.id, how)
         self.world.trace.kinds[f"download interrupted: {how}"] += 1
 
-    def crash_in_snapshot(self, dice: SeededDice) -> str | None:
+    def crash_in_snapshot(self, rng: SeededRandomness) -> str | None:
         """Crash some process at an operation of its next making or naming of a snapshot."""
-        host = dice.choice(list(self.cluster.hosts.values()))
-        host.snapshot_trap = dice.between(1, 9)
+        host = rng.choice(list(self.cluster.hosts.values()))
+        host.snapshot_trap = rng.between(1, 9)
         return f"{host.id} at operation {host.snapshot_trap}"
 
     # --- bits that flip ---
 
-    def damage_checkpoint(self, dice: SeededDice) -> str | None:
-        host = self._expendable(dice)
+    def damage_checkpoint(self, rng: SeededRandomness) -> str | None:
+        host = self._expendable(rng)
         if host is None:
             return None
         paths = [
@@ -114,15 +114,15 @@ class DiskFaults:
         ]
         if not paths:
             return None
-        path = dice.choice(paths)
+        path = rng.choice(paths)
         spans = _spans(host.disk.read_bytes(path))
-        return self._flip(dice, host, path, spans) if spans else None  # damaged in its first bytes before
+        return self._flip(rng, host, path, spans) if spans else None  # damaged in its first bytes before
 
-    def damage_segment(self, dice: SeededDice) -> str | None:
+    def damage_segment(self, rng: SeededRandomness) -> str | None:
         """Flip a bit in a segment, but never in the last batch: that looks like a write that a crash has
         torn.
         """
-        host = self._expendable(dice)
+        host = self._expendable(rng)
         if host is None:
             return None
         in_log = f"/{PARTITION_DIRECTORY}/"  # a copy of truncated records is no segment
@@ -137,13 +137,13 @@ class DiskFaults:
         paths = [path for path in paths if spans[path]]
         if not paths:
             return None
-        path = dice.choice(paths)
-        return self._flip(dice, host, path, spans[path])
+        path = rng.choice(paths)
+        return self._flip(rng, host, path, spans[path])
 
-    def _expendable(self, dice: SeededDice) -> Host | None:
+    def _expendable(self, rng: SeededRandomness) -> Host | None:
         """A process whose directory may be lost for good."""
         cluster = self.cluster
-        host = dice.choice(list(cluster.hosts.values()))
+        host = rng.choice(list(cluster.hosts.values()))
         sets = cluster.voter_sets()
         if host.disk.crash_at is not None or host.id in self.world.workload.joining:
             return None
@@ -156,15 +156,15 @@ class DiskFaults:
             return None
         return host
 
-    def _flip(self, dice: SeededDice, host: Host, path: str, spans: list[tuple[int, int]]) -> str | None:
-        start, size = dice.choice(spans)
-        at = dice.below(size)
+    def _flip(self, rng: SeededRandomness, host: Host, path: str, spans: list[tuple[int, int]]) -> str | None:
+        start, size = rng.choice(spans)
+        at = rng.below(size)
         if _UNCHECKED_FROM <= at < _CHECKED_FROM:
             at = _CHECKED_FROM
-        host.disk.flip_bit(path, start + at, dice.below(8))
+        host.disk.flip_bit(path, start + at, rng.below(8))
         host.was_damaged = True
         self.cluster.lost.add(host.key)
-        if dice.chance(0.5):
+        if rng.chance(0.5):
             self.cluster.kill(host)  # the next load, or the next reader, finds the damage
         return f"{host.id}: {path.rpartition('/')[2]}, byte {start + at}"
 

@@ -19,7 +19,7 @@ from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.metadata_dir.voters import InitialVoter
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, iter_batches
 
@@ -33,7 +33,7 @@ def format_disk(
     disk: MemoryDisk,
     node_id: int,
     initial_voters: Iterable[InitialVoter] | None,
-    dice: SeededDice,
+    rng: SeededRandomness,
     *,
     dynamic: bool,
     metadata_version: int,
@@ -51,7 +51,7 @@ def format_disk(
         levels["kraft.version"],
         None if initial_voters is None else tuple(initial_voters),
     )
-    return format_directories(disk, plan, new_uuid=dice.uuid, now_ms=now_ms)[0].directory_id
+    return format_directories(disk, plan, new_uuid=rng.uuid, now_ms=now_ms)[0].directory_id
 
 
 class Files:
@@ -61,10 +61,10 @@ class Files:
     """
 
     def __init__(
-        self, disk: MemoryDisk, node_id: int, segment_bytes: int, dice: SeededDice, now_ms: int
+        self, disk: MemoryDisk, node_id: int, segment_bytes: int, rng: SeededRandomness, now_ms: int
     ) -> None:
         self.disk = disk
-        self.directory = open_directory(disk, PATH, node_id, new_directory_id=dice.uuid, now_ms=now_ms)
+        self.directory = open_directory(disk, PATH, node_id, new_directory_id=rng.uuid, now_ms=now_ms)
         settings = LogSettings(
             segment_bytes=segment_bytes, index_interval_bytes=512, tail_bytes=4096, replay_bytes=8192
         )

@@ -8,7 +8,7 @@ from kraftd.messages import vote_request as vote
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.process import Process
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message
 
@@ -16,11 +16,11 @@ OTHER_CLUSTER = "another-cluster-000000"
 STRANGER = b"\x07" * 16
 
 
-def stranger(dice: SeededDice, process: Process) -> tuple[Message, int]:
+def stranger(rng: SeededRandomness, process: Process) -> tuple[Message, int]:
     """One of them, and its version."""
     core = process.core
     epoch, end_offset = core.epoch, core.log_end_offset
-    kind = dice.below(5)
+    kind = rng.below(5)
     cluster_id = OTHER_CLUSTER if kind < 4 else CLUSTER_ID
     if kind == 0:
         partition = vote.PartitionData(
@@ -31,7 +31,7 @@ def stranger(dice: SeededDice, process: Process) -> tuple[Message, int]:
             process.host.directory_id,
             epoch + 4,
             end_offset + 100,
-            dice.chance(0.5),
+            rng.chance(0.5),
         )
         return vote.VoteRequest(cluster_id, process.id, [vote.TopicData(METADATA_TOPIC, [partition])]), 2
     if kind == 1:
@@ -47,7 +47,7 @@ def stranger(dice: SeededDice, process: Process) -> tuple[Message, int]:
         topic = FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [fetched])
         return FetchRequest(cluster_id=cluster_id, replica_state=ReplicaState(99), topics=[topic]), 18
     late = vote.PartitionData(
-        0, max(1, epoch - 1), 99, STRANGER, process.host.directory_id, 0, end_offset, dice.chance(0.5)
+        0, max(1, epoch - 1), 99, STRANGER, process.host.directory_id, 0, end_offset, rng.chance(0.5)
     )
     if epoch < 2:  # there is no older epoch: send one meant for another voter
         late.replica_epoch, late.voter_directory_id = epoch, STRANGER

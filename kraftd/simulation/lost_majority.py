@@ -103,10 +103,10 @@ class Remains:
 
     def __init__(self, first: World, second: World, surveys: dict[int, Survey], voters: list[Host]) -> None:
         self.first, self.second, self.surveys = first, second, surveys
-        self.dice = second.dice("lost majority")
+        self.rng = second.rng("lost majority")
         # Often the voter with the lowest epoch: then the lost voters were in epochs unknown to it.
         voters.sort(key=self._knows)
-        self.survivor: Host = voters[0] if self.dice.chance(0.5) else self.dice.choice(voters)
+        self.survivor: Host = voters[0] if self.rng.chance(0.5) else self.rng.choice(voters)
         self.returning = self._choose_returning()
 
     @classmethod
@@ -137,7 +137,7 @@ class Remains:
         others = [host for host in hosts.values() if host is not self.survivor and host.id in self.surveys]
         lost = [host for host in others if host.key in known]
         chosen = [host for host in others if host.key not in known]
-        if lost and self.dice.chance(0.7):
+        if lost and self.rng.chance(0.7):
             chosen.append(max(lost, key=self._knows))
         while any(self._could_elect(self.surveys[host.id], chosen) for host in chosen):
             chosen.pop()
@@ -154,21 +154,21 @@ class Remains:
 
     def recover(self) -> int:
         """Make the survivor the only voter, again after each crash in between. Returns the epoch."""
-        host, dice = self.survivor, self.dice
-        reported_surveys = [self.surveys[one.id] for one in self.returning if dice.chance(0.5)]
+        host, rng = self.survivor, self.rng
+        reported_surveys = [self.surveys[one.id] for one in self.returning if rng.chance(0.5)]
         voter = InitialVoter(host.id, *host.address, host.directory_id)
         while True:
             epoch = recovered_epoch([survey(host.disk, PATH), *reported_surveys])
-            host.disk.crash_at = host.disk.operations + dice.between(1, 60)
+            host.disk.crash_at = host.disk.operations + rng.between(1, 60)
             try:
                 make_sole_voter(host.disk, PATH, voter, LISTENER, epoch=epoch, now_ms=WALL_MS)
             except SimulatedCrash:
                 self.second.note("crash in recovery", host.id)
-                host.disk = host.disk.after_crash(dice.below)
+                host.disk = host.disk.after_crash(rng.below)
             else:
                 break
         host.disk.crash_at = None
-        host.disk = host.disk.after_crash(dice.below)  # its completed work is durable
+        host.disk = host.disk.after_crash(rng.below)  # its completed work is durable
         return epoch
 
     def move_in(self, epoch: int) -> None:

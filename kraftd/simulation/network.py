@@ -67,7 +67,7 @@ class Network:
         self.world = world
         self.schedule = world.schedule
         options = world.options
-        self.dice = world.dice("network")
+        self.rng = world.rng("network")
         self.loss = options.loss
         self.duplication = options.duplication
         self.slow_chance = options.slow_chance
@@ -84,7 +84,7 @@ class Network:
         """Remove all cuts; kept messages arrive, in any order."""
         self.cut.clear()
         kept, self._kept = self._kept, []
-        self.dice.shuffle(kept)
+        self.rng.shuffle(kept)
         for action, *arguments in kept:
             self.schedule.after(self._delay_us(), action, *arguments)
 
@@ -153,12 +153,12 @@ class Network:
             return
         request = Request(link, effect.send_id, effect.message, version)
         link.waiting[request] = None
-        dice = self.dice
-        if self.loss and dice.chance(self.loss):
+        rng = self.rng
+        if self.loss and rng.chance(self.loss):
             return
         link.arrival_us = max(link.arrival_us + 1, self.schedule.now_us + self._delay_us())
         self.schedule.at(link.arrival_us, self._arrive, request, data)
-        if self.duplication and dice.chance(self.duplication):
+        if self.duplication and rng.chance(self.duplication):
             again = Request(link, effect.send_id, effect.message, version)
             self.schedule.after(self._delay_us() * 4, self._arrive, again, data)
 
@@ -167,17 +167,17 @@ class Network:
         self.messages += 1
         link = request.link
         data = encode_bytes(message, request.version)
-        if not link.open or (self.loss and self.dice.chance(self.loss)):
+        if not link.open or (self.loss and self.rng.chance(self.loss)):
             return
         link.return_us = max(link.return_us + 1, self.schedule.now_us + self._delay_us())
         self.schedule.at(link.return_us, self._return, request, type(message), data)
 
     def _delay_us(self) -> int:
         low, high = self.delay_us
-        dice = self.dice
-        if self.slow_chance and dice.chance(self.slow_chance):
-            return min(dice.between(low, high) * 100, SLOWEST_US)
-        return dice.between(low, high)
+        rng = self.rng
+        if self.slow_chance and rng.chance(self.slow_chance):
+            return min(rng.between(low, high) * 100, SLOWEST_US)
+        return rng.between(low, high)
 
     def _arrive(self, request: Request, data: bytes) -> None:
         link = request.link

@@ -17,7 +17,7 @@ from kraftd.raft.quorum.voters import VoterSet, matches
 from kraftd.simulation.cluster import Cluster, Host
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.protocols import World
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.types import ReplicaKey
 
 
@@ -37,14 +37,14 @@ class OldCopies:
         self.cluster: Cluster = world.cluster
         self._copies: dict[int, OldCopy] = {}
 
-    def roll_back(self, dice: SeededDice) -> str | None:
+    def roll_back(self, rng: SeededRandomness) -> str | None:
         """Copy the directory of a host, or put its copy back."""
         cluster = self.cluster
         sets = [voters for voters in cluster.voter_sets() if len(voters)]
         candidates = [host for host in cluster.hosts.values() if self._may_go_back(host, sets)]
         if not candidates or not sets or self.world.workload.joining:
             return None
-        host = dice.choice(candidates)
+        host = rng.choice(candidates)
         is_voter = sets[0].has_voter(host.key)
         copy = self._copies.get(host.id)
         is_usable = copy is not None and copy.key == host.key and (not is_voter or copy.voters == sets[0])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kraftd.host.retention import RetentionRules
 from kraftd.host.snapshot_keeper import KeeperSettings
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import MS, SECOND
 
 FAULTS = (
@@ -234,60 +234,60 @@ def draw_options(seed: int, *, short: bool = False, brokers: bool = False) -> Op
 
 
 def _with_brokers(seed: int, options: Options) -> Options:
-    dice = SeededDice(seed, "options of brokers")
-    chosen = dice.sample(DATA_FAULTS, dice.choice((1, 2, len(DATA_FAULTS))))
+    rng = SeededRandomness(seed, "options of brokers")
+    chosen = rng.sample(DATA_FAULTS, rng.choice((1, 2, len(DATA_FAULTS))))
     return options._replace(
         controllers=True,
-        broker_count=dice.choice((1, 2, 3)),
-        produce_gap_us=dice.choice((20 * MS, 100 * MS, 500 * MS)),
+        broker_count=rng.choice((1, 2, 3)),
+        produce_gap_us=rng.choice((20 * MS, 100 * MS, 500 * MS)),
         faults=tuple(sorted({*options.faults, *chosen, "kill", "power loss"})),
     )
 
 
 def _draw(seed: int) -> Options:
-    dice = SeededDice(seed, "options")
-    voter_count = dice.choice((1, 2, 3, 3, 3, 3, 4, 5, 5, 7))
-    count = dice.choice((3, 6, 10, len(FAULTS)))
-    faults = sorted({"restart", "heal", "make room", *dice.sample(FAULTS, count)})
-    low_us = dice.choice((50, 200, 1 * MS, 5 * MS))
-    sync_low_us = dice.choice((50, 300, 2 * MS))
+    rng = SeededRandomness(seed, "options")
+    voter_count = rng.choice((1, 2, 3, 3, 3, 3, 4, 5, 5, 7))
+    count = rng.choice((3, 6, 10, len(FAULTS)))
+    faults = sorted({"restart", "heal", "make room", *rng.sample(FAULTS, count)})
+    low_us = rng.choice((50, 200, 1 * MS, 5 * MS))
+    sync_low_us = rng.choice((50, 300, 2 * MS))
     return Options(
         voter_count=voter_count,
-        observer_count=dice.choice((0, 0, 1, 1, 2, 5)),
-        dynamic=dice.chance(0.65),
-        auto_join=dice.chance(0.3),
-        safety_us=dice.choice((30, 60, 90)) * SECOND,
-        delay_us=(low_us, low_us * dice.choice((1, 3, 20))),
-        slow_chance=dice.choice((0.0, 0.0, 0.01, 0.1)),
-        loss=dice.choice((0.0, 0.0, 0.01, 0.1)),
-        duplication=dice.choice((0.0, 0.0, 0.02, 0.2)),
-        keeps_cut_messages=dice.chance(0.5),
-        sync_us=(sync_low_us, sync_low_us * dice.choice((1, 4, 50))),
+        observer_count=rng.choice((0, 0, 1, 1, 2, 5)),
+        dynamic=rng.chance(0.65),
+        auto_join=rng.chance(0.3),
+        safety_us=rng.choice((30, 60, 90)) * SECOND,
+        delay_us=(low_us, low_us * rng.choice((1, 3, 20))),
+        slow_chance=rng.choice((0.0, 0.0, 0.01, 0.1)),
+        loss=rng.choice((0.0, 0.0, 0.01, 0.1)),
+        duplication=rng.choice((0.0, 0.0, 0.02, 0.2)),
+        keeps_cut_messages=rng.chance(0.5),
+        sync_us=(sync_low_us, sync_low_us * rng.choice((1, 4, 50))),
         faults=tuple(faults),
-        fault_gap_us=dice.choice((200 * MS, 800 * MS, 2 * SECOND, 5 * SECOND)),
-        act_gap_us=dice.choice((10 * MS, 50 * MS, 300 * MS)),
-        clock_skew_ms=dice.choice((0, 0, 50, 3_600_000)),
-        clock_rate_ppm=dice.choice((0, 0, 500, 50_000)),
-        election_timeout_ms=dice.choice((100, 1000, 1000)),
-        fetch_timeout_ms=dice.choice((1000, 2000, 2000)),  # above the 500 ms that fetches are parked
-        fetch_max_bytes=dice.choice((200, 2_000, 1 << 20)),
-        old_versions=dice.chance(0.15),
-        segment_bytes=dice.choice((2_000, 20_000, 1 << 30)),
-        controllers=dice.chance(0.25),
-        snapshot_bytes=dice.choice((1_000, 4_000, 30_000, 1 << 30)),
-        snapshot_interval_ms=dice.choice((0, 2_000, 15_000)),
-        snapshot_ratio=dice.choice((0.0, 0.0, 0.2, 0.9)),
-        snapshot_kept_after_read_ms=dice.choice((0, 5_000, 60_000)),
-        retention_bytes=dice.choice((-1, 1_000, 10_000)),
-        retention_ms=dice.choice((-1, -1, 3_000)),
-        scrub_interval_ms=dice.choice((0, 5_000, 20_000)),
-        metadata_version=dice.choice((30, 30, 30, 29, 22, 16, 13, 7)),
+        fault_gap_us=rng.choice((200 * MS, 800 * MS, 2 * SECOND, 5 * SECOND)),
+        act_gap_us=rng.choice((10 * MS, 50 * MS, 300 * MS)),
+        clock_skew_ms=rng.choice((0, 0, 50, 3_600_000)),
+        clock_rate_ppm=rng.choice((0, 0, 500, 50_000)),
+        election_timeout_ms=rng.choice((100, 1000, 1000)),
+        fetch_timeout_ms=rng.choice((1000, 2000, 2000)),  # above the 500 ms that fetches are parked
+        fetch_max_bytes=rng.choice((200, 2_000, 1 << 20)),
+        old_versions=rng.chance(0.15),
+        segment_bytes=rng.choice((2_000, 20_000, 1 << 30)),
+        controllers=rng.chance(0.25),
+        snapshot_bytes=rng.choice((1_000, 4_000, 30_000, 1 << 30)),
+        snapshot_interval_ms=rng.choice((0, 2_000, 15_000)),
+        snapshot_ratio=rng.choice((0.0, 0.0, 0.2, 0.9)),
+        snapshot_kept_after_read_ms=rng.choice((0, 5_000, 60_000)),
+        retention_bytes=rng.choice((-1, 1_000, 10_000)),
+        retention_ms=rng.choice((-1, -1, 3_000)),
+        scrub_interval_ms=rng.choice((0, 5_000, 20_000)),
+        metadata_version=rng.choice((30, 30, 30, 29, 22, 16, 13, 7)),
         quiet_us=8 * SECOND,
         shutdown_ms=5_000,
-        reader_count=dice.choice((0, 0, 0, 0, 0, 0, 1, 3)),
-        reader_gap_us=dice.choice((100 * MS, 500 * MS, 2 * SECOND)),
-        reader_loss=dice.choice((0.0, 0.02, 0.2)),
-        session_slots=dice.choice((1, 2, 1_000)),
+        reader_count=rng.choice((0, 0, 0, 0, 0, 0, 1, 3)),
+        reader_gap_us=rng.choice((100 * MS, 500 * MS, 2 * SECOND)),
+        reader_loss=rng.choice((0.0, 0.02, 0.2)),
+        session_slots=rng.choice((1, 2, 1_000)),
         broker_count=0,
         produce_gap_us=100 * MS,
     )

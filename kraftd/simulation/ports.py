@@ -197,11 +197,11 @@ class VirtualProcesses:
     def make_checkpoint(
         self, order: CheckpointOrder, ended: Callable[[CheckpointMade | ProcessFailed], object]
     ) -> VirtualChild:
-        child, dice = VirtualChild(self._process, ended), self._process.host.dice
-        if dice.chance(HANG_CHANCE):
+        child, rng = VirtualChild(self._process, ended), self._process.host.rng
+        if rng.chance(HANG_CHANCE):
             self._world.note("snapshot writer hangs", self._process.id)
             return child
-        delay_us = dice.between(1 * MS, dice.choice((5, 300, 3_000)) * MS)
+        delay_us = rng.between(1 * MS, rng.choice((5, 300, 3_000)) * MS)
         self._world.schedule.after(delay_us, self._write, child, order)
         return child
 

@@ -25,7 +25,7 @@ from kraftd.log.memory_disk import SimulatedCrash
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraftd.raft import effects as raft
-from kraftd.raft.config import Dice, DurableState, RaftConfig
+from kraftd.raft.config import DurableState, RaftConfig, Randomness
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import (
     LogStartMoved,
@@ -93,8 +93,8 @@ class Process:
         )
         self._guards = 0
         durable = files.storage.durable_state(host.static_voters)
-        dice = world.dice("core", host.id, host.starts)
-        self.core = self._make_core(durable, dice)
+        rng = world.rng("core", host.id, host.starts)
+        self.core = self._make_core(durable, rng)
         self.executor = self._make_executor()
         self.executor.before_effect = self._before_effect
         self.executor.after_step = self._after_step
@@ -115,8 +115,8 @@ class Process:
     def _make_state(self) -> Registers | Metadata:
         return Registers(self.files)
 
-    def _make_core(self, durable: DurableState, dice: Dice) -> RaftCore:
-        return RaftCore(self.config, durable, dice, Purgatory(), Purgatory())
+    def _make_core(self, durable: DurableState, rng: Randomness) -> RaftCore:
+        return RaftCore(self.config, durable, rng, Purgatory(), Purgatory())
 
     def _make_executor(self) -> EffectExecutor:
         return CoreExecutor(self)
@@ -129,8 +129,8 @@ class Process:
         self._has_started = True
         self.deliver(Started())
         if not self.ended:
-            self.keeper.start(self.host.dice.between(1, POLL_MS))
-            self.high_watermark_keeper.start(self.host.dice.between(1, MARK_MS))
+            self.keeper.start(self.host.rng.between(1, POLL_MS))
+            self.high_watermark_keeper.start(self.host.rng.between(1, MARK_MS))
         if self.broker is not None and not self.ended:
             self.guarded(self.broker.start)
 

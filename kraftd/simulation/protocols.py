@@ -19,7 +19,7 @@ from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.files import Files
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.options import Options
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import Clock, Schedule
 from kraftd.simulation.trace import Trace
 from kraftd.types import OffsetAndEpoch, ReplicaKey
@@ -68,7 +68,7 @@ class World(Protocol):
     @property
     def liveness(self) -> Any: ...
 
-    def dice(self, *name: object) -> SeededDice:
+    def rng(self, *name: object) -> SeededRandomness:
         """The stream of that name."""
 
     def note(self, kind: str, *what: Any) -> None:
@@ -80,7 +80,7 @@ class Host(Protocol):
 
     id: int
     is_old: bool
-    dice: SeededDice
+    rng: SeededRandomness
     clock: Clock
     directory_id: bytes
     process: Any

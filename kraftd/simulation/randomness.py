@@ -13,8 +13,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class SeededDice:
-    """One stream. It serves the consensus core and the controller's decisions as their Dice, too."""
+class SeededRandomness:
+    """One stream. It serves the consensus core and the controller's decisions, too."""
 
     __slots__ = ("_random", "_unit")
 

@@ -70,9 +70,9 @@ class SessionReader:
         self.readers = readers
         self.world = readers.world
         self.number = number
-        self.dice = self.world.dice("reader", number)
-        self.version: int = self.dice.choice(VERSIONS)
-        self.sends_epoch = self.dice.chance(0.5)  # of the last record that it has
+        self.rng = self.world.rng("reader", number)
+        self.version: int = self.rng.choice(VERSIONS)
+        self.sends_epoch = self.rng.chance(0.5)  # of the last record that it has
         self.side: ClientSide | None = None
         self.connection_id = 0
         self.call: FetchCall | None = None
@@ -94,7 +94,7 @@ class SessionReader:
         """Send the next fetch, to another node now and then."""
         if self.call is not None or not self.readers.running:
             return
-        if self.side is None or self.side.process.ended or self.dice.chance(MOVE_CHANCE):
+        if self.side is None or self.side.process.ended or self.rng.chance(MOVE_CHANCE):
             self.move()
         if self.side is None:
             self._later()
@@ -105,14 +105,14 @@ class SessionReader:
         world = self.world
         is_behind = world.healed and self.offset < world.committed.end
         gap_us = CATCH_UP_GAP_US if is_behind else world.options.reader_gap_us
-        world.schedule.after(self.dice.between(1, 2 * gap_us), self.go_on)
+        world.schedule.after(self.rng.between(1, 2 * gap_us), self.go_on)
 
     def move(self) -> None:
         """Go to any running node; the session at the former one stays open."""
         cluster = self.world.cluster  # a node that is ahead may return lost records until it ends
         alive = [host.process for host in cluster.alive() if not cluster.is_ahead(host)]
         self._hang_up()
-        self.side = self.readers.side_of(self.dice.choice(alive)) if alive else None
+        self.side = self.readers.side_of(self.rng.choice(alive)) if alive else None
         self._forget_session()
 
     def _hang_up(self) -> None:
@@ -122,8 +122,8 @@ class SessionReader:
         self.connection_id = self.readers.next_number()
 
     def _fetch(self) -> None:
-        dice = self.dice
-        if dice.chance(0.1):
+        rng = self.rng
+        if rng.chance(0.1):
             self._change_topics()
         is_full = not self.session_epoch
         before = {} if is_full else self.requested
@@ -131,11 +131,11 @@ class SessionReader:
             key: one.in_request(self.version, self._position(one)) for key, one in self.wanted.items()
         }
         forgotten = [(key, topic) for key, topic in before.items() if key not in self.requested]
-        large = self.world.healed or dice.chance(0.8)
-        wait_ms = dice.choice((0, 50, 500))
+        large = self.world.healed or rng.chance(0.8)
+        wait_ms = rng.choice((0, 50, 500))
         request = FetchRequest(
             max_wait_ms=wait_ms,
-            min_bytes=dice.choice((1, 1, 400)),
+            min_bytes=rng.choice((1, 1, 400)),
             max_bytes=1 << 20 if large else 100,
             session_id=self.session_id,
             session_epoch=self.session_epoch,
@@ -170,7 +170,7 @@ class SessionReader:
         assert side is not None
         names = side.view.image.topic_names()
         found = [*STRANGE, *(Wanted(name, topic_id, 0) for name, topic_id in sorted(names.items()))]
-        one = self.dice.choice(found)
+        one = self.rng.choice(found)
         self.wanted[one.key(self.version)] = one
 
     def _expire(self, call: FetchCall) -> None:
@@ -252,7 +252,7 @@ class Readers:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.dice = world.dice("readers")
+        self.rng = world.rng("readers")
         self.checks = SessionChecker(world)
         self.readers = [SessionReader(self, number) for number in range(world.options.reader_count)]
         self.running = False
@@ -284,10 +284,10 @@ class Readers:
     # --- the network ---
 
     def delay_us(self) -> int:
-        return self.dice.between(*self.world.network.delay_us)
+        return self.rng.between(*self.world.network.delay_us)
 
     def _is_lost(self) -> bool:
-        return not self.world.healed and self.dice.chance(self.world.options.reader_loss)
+        return not self.world.healed and self.rng.chance(self.world.options.reader_loss)
 
     def send(self, call: FetchCall, request: FetchRequest) -> None:
         """Carry a fetch to the node; it may be lost or duplicated."""
@@ -298,7 +298,7 @@ class Readers:
         self._calls[call.number] = call
         delay_us = self.delay_us()
         self.world.schedule.after(delay_us, self._arrive, call, call.number, frame)
-        if not self.world.healed and self.dice.chance(self.world.options.duplication):
+        if not self.world.healed and self.rng.chance(self.world.options.duplication):
             self.world.schedule.after(
                 delay_us + self.delay_us() * 4, self._arrive, call, self.next_number(), frame
             )

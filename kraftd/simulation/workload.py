@@ -72,7 +72,7 @@ class Workload:
     def __init__(self, world: World) -> None:
         self.world = world
         self.cluster: Cluster = world.cluster
-        self.dice = world.dice("workload")
+        self.rng = world.rng("workload")
         self.operations: dict[int, Operation] = {}
         self.acknowledged_end = 0
         self.acknowledged = 0
@@ -104,8 +104,8 @@ class Workload:
 
     def _next(self) -> None:
         if self._running:
-            self.act(self.dice.choice(self._table))
-            self.world.schedule.after(self.dice.between(1, 2 * self.world.options.act_gap_us), self._next)
+            self.act(self.rng.choice(self._table))
+            self.world.schedule.after(self.rng.between(1, 2 * self.world.options.act_gap_us), self._next)
 
     def act(self, kind: str) -> bool:
         """Do one act, if it is possible now."""
@@ -120,24 +120,24 @@ class Workload:
         """Mostly a process that leads, or believes so; sometimes another one."""
         alive = [host.process for host in self.cluster.alive() if host.process is not None]
         leaders = [process for process in alive if process.core.is_leader]
-        if leaders and not self.dice.chance(0.03):
-            return self.dice.choice(leaders)
-        return self.dice.choice(alive) if alive else None
+        if leaders and not self.rng.chance(0.03):
+            return self.rng.choice(leaders)
+        return self.rng.choice(alive) if alive else None
 
     def append(self) -> bool:
         process = self._any_process()
         if process is None:
             return False
-        dice = self.dice
-        filler = "." * dice.choice((0, 0, 20, 300))
+        rng = self.rng
+        filler = "." * rng.choice((0, 0, 20, 300))
         values = [
-            register_value(str(dice.below(KEYS)), f"{self._number}.{i}{filler}")
-            for i in range(dice.choice((1, 1, 3, 10)))
+            register_value(str(rng.below(KEYS)), f"{self._number}.{i}{filler}")
+            for i in range(rng.choice((1, 1, 3, 10)))
         ]
         if not self.acknowledged:
             values.insert(0, first_value())
         operation = self._operation(values)
-        epoch = process.core.epoch - (1 if dice.chance(0.01) else 0)
+        epoch = process.core.epoch - (1 if rng.chance(0.01) else 0)
         self._deliver(process, operation, AppendRequested(operation.number, values, epoch))
         return True
 
@@ -151,11 +151,11 @@ class Workload:
 
     def _upgrade(self) -> bool:
         leader = self.cluster.leader()
-        if leader is None or (leader.core.kraft_version == 1 and not self.dice.chance(0.1)):
+        if leader is None or (leader.core.kraft_version == 1 and not self.rng.chance(0.1)):
             return False
         self.world.trace.kinds["kraft.version asked"] += 1
         operation = self._operation([])
-        event = KRaftVersionUpgradeRequested(operation.number, 1, leader.core.epoch, self.dice.chance(0.2))
+        event = KRaftVersionUpgradeRequested(operation.number, 1, leader.core.epoch, self.rng.chance(0.2))
         self._deliver(leader, operation, event)
         return True
 
@@ -233,22 +233,22 @@ class Workload:
         process = self._any_process()
         if process is None:
             return False
-        core, dice = process.core, self.dice
+        core, rng = process.core, self.rng
         end = core.log_end_offset
-        offset = dice.choice((end, end, max(0, end - 1), dice.below(end + 1)))
+        offset = rng.choice((end, end, max(0, end - 1), rng.below(end + 1)))
         last_epoch = process.host.mirror.epoch_before(offset)
         if last_epoch is None or offset == 0:
             last_epoch = 0
-        mark = dice.choice((-1, core.high_watermark, core.high_watermark, MAX_MARK))
+        mark = rng.choice((-1, core.high_watermark, core.high_watermark, MAX_MARK))
         partition = FetchPartition(0, core.epoch, offset, last_epoch, high_watermark=mark)
         message = FetchRequest(
             cluster_id=CLUSTER_ID,
-            replica_state=ReplicaState(dice.choice((-1, 1001, 1002))),
-            max_wait_ms=dice.choice((0, 20, 500, 500)),
-            max_bytes=dice.choice((0, 100, 1 << 20)),
+            replica_state=ReplicaState(rng.choice((-1, 1001, 1002))),
+            max_wait_ms=rng.choice((0, 20, 500, 500)),
+            max_bytes=rng.choice((0, 100, 1 << 20)),
             topics=[FetchTopic(METADATA_TOPIC, METADATA_TOPIC_ID, [partition])],
         )
-        self._call(process, "client fetch", message, dice.choice((17, 18, 18)))
+        self._call(process, "client fetch", message, rng.choice((17, 18, 18)))
         return True
 
     def _add_voter(self) -> bool:
@@ -259,10 +259,10 @@ class Workload:
         others = [host for host in hosts.values() if leader.core.voters.get(host.id) is None]
         if not others:
             return False
-        host = self.dice.choice(others)
+        host = self.rng.choice(others)
         listeners = [Listener(host.endpoint.listener, host.endpoint.host, host.endpoint.port)]
         message = AddRaftVoterRequest(
-            CLUSTER_ID, 1_000, host.id, host.directory_id, listeners, ack_when_committed=self.dice.chance(0.5)
+            CLUSTER_ID, 1_000, host.id, host.directory_id, listeners, ack_when_committed=self.rng.chance(0.5)
         )
         self.joining.add(host.id)
         self.world.schedule.after(20_000_000, self.joining.discard, host.id)
@@ -278,7 +278,7 @@ class Workload:
             return False
         voters = list(leader.core.voters)
         lost = [voter for voter in voters if voter.key in cluster.lost]
-        voter = self.dice.choice(lost or voters)
+        voter = self.rng.choice(lost or voters)
         left = leader.core.voters.without(voter.key)
         if left is None or not cluster.is_intact(left):
             return False
@@ -310,7 +310,7 @@ class Workload:
             return False
         core = process.core
         before = core.epoch, core.leader_id, core.state, process.next_offset, core.voters
-        message, version = stranger(self.dice, process)
+        message, version = stranger(self.rng, process)
         self._call(process, "stranger", message, version)
         after = core.epoch, core.leader_id, core.state, process.next_offset, core.voters
         if process.host.process is process and process.host.paused_until_us <= self.world.schedule.now_us:
@@ -325,14 +325,14 @@ class Workload:
         alive = self.cluster.alive()
         if not alive:
             return False
-        process = self.dice.choice(alive).process
+        process = self.rng.choice(alive).process
         if process is None or process.host.paused_until_us > self.world.schedule.now_us:
             return False
         return process.request_snapshot()
 
     def _resign(self) -> bool:
         leader = self.cluster.leader()
-        if leader is None or not self.dice.chance(0.3):
+        if leader is None or not self.rng.chance(0.3):
             return False
         leader.deliver(ResignRequested(leader.core.epoch))
         return True

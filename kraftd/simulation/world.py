@@ -21,7 +21,7 @@ from kraftd.simulation.faults import Fault, Nemesis, plan_faults
 from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.network import Network
 from kraftd.simulation.options import Options, draw_options
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.readers import Readers
 from kraftd.simulation.schedule import Schedule
 from kraftd.simulation.trace import Trace
@@ -72,9 +72,9 @@ class World:
         if self.options.controllers:
             self.checks.on_effect[raft.AppendRecords].insert(0, self.controller_checks.appending)
 
-    def dice(self, *name: object) -> SeededDice:
+    def rng(self, *name: object) -> SeededRandomness:
         """The stream of that name."""
-        return SeededDice(self.seed, *name)
+        return SeededRandomness(self.seed, *name)
 
     def note(self, kind: str, *what: Any) -> None:
         self.trace.note(self.schedule.now_us, kind, *what)

@@ -73,24 +73,24 @@ def test_different_requests_get_different_answers(harness: ClientHarness) -> Non
 
 
 def test_every_random_change_is_in_the_next_answer(harness: ClientHarness) -> None:
-    dice = random.Random(5)
+    rng = random.Random(5)
     names = ["t"]
     for step in range(150):
-        match dice.randrange(5):
+        match rng.randrange(5):
             case 0:
                 names.append(f"new-{step}")
-                harness.create(names[-1], partitions=dice.randrange(1, 4))
+                harness.create(names[-1], partitions=rng.randrange(1, 4))
             case 1:
-                broker_id = dice.randrange(1, 5)
+                broker_id = rng.randrange(1, 5)
                 epoch = harness.register(broker_id).broker_epoch
                 harness.beat(broker_id, epoch, current_metadata_offset=epoch)
             case 2:
-                harness.advance(dice.choice((100, 700, 9_500)))  # idle records; brokers lose their sessions
+                harness.advance(rng.choice((100, 700, 9_500)))  # idle records; brokers lose their sessions
             case 3:
                 harness.clients.memo.forget()
-        topics = dice.choice(([], names[-1:], dice.sample(names, 1), [METADATA_TOPIC, "t"]))
-        version = dice.randrange(1, 14)
-        connection_id = 1000 + dice.randrange(3)
+        topics = rng.choice(([], names[-1:], rng.sample(names, 1), [METADATA_TOPIC, "t"]))
+        version = rng.randrange(1, 14)
+        connection_id = 1000 + rng.randrange(3)
         before = ask(harness, *topics, version=version, connection_id=connection_id)
         again = ask(harness, *topics, version=version, connection_id=connection_id)
         harness.clients.memo.forget()

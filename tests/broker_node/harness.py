@@ -228,9 +228,9 @@ class BrokerHarness(Harness):
     def _make_broker(self, static: NodeConfig) -> None:
         configs = TopicConfigs(static, 100, lambda: self.view.image)
         settings = ClientSettings({AT.listener: AT}, serves_metadata_topic=False)
-        identity = Broker(100, CLUSTER_ID, self.dice.uuid(), (AT,), IDS, supported_features())
+        identity = Broker(100, CLUSTER_ID, self.rng.uuid(), (AT,), IDS, supported_features())
         self.broker = BrokerNode(
-            self.view, settings, broker_registry, identity, static, lambda: self.dice.below(1 << 30) + 1, str
+            self.view, settings, broker_registry, identity, static, lambda: self.rng.below(1 << 30) + 1, str
         )
         for path in PATHS:
             self.disk.make_directory(path)
@@ -257,7 +257,7 @@ class BrokerHarness(Harness):
             self.disk,
             Ports(self.timer, NoThread(), NoThread(), self.threads, self.broker_lines, self.failures.append),
             self.wire,
-            lambda: self.dice.uuid().hex(),
+            lambda: self.rng.uuid().hex(),
         )
 
     # -- driving

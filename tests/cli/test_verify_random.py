@@ -24,7 +24,7 @@ from kraftd.raft.replica import ConsensusBroken
 from kraftd.wire.batch import build_batch
 from tests.cli.past import encoded, write_past
 from tests.cli.run import run, write_config
-from tests.raft.world import SeededDice
+from tests.raft.world import SeededRandomness
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 DAMAGES = 60
@@ -48,7 +48,7 @@ def starts(home: Path) -> bool:
         storage = open_storage(RealDisk(), config, 0, lambda: b"i" * 16)
         try:
             raft = RaftConfig(1, storage.directory.directory_id, storage.directory.cluster_id, ())
-            core = RaftCore(raft, storage.durable_state(), SeededDice(1), Purgatory(), Purgatory())
+            core = RaftCore(raft, storage.durable_state(), SeededRandomness(1), Purgatory(), Purgatory())
             core.step(Started(), 0)
         finally:
             storage.close()

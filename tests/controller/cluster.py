@@ -36,8 +36,8 @@ def directory(broker_id: int, number: int = 0) -> bytes:
     return b"log-directory" + bytes((1 + number, broker_id >> 8, broker_id & 255))
 
 
-class SeededDice:
-    """Dice with the same values in every run."""
+class SeededRandomness:
+    """Random numbers with the same values in every run."""
 
     def __init__(self, seed: int = 0) -> None:
         self._random = random.Random(seed)
@@ -57,7 +57,7 @@ class Cluster:
         *,
         metadata_version: int = LATEST_PRODUCTION,
         elr: bool = False,
-        dice: Any = None,
+        rng: Any = None,
         **settings: Any,
     ) -> None:
         self.image = Image()
@@ -69,7 +69,7 @@ class Cluster:
             **settings,
         )
         self.heartbeats = BrokerHeartbeats(self.settings.session_timeout_ms)
-        self.dice = dice or SeededDice()
+        self.rng = rng or SeededRandomness()
         self.apply([VersionedRecord(FeatureLevelRecord("metadata.version", metadata_version), 0)])
         if elr:
             self.apply([VersionedRecord(FeatureLevelRecord(ELR, 1), 0)])
@@ -77,7 +77,7 @@ class Cluster:
     @property
     def ctx(self) -> Context:
         return Context(
-            self.image, 1_000, self.settings, self.heartbeats, self.dice, next_offset=self.image.offset + 1
+            self.image, 1_000, self.settings, self.heartbeats, self.rng, next_offset=self.image.offset + 1
         )
 
     def apply(self, records: Iterable[VersionedRecord]) -> None:
@@ -146,7 +146,7 @@ class Cluster:
         """Create a topic with these partitions. A partition given by its replicas has all of them in sync,
         and is led by the first.
         """
-        topic_id = b"\1" + self.dice.uuid()[1:]
+        topic_id = b"\1" + self.rng.uuid()[1:]
         version = partition_record_version(self.image.metadata_version)
         records = [VersionedRecord(TopicRecord(name, topic_id), 0)]
         for index, state in enumerate(partitions):

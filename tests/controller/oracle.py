@@ -71,7 +71,7 @@ class ControllerOracle:
         self._process.wait(10)
 
     def start(self, seed: int) -> None:
-        """Reset the controller and seed its dice."""
+        """Reset the controller and seed its random numbers."""
         self.run(f"new {seed}")
 
     def replay(self, records: Sequence[VersionedRecord]) -> None:

@@ -17,12 +17,14 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.features import bootstrap_records, default_bootstrap_records, format_levels
 from kraftd.metadata.image import Image
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
-from tests.controller.cluster import SeededDice
+from tests.controller.cluster import SeededRandomness
 
 
 def context(image: Image, **static_config: str) -> Context:
     settings = ControllerSettings(cluster_id="c", node_id=1, static_config=static_config)
-    return Context(image, 0, settings, BrokerHeartbeats(9_000), SeededDice(), next_offset=image.offset + 1)
+    return Context(
+        image, 0, settings, BrokerHeartbeats(9_000), SeededRandomness(), next_offset=image.offset + 1
+    )
 
 
 def activated_kinds(image: Image, bootstrap: list[VersionedRecord]) -> list[str]:

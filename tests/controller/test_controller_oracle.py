@@ -65,8 +65,8 @@ class KafkasBug(Exception):
     """Kafka cannot continue in this world, so the comparison ends."""
 
 
-class SharedDice(JavaRandom):
-    """The oracle's dice. Kafka draws topic ids elsewhere, so these are the ones that the oracle drew."""
+class SharedRandomness(JavaRandom):
+    """The oracle's random numbers. Kafka draws topic ids elsewhere: these are those of the oracle."""
 
     topic_ids: Iterator[bytes]
 
@@ -91,9 +91,9 @@ class Match:
         oracle.start(seed)
         level = self.rng.choice((7, 12, 17, 23, 30, 30, 30))
         elr = allows_elr(level) and self.rng.random() < 0.7
-        self.dice = SharedDice(seed)
+        self.rng = SharedRandomness(seed)
         self.cluster = Cluster(
-            metadata_version=level, elr=elr, dice=self.dice, num_partitions=2, default_replication_factor=2
+            metadata_version=level, elr=elr, rng=self.rng, num_partitions=2, default_replication_factor=2
         )
         oracle.replay([VersionedRecord(FeatureLevelRecord("metadata.version", level), 0)])
         if elr:
@@ -394,7 +394,7 @@ class Match:
         self.compare(ours, theirs)
 
     def learn(self, line: str, request: str, theirs: OracleAnswer) -> None:
-        self.dice.topic_ids = iter(
+        self.rng.topic_ids = iter(
             [record.message.topic_id for record in theirs.records if isinstance(record.message, TopicRecord)]
         )
         self.log.append(f"{line} {request}\n    -> {theirs.error or theirs.records}")

@@ -274,8 +274,8 @@ def test_a_token_is_valid_to_the_last_millisecond_of_its_life_or_period(life_ms:
     assert tokens.renew(made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
 
 
-class FixedDice:
-    """Dice that yield these token ids in order."""
+class FixedRandomness:
+    """Draws of these token ids in order."""
 
     def __init__(self, *raw: bytes) -> None:
         self.raw = list(raw)
@@ -290,7 +290,7 @@ class FixedDice:
 def test_a_token_id_is_new_not_reserved_and_does_not_look_like_an_option() -> None:
     known, good = b"\1" * 16, b"\3\xef" + bytes(14)  # a dash, but not at the beginning
     raw = (known, ZERO_UUID, ONE_UUID, b"\xf8" + bytes(15), known, good)
-    cluster = Cluster(tokens=TokenSettings(secret_key="secret"), dice=FixedDice(*raw))
+    cluster = Cluster(tokens=TokenSettings(secret_key="secret"), rng=FixedRandomness(*raw))
     made = []
     for _ in range(2):
         request = CreateDelegationTokenRequest(None, None, [], -1)

@@ -196,7 +196,7 @@ def test_a_change_of_a_partition_is_the_same_as_kafkas() -> None:
 
 
 class JavaRandom:
-    """java.util.Random, so that the dice have the same values on both sides."""
+    """java.util.Random, so that the random numbers are the same on both sides."""
 
     def __init__(self, seed: int) -> None:
         self._state = (seed ^ 0x5DEECE66D) & (1 << 48) - 1
@@ -236,7 +236,7 @@ def random_placement(rng: random.Random) -> tuple[str, str]:
     return case, " ".join(",".join(map(str, assignment)) for assignment in placed)
 
 
-def test_replicas_are_placed_exactly_where_kafka_places_them_with_the_same_dice() -> None:
+def test_replicas_are_placed_exactly_where_kafka_places_them_from_one_seed() -> None:
     rng = random.Random(77)
     pairs = [random_placement(rng) for _ in range(3_000)]
     answers = ask([case for case, _ in pairs])

@@ -12,7 +12,7 @@ from kraftd.controller.topics.placement import Racks, Striper, place, rounds, sh
 from kraftd.ground.refusal import Refusal
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
-from tests.controller.cluster import SeededDice, directory
+from tests.controller.cluster import SeededRandomness, directory
 
 
 def broker(broker_id: int, rack: str | None = None, **more: object) -> BrokerState:
@@ -29,7 +29,7 @@ def test_replicas_are_distinct_the_first_unfenced_and_spread_over_racks(
     brokers: list[BrokerState], partitions: int, replication_factor: int, seed: int
 ) -> None:
     try:
-        placed = place(Racks(brokers), SeededDice(seed), partitions, replication_factor)
+        placed = place(Racks(brokers), SeededRandomness(seed), partitions, replication_factor)
     except Refusal as refusal:
         assert refusal.code is ErrorCode.INVALID_REPLICATION_FACTOR
         assert all(b.fenced for b in brokers) or replication_factor > len(brokers)
@@ -48,14 +48,14 @@ def test_replicas_are_distinct_the_first_unfenced_and_spread_over_racks(
 
 
 def test_leaders_are_spread_evenly_over_brokers() -> None:
-    placed = place(Racks([broker(i) for i in range(5)]), SeededDice(1), 50, 3)
+    placed = place(Racks([broker(i) for i in range(5)]), SeededRandomness(1), 50, 3)
     assert set(Counter(replicas[0] for replicas in placed).values()) == {10}
 
 
 def test_a_fenced_broker_gets_replicas_only_if_the_others_are_too_few() -> None:
     racks = Racks([broker(0), broker(1), broker(2, fenced=True)])
-    assert all(2 not in replicas for replicas in place(racks, SeededDice(), 20, 2))
-    assert all(replicas[2] == 2 for replicas in place(racks, SeededDice(), 20, 3))
+    assert all(2 not in replicas for replicas in place(racks, SeededRandomness(), 20, 2))
+    assert all(replicas[2] == 2 for replicas in place(racks, SeededRandomness(), 20, 3))
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_a_fenced_broker_gets_replicas_only_if_the_others_are_too_few() -> None:
 def test_a_stopping_or_wholly_cordoned_broker_gets_no_replicas(unusable: BrokerState) -> None:
     racks = Racks([broker(0), broker(1), unusable])
     with pytest.raises(Refusal, match="needs as many brokers"):
-        place(racks, SeededDice(), 1, 3)
-    assert all(2 not in replicas for replicas in place(racks, SeededDice(), 9, 2))
+        place(racks, SeededRandomness(), 1, 3)
+    assert all(2 not in replicas for replicas in place(racks, SeededRandomness(), 9, 2))
 
 
 def test_a_broker_that_has_shut_down_counts_as_fenced() -> None:
     gone = broker(2, fenced=True, in_controlled_shutdown=True)
-    assert place(Racks([broker(0), broker(1), gone]), SeededDice(), 1, 3)[0][2] == 2
+    assert place(Racks([broker(0), broker(1), gone]), SeededRandomness(), 1, 3)[0][2] == 2
 
 
 def test_nothing_is_placed_when_every_broker_is_fenced() -> None:
     with pytest.raises(Refusal, match="fenced"):
-        place(Racks([broker(0, fenced=True)]), SeededDice(), 1, 1)
+        place(Racks([broker(0, fenced=True)]), SeededRandomness(), 1, 1)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -87,13 +87,13 @@ def test_placing_all_at_once_equals_placing_one_by_one(seed: int) -> None:
     racks = Racks([broker(broker_id) for broker_id in range(1, 2 + seed % 7)])
     for replication_factor in range(1, racks.broker_count + 1):
         for count in (1, 2, 5, 40):
-            striper = Striper(racks, SeededDice(seed), replication_factor)
+            striper = Striper(racks, SeededRandomness(seed), replication_factor)
             one_by_one = [striper.place() for _ in range(count)]
-            assert place(racks, SeededDice(seed), count, replication_factor) == one_by_one
+            assert place(racks, SeededRandomness(seed), count, replication_factor) == one_by_one
 
 
 class Zeros:
-    """Dice that always fall on 0."""
+    """Draws that are always 0."""
 
     def below(self, n: int) -> int:
         return 0
@@ -122,8 +122,8 @@ def test_an_unusable_broker_does_not_exclude_others() -> None:
     assert (racks.unfenced_count, racks.broker_count) == (1, 2)
 
 
-class NotingDice:
-    """Dice that always fall on the highest number, and note the bounds."""
+class NotingRandomness:
+    """Draws that are always the highest number; their bounds are noted."""
 
     def __init__(self) -> None:
         self.bounds: list[int] = []
@@ -137,9 +137,9 @@ class NotingDice:
 
 
 def test_a_list_is_shuffled_from_its_end_as_java_does() -> None:
-    dice = NotingDice()
-    assert shuffled([1, 2, 3, 4], dice) == [1, 2, 3, 4]
-    assert dice.bounds == [4, 3, 2]
+    rng = NotingRandomness()
+    assert shuffled([1, 2, 3, 4], rng) == [1, 2, 3, 4]
+    assert rng.bounds == [4, 3, 2]
     assert shuffled([1, 2, 3, 4], Zeros()) == [2, 3, 4, 1]
     assert shuffled([1, 2], Zeros()) == [2, 1]
 
@@ -151,10 +151,10 @@ def test_a_list_is_shuffled_from_its_end_as_java_does() -> None:
         ([broker(0, "a"), broker(1, "b"), broker(2, "b", fenced=True)], [1, 1, 1, 2]),
     ],
 )
-def test_the_dice_are_drawn_in_kafkas_order(racks: list[BrokerState], bounds: list[int]) -> None:
-    dice = NotingDice()
-    place(Racks(racks), dice, 1, 1)
-    assert dice.bounds == bounds
+def test_random_numbers_are_drawn_in_kafkas_order(racks: list[BrokerState], bounds: list[int]) -> None:
+    rng = NotingRandomness()
+    place(Racks(racks), rng, 1, 1)
+    assert rng.bounds == bounds
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_failed_placement_has_the_reason(brokers: list[BrokerState], factor: i
 
 def test_a_large_placement_is_made_in_parts() -> None:
     racks = Racks([broker(0, "a"), broker(1, "b")])
-    parts = list(rounds(racks, SeededDice(3), 250, 2))
+    parts = list(rounds(racks, SeededRandomness(3), 250, 2))
     assert [len(part) for part in parts] == [100, 100, 50]
     assert Counter(replicas[0] for part in parts for replicas in part) == {0: 125, 1: 125}
 

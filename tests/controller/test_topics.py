@@ -185,8 +185,8 @@ def test_no_record_newer_than_the_metadata_version_is_written() -> None:
         cluster.apply(decision.records)
 
 
-class FixedDice:
-    """Dice that yield these topic ids in order."""
+class FixedRandomness:
+    """Draws of these topic ids in order."""
 
     def __init__(self, *topic_ids: bytes) -> None:
         self.topic_ids = list(topic_ids)
@@ -202,8 +202,8 @@ class FixedDice:
 def test_a_topic_id_is_new_not_reserved_and_does_not_look_like_an_option(first: bytes) -> None:
     known, good = b"\1" * 16, first + b"\xf8" * 15
     dashes = [byte + bytes(15) for byte in (b"\xf8", b"\xfb")]  # "-" in base64
-    dice = FixedDice(known, ZERO_UUID, ONE_UUID, *dashes, known, good)
-    cluster = Cluster(dice=dice).broker(0)
+    rng = FixedRandomness(known, ZERO_UUID, ONE_UUID, *dashes, known, good)
+    cluster = Cluster(rng=rng).broker(0)
     create(cluster, CreatableTopic("known", 1, 1))
     create(cluster, CreatableTopic("new", 1, 1))
     assert set(cluster.image.topics) == {known, good}

@@ -77,7 +77,7 @@ LINES = {
 }
 
 
-class SeededDice:
+class SeededRandomness:
     """Reproducible randomness."""
 
     def __init__(self, seed: int = 1) -> None:
@@ -116,13 +116,13 @@ class Harness:
         path.write_text(PROPERTIES + extra)
         self.config = load(path)
         self.disk = disk or MemoryDisk()
-        self.dice = SeededDice(self.seed)
+        self.rng = SeededRandomness(self.seed)
         self.clock = ManualClock()
         if disk is None:
             self._format()
-        self.storage = open_storage(self.disk, self.config, self.clock.ms, self.dice.uuid)
+        self.storage = open_storage(self.disk, self.config, self.clock.ms, self.rng.uuid)
         bound = [Endpoint("CONTROLLER", "127.0.0.1", 9093)]
-        self.node = build_node(self.config, self.storage, self.dice, self.clock, bound)  # type: ignore[arg-type]
+        self.node = build_node(self.config, self.storage, self.rng, self.clock, bound)  # type: ignore[arg-type]
         self.sync_by_itself = True
         self.flushes_by_itself = True
         self.runs_slices_by_itself = True
@@ -139,12 +139,12 @@ class Harness:
 
     def _format(self) -> None:
         levels = format_levels({}, None, dynamic_quorum=True)
-        voter = InitialVoter(100, "127.0.0.1", 9093, self.dice.uuid())
+        voter = InitialVoter(100, "127.0.0.1", 9093, self.rng.uuid())
         records = tuple(bootstrap_records(levels, ()))
         plan = FormatPlan(
             100, CLUSTER_ID, (DIRECTORY,), DIRECTORY, "CONTROLLER", records, levels["kraft.version"], (voter,)
         )
-        format_directories(self.disk, plan, new_uuid=self.dice.uuid, now_ms=self.clock.ms)
+        format_directories(self.disk, plan, new_uuid=self.rng.uuid, now_ms=self.clock.ms)
 
     def start(self) -> Harness:
         self.step(raft_events.Started())

@@ -64,7 +64,7 @@ class Voter(Harness):
             levels["kraft.version"],
             VOTERS,
         )
-        format_directories(self.disk, plan, new_uuid=self.dice.uuid, now_ms=self.clock.ms)
+        format_directories(self.disk, plan, new_uuid=self.rng.uuid, now_ms=self.clock.ms)
 
     def _perform(self, made: list[Any]) -> None:
         for effect in made:

@@ -300,10 +300,10 @@ def test_rows_of_damaged_requests_are_of_the_decoded_elements_or_none(name: str,
     )
     request = make([f"n{number}ä" for number in range(12)])
     whole = encode_bytes(request, version)
-    dice = random.Random(version)
+    rng = random.Random(version)
     copied = 0
     for _ in range(1_500):
-        data = damaged(dice, whole)
+        data = damaged(rng, whole)
         call = Call(1, 0, "L", "h", key, version, 0, "", None)
         refused = unread_refusals.refuse_unread(call, refusal, data, 0, 1_000)
         if refused is None:

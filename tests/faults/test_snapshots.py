@@ -68,15 +68,15 @@ class DiskWatch:
 
 @pytest.mark.timeout(SOAK_S + 600)
 def test_kills_lose_nothing_and_the_disk_stays_small(compacting: FaultyQuorum) -> None:
-    dice, watch = random.Random(5), DiskWatch()
+    rng, watch = random.Random(5), DiskWatch()
     with surviving(compacting, "soaked") as writer:
         deadline_s = time.monotonic() + SOAK_S
         while time.monotonic() < deadline_s:
             writer.wait_for_more(50)
-            victim = dice.choice(VOTERS)
+            victim = rng.choice(VOTERS)
             compacting.controllers[victim].kill()
             watch.kills += 1
-            if dice.random() < 0.5:
+            if rng.random() < 0.5:
                 writer.wait_for_more(20)
             compacting.start_controllers(victim)
             for controller in compacting.controllers.values():

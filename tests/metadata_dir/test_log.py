@@ -290,26 +290,26 @@ def test_an_index_rebuilt_from_the_log_equals_the_written_one() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 def test_reads_equal_those_of_a_list_of_batches(seed: int, reopen: bool) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     disk, log, _ = opened()
     model: list[bytes] = []
     epoch = 1
     for _ in range(80):
-        choice = dice.random()
+        choice = rng.random()
         if choice < 0.75:
             new = []
-            for _ in range(dice.randint(1, 3)):
+            for _ in range(rng.randint(1, 3)):
                 base = log.log_end if not new else next(iter_batches(new[-1])).header.next_offset
-                new.append(batch(base, dice.randint(1, 12), epoch, size=dice.choice([1, 20, 200])))
+                new.append(batch(base, rng.randint(1, 12), epoch, size=rng.choice([1, 20, 200])))
             log.append(b"".join(new))
             model += new
         elif choice < 0.85:
             log.sync()
         elif choice < 0.92 and model:
-            keep = dice.randint(0, len(model))
+            keep = rng.randint(0, len(model))
             headers = [next(iter_batches(each)).header for each in model]
             if keep < len(model):
-                inside = dice.randint(headers[keep].base_offset, headers[keep].last_offset)
+                inside = rng.randint(headers[keep].base_offset, headers[keep].last_offset)
                 assert log.truncate_to(inside) == headers[keep].base_offset
                 del model[keep:]
             epoch += 1
@@ -318,11 +318,11 @@ def test_reads_equal_those_of_a_list_of_batches(seed: int, reopen: bool) -> None
             disk, log, report = opened(disk)
             assert report.truncated_bytes == 0
         if model:
-            at = dice.randrange(len(model))
+            at = rng.randrange(len(model))
             header = next(iter_batches(model[at])).header
-            limit = dice.choice([0, 100, 1000, 5000])
-            end = dice.randint(header.next_offset, log.log_end)
-            data = bytes(log.read(dice.randint(header.base_offset, header.last_offset), limit, end))
+            limit = rng.choice([0, 100, 1000, 5000])
+            end = rng.randint(header.next_offset, log.log_end)
+            data = bytes(log.read(rng.randint(header.base_offset, header.last_offset), limit, end))
             assert b"".join(model[at:]).startswith(data)
             assert len(data) >= len(model[at])
             assert len(data) <= max(limit, len(model[at]))
@@ -359,8 +359,8 @@ def test_a_file_is_replaced_whole_or_not_at_all_at_every_crash() -> None:
                 write_atomically(disk, "/data/file", b"new content")
             except BaseException:
                 pass
-            dice = random.Random(choice)
-            after = disk.after_crash(dice.randrange)
+            rng = random.Random(choice)
+            after = disk.after_crash(rng.randrange)
             assert after.read_bytes("/data/file") in (b"old", b"new content")
 
 

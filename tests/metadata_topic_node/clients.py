@@ -50,7 +50,7 @@ class ClientHarness(Harness):
             self.view,
             ClientSettings(endpoints, "PLAINTEXT", CacheLimits(slots=10)),
             client_registry,
-            lambda: self.dice.below(1 << 30) + 1,
+            lambda: self.rng.below(1 << 30) + 1,
             authorizer,
         )
         self.sent_to_nodes: list[SendToNode] = []

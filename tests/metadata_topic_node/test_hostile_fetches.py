@@ -26,39 +26,39 @@ TOPICS = [
 ]
 
 
-def hostile_fetch(dice: Random, version: int, sessions: list[FetchSession], end_offset: int) -> FetchRequest:
+def hostile_fetch(rng: Random, version: int, sessions: list[FetchSession], end_offset: int) -> FetchRequest:
     """An invalid fetch; half of them wait long at the end of the log."""
-    is_sane = dice.random() < 0.5
+    is_sane = rng.random() < 0.5
 
     def place() -> tuple[str, bytes, int]:
-        name, one = TOPICS[0] if is_sane else dice.choice(TOPICS)
-        index = 0 if is_sane else dice.choice((0, 0, 1, -1, dice.randrange(50)))
+        name, one = TOPICS[0] if is_sane else rng.choice(TOPICS)
+        index = 0 if is_sane else rng.choice((0, 0, 1, -1, rng.randrange(50)))
         return ("", one, index) if version >= 13 else (name, bytes(16), index)
 
     def partition(index: int) -> FetchPartition:
         if is_sane:
             return FetchPartition(index, fetch_offset=end_offset, partition_max_bytes=1 << 20)
-        epoch, offset, last_epoch, max_bytes = (dice.choice(INTEGERS) for _ in range(4))
+        epoch, offset, last_epoch, max_bytes = (rng.choice(INTEGERS) for _ in range(4))
         last_epoch = last_epoch if version >= 12 else -1
         return FetchPartition(
             index, epoch if version >= 9 else -1, offset, last_epoch, partition_max_bytes=max_bytes
         )
 
-    places = [place() for _ in range(dice.choice((0, 1, 1, 4, 30)))]
+    places = [place() for _ in range(rng.choice((0, 1, 1, 4, 30)))]
     request = FetchRequest(
-        max_wait_ms=2**31 - 1 if is_sane else dice.choice(INTEGERS),
-        min_bytes=1 << 20 if is_sane else dice.choice(INTEGERS),
-        max_bytes=1 << 20 if is_sane else dice.choice(INTEGERS),
+        max_wait_ms=2**31 - 1 if is_sane else rng.choice(INTEGERS),
+        min_bytes=1 << 20 if is_sane else rng.choice(INTEGERS),
+        max_bytes=1 << 20 if is_sane else rng.choice(INTEGERS),
         topics=[FetchTopic(name, one, [partition(index)]) for name, one, index in places],
     )
     if version >= 7:
-        request.session_id = dice.choice(INTEGERS)
-        request.session_epoch = dice.choice((0, 0, 0, *INTEGERS))
-        if sessions and dice.random() < 0.5:
-            session = dice.choice(sessions)
+        request.session_id = rng.choice(INTEGERS)
+        request.session_epoch = rng.choice((0, 0, 0, *INTEGERS))
+        if sessions and rng.random() < 0.5:
+            session = rng.choice(sessions)
             request.session_id = session.id
-            request.session_epoch = session.epoch if dice.random() < 0.8 else dice.choice(INTEGERS)
-        forgotten = [place() for _ in range(dice.choice((0, 0, 1, 20)))]
+            request.session_epoch = session.epoch if rng.random() < 0.8 else rng.choice(INTEGERS)
+        forgotten = [place() for _ in range(rng.choice((0, 0, 1, 20)))]
         request.forgotten_topics_data = [
             ForgottenTopic(name, one, (index,)) for name, one, index in forgotten
         ]
@@ -73,19 +73,19 @@ def test_hostile_fetches_leave_no_more_behind_than_the_bounds_allow(
     harness.start()
     harness.unfenced(1)
     harness.create("t", partitions=2)
-    node, dice = harness.clients, Random(1)
+    node, rng = harness.clients, Random(1)
     cache, fetches = node.fetches.sessions.cache, node.fetches
     cache.limits = LIMITS
     most_sessions = most_parked = 0
     for number in range(2_000):
-        version = dice.choice(VERSIONS)
-        request = hostile_fetch(dice, version, list(cache), harness.view.high_watermark)
-        harness.client_send(ApiKey.FETCH, version, request, connection_id=dice.choice(CONNECTIONS))
-        harness.client_advance(dice.choice((0, 1, 1, 5)))
+        version = rng.choice(VERSIONS)
+        request = hostile_fetch(rng, version, list(cache), harness.view.high_watermark)
+        harness.client_send(ApiKey.FETCH, version, request, connection_id=rng.choice(CONNECTIONS))
+        harness.client_advance(rng.choice((0, 1, 1, 5)))
         if number % 50 == 0:
             harness.create(f"created-{number}")
         if number % 100 == 0:
-            harness.client_closed(dice.choice(CONNECTIONS))
+            harness.client_closed(rng.choice(CONNECTIONS))
         slots = sum(len(session.subscription) for session in cache)
         assert len(cache) <= LIMITS.slots and slots == cache.partitions <= LIMITS.partitions
         assert (

@@ -32,7 +32,7 @@ from kraftd.wire.message import Message
 from tests.raft.world import (
     LISTENER,
     START_MS,
-    SeededDice,
+    SeededRandomness,
     bootstrap_batch,
     directory_id,
     node_config,
@@ -77,7 +77,7 @@ class Lone:
         self.core = RaftCore(
             self.config,
             DurableState(start, log, history, committed=committed),
-            SeededDice(1),
+            SeededRandomness(1),
             Purgatory(),
             Purgatory(),
         )

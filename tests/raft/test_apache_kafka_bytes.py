@@ -11,7 +11,7 @@ from kraftd.raft.log_view import LogView
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.replica import Replica
 from kraftd.wire.batch import build_control_batch, iter_batches
-from tests.raft.world import SeededDice, bootstrap_batch
+from tests.raft.world import SeededRandomness, bootstrap_batch
 
 # From a Fetch answer: LeaderChange (102 leads, granted by 102 and 100), KRaftVersion 1, Voters 100 to 102.
 FIRST_BATCH = base64.b64decode(
@@ -33,7 +33,7 @@ def test_first_batch_is_what_apache_kafka_writes_for_the_same_voters__kip853() -
     replica = Replica(
         RaftConfig(102, leader.key.directory_id, "cluster", leader.listeners),
         DurableState(None, LogView(), bootstrap),
-        SeededDice(0),
+        SeededRandomness(0),
         Purgatory(),
         Purgatory(),
     )

@@ -50,7 +50,7 @@ from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import State
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
-from tests.raft.world import LISTENER, START_MS, SeededDice, World, node_config
+from tests.raft.world import LISTENER, START_MS, SeededRandomness, World, node_config
 from tests.simulation.mutants import replicas as mutants
 
 WANTED = OffsetAndEpoch(100, 3)
@@ -116,7 +116,7 @@ def follower() -> Follower:
     history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
     partial = PartialSnapshot(WANTED, POSITION, COPY[POSITION - 20 : POSITION])
     durable = DurableState(QuorumStateData(leader_id=2, leader_epoch=3), LogView(), history, partial)
-    return Follower(RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory()))
+    return Follower(RaftCore(node_config(1), durable, SeededRandomness(1), Purgatory(), Purgatory()))
 
 
 def download_effects(effects: list[Effect]) -> list[Effect]:
@@ -206,7 +206,7 @@ def test_snapshot_of_other_records_than_those_known_as_committed_ends_the_proces
     addresses = {one: (f"n{one}", 9000 + one) for one in (1, 2, 3)}
     history = ControlRecordHistory(VoterSet.from_static(LISTENER, addresses))
     durable = DurableState(QuorumStateData(leader_id=2, leader_epoch=3), log, history)
-    ahead = Follower(RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory()))
+    ahead = Follower(RaftCore(node_config(1), durable, SeededRandomness(1), Purgatory(), Purgatory()))
     send = ahead.request_in(ahead.step(Started()))
     effects = ahead.receive_snapshot_id(OffsetAndEpoch(110, 2), send)
     with pytest.raises(ConsensusBroken, match="recovered, or restored, without all of them"):

@@ -310,7 +310,7 @@ def test_refused_candidate_retries_after_a_short_random_wait() -> None:
 
 def test_wait_after_a_refusal_is_drawn_from_an_increasing_range() -> None:
     lone, longest_ms = candidate(), list[int]()
-    lone.core._replica.dice.below = lambda bound: bound - 1  # type: ignore[method-assign]
+    lone.core._replica.rng.below = lambda bound: bound - 1  # type: ignore[method-assign]
     for _ in range(9):
         (first, _) = lone.sent("Vote")
         lone.answer(first, vote_answer(lone.core.epoch, False))
@@ -447,7 +447,7 @@ def test_every_election_timeout_is_drawn_between_one_and_two_configured_ones() -
     lone, drawn_ms = Lone(), list[int]()
     timeout_ms = lone.config.election_timeout_ms
     for draw in (0, timeout_ms - 1, timeout_ms // 2):
-        lone.core._replica.dice.below = lambda bound, draw=draw: min(draw, bound - 1)  # type: ignore[misc]
+        lone.core._replica.rng.below = lambda bound, draw=draw: min(draw, bound - 1)  # type: ignore[misc]
         for send in lone.become_prospective():
             lone.answer(send, vote_answer(EPOCH, False))  # now the next timeout is drawn
         began_ms = lone.now_ms

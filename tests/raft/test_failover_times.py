@@ -16,13 +16,13 @@ class UnevenWorld(World):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed=seed)
-        self._dice = random.Random(seed)
+        self._rng = random.Random(seed)
         self._last_ms: dict[int, int] = {}
         self.even = True
 
     def later(self, delay_ms: int, node_id: int, event: Event) -> None:
         if not self.even:
-            delay_ms += self._dice.randint(0, JITTER_MS * self._dice.choice((1, 1, 1, 1, 4)))
+            delay_ms += self._rng.randint(0, JITTER_MS * self._rng.choice((1, 1, 1, 1, 4)))
             at_ms = max(self.now_ms + delay_ms, self._last_ms.get(node_id, 0))
             self._last_ms[node_id] = at_ms
             delay_ms = at_ms - self.now_ms

@@ -17,7 +17,7 @@ from kraftd.raft.replica import ConsensusBroken
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.message import Message
-from tests.raft.world import LISTENER, START_MS, VERSIONS, SeededDice, World, directory_id
+from tests.raft.world import LISTENER, START_MS, VERSIONS, SeededRandomness, World, directory_id
 from tests.wire.strategies import messages
 
 REQUESTS = sorted(set(VERSIONS) - {"ApiVersions"})
@@ -92,7 +92,7 @@ def test_any_response_is_processed_or_ignored(name: str, data: st.DataObject) ->
     world = World()
     world.add_voters([1, 2])
     node = world.nodes[2]
-    core = RaftCore(node.config, node.disk.durable_state(), SeededDice(1), Purgatory(), Purgatory())
+    core = RaftCore(node.config, node.disk.durable_state(), SeededRandomness(1), Purgatory(), Purgatory())
     now_ms = START_MS
     effects = core.step(Started(), now_ms)
     for _ in range(4):

@@ -42,7 +42,7 @@ from tests.raft.lone import (
     vote,
     vote_answer,
 )
-from tests.raft.world import LISTENER, SeededDice, bootstrap_batch, directory_id, node_config
+from tests.raft.world import LISTENER, SeededRandomness, bootstrap_batch, directory_id, node_config
 
 LEADS = EPOCH + 1  # the epoch in which the replica is elected
 END = 11  # of its log then
@@ -347,7 +347,7 @@ def test_voters_of_the_log_replace_configured_ones() -> None:
     bootstrap = bootstrap_batch(VoterSet.of(*(node_config(one).voter_node for one in (1, 2))))
     history.read(bootstrap, at_offset=-1)
     durable = DurableState(None, LogView(), history)
-    core = RaftCore(node_config(1), durable, SeededDice(1), Purgatory(), Purgatory())
+    core = RaftCore(node_config(1), durable, SeededRandomness(1), Purgatory(), Purgatory())
     assert (core.voters.ids, core.kraft_version) == ([1, 2], 1)
 
 

@@ -21,7 +21,7 @@ from kraftd.raft.transitions import State
 from kraftd.types import OffsetAndEpoch
 from tests.raft.lone import EPOCH, Lone, begin, end, fetch, fetch_answer, partition_of, vote, vote_answer
 from tests.raft.test_odd_answers import snapshot_of
-from tests.raft.world import START_MS, SeededDice, directory_id, node_config
+from tests.raft.world import START_MS, SeededRandomness, directory_id, node_config
 
 LEADS = EPOCH + 1
 END = 11
@@ -240,7 +240,7 @@ def test_a_replica_that_leaves_has_no_election_timeout_to_wait_for(state: Callab
 
 
 def test_a_core_that_has_not_started_waits_for_nothing() -> None:
-    core = RaftCore(node_config(1), DurableState(), SeededDice(1), Purgatory(), Purgatory())
+    core = RaftCore(node_config(1), DurableState(), SeededRandomness(1), Purgatory(), Purgatory())
     assert core.deadline_ms() is None
     assert core.step(RecordsSynced(0), START_MS) == []
     assert core.deadline_ms() is None

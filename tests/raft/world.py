@@ -106,7 +106,7 @@ def bootstrap_batch(voters: VoterSet, kraft_version: int = 1, timestamp_ms: int 
     )
 
 
-class SeededDice:
+class SeededRandomness:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
@@ -204,7 +204,7 @@ class Node:
     def __init__(self, config: RaftConfig, disk: Disk, seed: int) -> None:
         self.config = config
         self.disk = disk
-        self.dice = SeededDice(seed)
+        self.rng = SeededRandomness(seed)
         self.core: RaftCore | None = None
         self.sync_due = False  # a sync was requested and is held back
 
@@ -277,7 +277,7 @@ class World:
         node = self.nodes[node_id]
         self._incarnation[node_id] = self._incarnation.get(node_id, 0) + 1
         node.sync_due = False
-        node.core = RaftCore(node.config, node.disk.durable_state(), node.dice, Purgatory(), Purgatory())
+        node.core = RaftCore(node.config, node.disk.durable_state(), node.rng, Purgatory(), Purgatory())
         if self.invariants:
             self.invariants.started(node)
         self.step(node_id, Started())

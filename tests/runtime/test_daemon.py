@@ -156,7 +156,7 @@ def test_requests_in_flight_are_answered_before_it_ends(daemon: DaemonProcess) -
 def test_ten_thousand_hostile_frames_close_their_own_connection_with_one_line_each(
     daemon: DaemonProcess,
 ) -> None:
-    dice = random.Random(20)
+    rng = random.Random(20)
     bystander = daemon.client()
     bystander.api_versions()
     sent = connections = 0
@@ -165,7 +165,7 @@ def test_ten_thousand_hostile_frames_close_their_own_connection_with_one_line_ea
         connections += 1
         try:
             for _ in range(50):
-                client.sock.sendall(hostile_frame(dice))
+                client.sock.sendall(hostile_frame(rng))
                 sent += 1
         except OSError:
             pass  # closed already
@@ -177,19 +177,17 @@ def test_ten_thousand_hostile_frames_close_their_own_connection_with_one_line_ea
     assert not [line for line in daemon.lines() if line["level"] in ("error", "critical")]
 
 
-def hostile_frame(dice: random.Random) -> bytes:
-    kind = dice.randrange(4)
+def hostile_frame(rng: random.Random) -> bytes:
+    kind = rng.randrange(4)
     if kind == 0:
-        body = dice.randbytes(dice.randrange(1, 200))
+        body = rng.randbytes(rng.randrange(1, 200))
     elif kind == 1:  # a valid header, an invalid body
-        key = dice.choice(list(ApiKey))
-        body = struct.pack(">hhih", key, dice.randrange(20), 1, -1) + dice.randbytes(dice.randrange(60))
+        key = rng.choice(list(ApiKey))
+        body = struct.pack(">hhih", key, rng.randrange(20), 1, -1) + rng.randbytes(rng.randrange(60))
     elif kind == 2:  # an impossible size
-        return struct.pack(">i", dice.choice([0, -1, -(2**31), 2**31 - 1])) + dice.randbytes(20)
+        return struct.pack(">i", rng.choice([0, -1, -(2**31), 2**31 - 1])) + rng.randbytes(20)
     else:
-        body = struct.pack(
-            ">hhih", dice.randrange(-5, 120), dice.randrange(-3, 30), 1, dice.randrange(-9, 50)
-        )
+        body = struct.pack(">hhih", rng.randrange(-5, 120), rng.randrange(-3, 30), 1, rng.randrange(-9, 50))
     return struct.pack(">i", len(body)) + body
 
 

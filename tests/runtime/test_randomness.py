@@ -8,13 +8,13 @@ from kraftd.runtime.randomness import UUIDS_PER_DRAW, SystemRandomness
 
 
 def test_uuids_of_several_draws_are_distinct_and_of_version_4() -> None:
-    dice = SystemRandomness()
-    drawn = [dice.uuid() for _ in range(3 * UUIDS_PER_DRAW + 1)]
+    rng = SystemRandomness()
+    drawn = [rng.uuid() for _ in range(3 * UUIDS_PER_DRAW + 1)]
     assert len(set(drawn)) == len(drawn)
     assert {uuid.UUID(bytes=one).version for one in drawn} == {4}
 
 
 def test_all_numbers_below_a_bound_are_drawn_and_no_others() -> None:
-    dice = SystemRandomness()
-    assert {dice.below(3) for _ in range(500)} == {0, 1, 2}
-    assert dice.below(1) == 0
+    rng = SystemRandomness()
+    assert {rng.below(3) for _ in range(500)} == {0, 1, 2}
+    assert rng.below(1) == 0

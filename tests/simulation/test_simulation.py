@@ -12,7 +12,7 @@ from kraftd.answers.log_source import LogSource
 from kraftd.controller_node.deciding.decisions import Decisions
 from kraftd.simulation.cluster import Host
 from kraftd.simulation.options import draw_options
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.run import run_seed
 from kraftd.simulation.schedule import MS, Clock, Schedule
 from kraftd.simulation.shrink import planned, shrink
@@ -44,7 +44,7 @@ def _hosts() -> list[Host]:
 
 def test_different_seeds_give_different_traces() -> None:
     assert len({draw_options(seed) for seed in range(50)}) == 50
-    assert SeededDice(1, "a").uuid() != SeededDice(1, "b").uuid()
+    assert SeededRandomness(1, "a").uuid() != SeededRandomness(1, "b").uuid()
 
 
 def test_a_failure_shrinks_to_fewer_faults_with_the_same_violation(monkeypatch: pytest.MonkeyPatch) -> None:

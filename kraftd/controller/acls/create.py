@@ -94,6 +94,6 @@ def _name(kind: type[AclResourceType | AclPatternType | AclOperation | AclPermis
 
 def _new_acl_id(ctx: Context, image: Image) -> bytes:
     while True:
-        acl_id = ctx.dice.uuid()
+        acl_id = ctx.rng.uuid()
         if acl_id not in image.acls:
             return acl_id

@@ -174,7 +174,7 @@ def _new_token_id(ctx: Context) -> str:
     """An unused token id of 22 characters that does not begin with a dash."""
     image: Image = ctx.image
     while True:
-        raw = ctx.dice.uuid()
+        raw = ctx.rng.uuid()
         text = uuid_text(raw)
         if raw not in (ZERO_UUID, ONE_UUID) and text[0] != "-" and text not in image.delegation_tokens:
             return text

@@ -108,7 +108,7 @@ def _replicas(
     replication_factor = len(next(iter(topic.partitions.values())).replicas)
     partitions: list[tuple[Replicas, Replicas]] = []
     if wanted.assignments is None:
-        for some in rounds(Racks(image.brokers.values()), ctx.dice, added, replication_factor):
+        for some in rounds(Racks(image.brokers.values()), ctx.rng, added, replication_factor):
             partitions += new_partitions.placed(some)
             if pace.spent(PLACED_US * len(some)):
                 yield

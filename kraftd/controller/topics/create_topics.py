@@ -222,7 +222,7 @@ class _Creation:
             self._racks = Racks(self._image.brokers.values())
         try:
             placed: list[tuple[Replicas, Replicas]] = []
-            for some in rounds(self._racks, self._ctx.dice, count, replication_factor):
+            for some in rounds(self._racks, self._ctx.rng, count, replication_factor):
                 placed += self._new_partitions.placed(some)
                 if self.pace.spent(PLACED_US * len(some)):
                     yield
@@ -253,7 +253,7 @@ def _check_new_name(image: Image, name: str) -> None:
 def _new_topic_id(ctx: Context) -> bytes:
     """An unused topic id that is not reserved and whose text does not begin with a dash."""
     while True:
-        topic_id = ctx.dice.uuid()
+        topic_id = ctx.rng.uuid()
         dash_first = topic_id[0] >> 2 == 62
         if topic_id not in (ZERO_UUID, ONE_UUID) and not dash_first and ctx.image.topic(topic_id) is None:
             return topic_id

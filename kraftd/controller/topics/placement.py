@@ -3,7 +3,7 @@
 Replicas of a partition go to different racks as long as there are racks. Each partition starts one rack after
 the previous one and takes the next brokers of each rack, so that leaders and followers spread evenly. The
 first replica, which will lead, is never on a fenced broker. The others are only if a rack has no unfenced one
-left. Dice choose the beginning of a stripe.
+left. Randomness choose the beginning of a stripe.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from kraftd.controller.context import Dice
+from kraftd.controller.context import Randomness
 from kraftd.ground.refusal import Refusal
 from kraftd.metadata.state import BrokerState
 from kraftd.wire.error_code import ErrorCode
@@ -66,10 +66,10 @@ class _Wheel:
 
     __slots__ = ("brokers", "drawn", "offset", "revolution")
 
-    def __init__(self, brokers: list[int], dice: Dice) -> None:
+    def __init__(self, brokers: list[int], rng: Randomness) -> None:
         self.brokers = brokers
         self.drawn = 0
-        self.offset = dice.below(len(brokers)) if brokers else 0
+        self.offset = rng.below(len(brokers)) if brokers else 0
         self.revolution = 0
 
     def next(self, revolution: int) -> int:
@@ -95,26 +95,26 @@ class Striper:
     """
 
     __slots__ = (
-        "_dice",
         "_fenced",
         "_offset",
         "_order",
         "_racks",
         "_replication_factor",
         "_revolution",
+        "_rng",
         "_unfenced",
     )
 
-    def __init__(self, racks: Racks, dice: Dice, replication_factor: int) -> None:
+    def __init__(self, racks: Racks, rng: Randomness, replication_factor: int) -> None:
         self._racks = racks
-        self._dice = dice
+        self._rng = rng
         self._unfenced: list[_Wheel] = []
         self._fenced: list[_Wheel] = []
         for unfenced, fenced in zip(racks.unfenced, racks.fenced, strict=True):
-            self._fenced.append(_Wheel(fenced, dice))
-            self._unfenced.append(_Wheel(unfenced, dice))
+            self._fenced.append(_Wheel(fenced, rng))
+            self._unfenced.append(_Wheel(unfenced, rng))
         self._order = list(range(len(self._unfenced)))
-        self._offset = dice.below(len(self._order)) if self._order else 0
+        self._offset = rng.below(len(self._order)) if self._order else 0
         self._revolution = 0
         self._replication_factor = replication_factor
         racks.check(replication_factor)
@@ -151,46 +151,48 @@ class Striper:
         return tuple(replicas)
 
     def _shuffle(self) -> None:
-        self._order = shuffled(self._order, self._dice)
+        self._order = shuffled(self._order, self._rng)
         for fenced, unfenced in zip(self._fenced, self._unfenced, strict=True):
-            fenced.brokers = shuffled(fenced.brokers, self._dice)
-            unfenced.brokers = shuffled(unfenced.brokers, self._dice)
+            fenced.brokers = shuffled(fenced.brokers, self._rng)
+            unfenced.brokers = shuffled(unfenced.brokers, self._rng)
 
 
-def shuffled(items: list[int], dice: Dice) -> list[int]:
+def shuffled(items: list[int], rng: Randomness) -> list[int]:
     """A shuffled copy (the original is shared between topics)."""
     mixed = list(items)
     for last in range(len(mixed) - 1, 0, -1):
-        other = dice.below(last + 1)
+        other = rng.below(last + 1)
         mixed[last], mixed[other] = mixed[other], mixed[last]
     return mixed
 
 
-def place(racks: Racks, dice: Dice, partition_count: int, replication_factor: int) -> list[tuple[int, ...]]:
+def place(
+    racks: Racks, rng: Randomness, partition_count: int, replication_factor: int
+) -> list[tuple[int, ...]]:
     """The replicas of that many new partitions.  Raises Refusal(INVALID_REPLICATION_FACTOR)."""
-    return list(chain.from_iterable(rounds(racks, dice, partition_count, replication_factor)))
+    return list(chain.from_iterable(rounds(racks, rng, partition_count, replication_factor)))
 
 
 def rounds(
-    racks: Racks, dice: Dice, partition_count: int, replication_factor: int
+    racks: Racks, rng: Randomness, partition_count: int, replication_factor: int
 ) -> Iterator[list[tuple[int, ...]]]:
     """The result of ``place``, in parts."""
     if len(racks.unfenced) == 1 and not racks.fenced[0]:
-        yield from _rounds_of_ring(racks, dice, partition_count, replication_factor)
+        yield from _rounds_of_ring(racks, rng, partition_count, replication_factor)
         return
-    striper = Striper(racks, dice, replication_factor)
+    striper = Striper(racks, rng, replication_factor)
     for first in range(0, partition_count, PLACED_PER_PACE_CHECK):
         yield [striper.place() for _ in range(min(PLACED_PER_PACE_CHECK, partition_count - first))]
 
 
 def _rounds_of_ring(
-    racks: Racks, dice: Dice, partition_count: int, replication_factor: int
+    racks: Racks, rng: Randomness, partition_count: int, replication_factor: int
 ) -> Iterator[list[tuple[int, ...]]]:
     """The placement by a Striper of one rack without fenced brokers, one round of its ring at a time."""
     brokers = racks.unfenced[0]
     count = len(brokers)
-    first = dice.below(count) if count else 0
-    dice.below(1)  # chooses the first rack
+    first = rng.below(count) if count else 0
+    rng.below(1)  # chooses the first rack
     racks.check(replication_factor)
     left = partition_count
     while True:
@@ -203,4 +205,4 @@ def _rounds_of_ring(
         left -= len(starts)
         if not left:
             return
-        brokers = shuffled(brokers, dice)  # each broker leads once more, with other followers
+        brokers = shuffled(brokers, rng)  # each broker leads once more, with other followers

@@ -104,7 +104,7 @@ class BrokerSide(BrokerExecutor):
     def __init__(self, process: ControllerProcess) -> None:
         self.process = process
         world, host = process.world, process.host
-        self._ids = world.dice("broker", host.id, host.starts)
+        self._ids = world.rng("broker", host.id, host.starts)
         disk = host.data_disk
         view = NodeView(process.node, process.files.storage)
         static = NodeConfig(STATIC)

@@ -8,7 +8,7 @@ from kraftd.simulation.brokers.broker_side import DIRECTORIES, BrokerSide
 from kraftd.simulation.brokers.traffic import Traffic
 from kraftd.simulation.cluster import Cluster, Host
 from kraftd.simulation.protocols import World
-from kraftd.simulation.randomness import SeededDice
+from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import SECOND
 from kraftd.wire.batch import CorruptBatch, iter_batches
 
@@ -23,32 +23,32 @@ class DataFaults:
         self.cluster: Cluster = world.cluster
         self.traffic: Traffic = world.traffic
 
-    def _host(self, dice: SeededDice) -> Host | None:
+    def _host(self, rng: SeededRandomness) -> Host | None:
         brokers = self.cluster.broker_ids
-        return self.cluster.hosts[dice.choice(brokers)] if brokers else None
+        return self.cluster.hosts[rng.choice(brokers)] if brokers else None
 
-    def crash_in_write(self, dice: SeededDice) -> str | None:
-        host = self._host(dice)
+    def crash_in_write(self, rng: SeededRandomness) -> str | None:
+        host = self._host(rng)
         if host is None or host.process is None:
             return None
-        host.data_disk.crash_at = host.data_disk.operations + dice.between(1, 30)
+        host.data_disk.crash_at = host.data_disk.operations + rng.between(1, 30)
         return str(host.id)
 
-    def fill(self, dice: SeededDice) -> str | None:
+    def fill(self, rng: SeededRandomness) -> str | None:
         """Fill a disk; `make room` heals it."""
-        host = self._host(dice)
+        host = self._host(rng)
         if host is None:
             return None
         total, usable = host.data_disk.space_bytes(DIRECTORIES[0])
-        host.data_disk.capacity_bytes = total - usable + dice.choice((0, 50, 500))
+        host.data_disk.capacity_bytes = total - usable + rng.choice((0, 50, 500))
         return str(host.id)
 
-    def fail_directory(self, dice: SeededDice) -> str | None:
+    def fail_directory(self, rng: SeededRandomness) -> str | None:
         """Let every change of a log directory fail for some seconds."""
-        host = self._host(dice)
+        host = self._host(rng)
         if host is None:
             return None
-        path, disk = f"{dice.choice(DIRECTORIES)}/", host.data_disk
+        path, disk = f"{rng.choice(DIRECTORIES)}/", host.data_disk
 
         def fault(operation: str, at: str) -> None:
             if at.startswith(path):
@@ -59,12 +59,12 @@ class DataFaults:
                 host.data_disk.fault = None
 
         disk.fault = fault
-        self.world.schedule.after(dice.choice((1, 5)) * SECOND, mend)
+        self.world.schedule.after(rng.choice((1, 5)) * SECOND, mend)
         return f"{host.id}: {path}"
 
-    def damage_segment(self, dice: SeededDice) -> str | None:
+    def damage_segment(self, rng: SeededRandomness) -> str | None:
         """Flip a bit in a flushed batch of a partition."""
-        host = self._host(dice)
+        host = self._host(rng)
         side: BrokerSide | None = None if host is None or host.process is None else host.process.broker
         if host is None or side is None or host.data_disk.crash_at is not None:
             return None
@@ -72,7 +72,7 @@ class DataFaults:
         logs = [log for log in side.logs.directories.logs.values() if log.topic_id in checks.names]
         if not logs:
             return None
-        log = dice.choice(logs)
+        log = rng.choice(logs)
         paths = [one for one in host.data_disk.paths() if one.startswith(f"{log.directory}/")]
         spans = []
         for path in [one for one in paths if one.endswith(LOG_SUFFIX)]:
@@ -83,14 +83,14 @@ class DataFaults:
             spans += [(path, one) for one in batches if one.header.next_offset <= log.recovery_point]
         if not spans:
             return None
-        path, batch = dice.choice(spans)
+        path, batch = rng.choice(spans)
         start, base_offset = batch.position, batch.header.base_offset
-        at = dice.below(batch.header.size_bytes)
+        at = rng.below(batch.header.size_bytes)
         at = _CHECKED_FROM if 12 <= at < _CHECKED_FROM else at
-        host.data_disk.flip_bit(path, start + at, dice.below(8))
+        host.data_disk.flip_bit(path, start + at, rng.below(8))
         known = checks.of((log.topic_id or b"", log.partition))
         before = known.damaged_from
         known.damaged_from = base_offset if before is None else min(before, base_offset)
-        if dice.chance(0.5):
+        if rng.chance(0.5):
             self.cluster.kill(host)
         return f"{host.id}: {path}, byte {start + at}, offset {base_offset}"

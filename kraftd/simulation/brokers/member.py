@@ -42,7 +42,7 @@ class Member:
         self.world = traffic.world
         self.group = group
         self.number = number
-        self.dice = self.world.dice("member", number)
+        self.rng = self.world.rng("member", number)
         self.member_id = ""
         self.generation = -1
         self.positions: dict[int, int] = {}  # by index; empty while it is not assigned any
@@ -50,7 +50,7 @@ class Member:
         self._turn = 0
 
     def start(self) -> None:
-        self._later(self.dice.between(1, 10) * 200 * MS, self._join)
+        self._later(self.rng.between(1, 10) * 200 * MS, self._join)
 
     def has_all(self) -> bool:
         """Return whether the group has committed all of every partition that no damage cuts."""
@@ -72,7 +72,7 @@ class Member:
     # --- requests ---
 
     def _later(self, delay_us: int, action: Callable[[], None]) -> None:
-        self.world.schedule.after(self.dice.between(1, 2 * delay_us), action)
+        self.world.schedule.after(self.rng.between(1, 2 * delay_us), action)
 
     def _ask(
         self, again: Callable[[], None], message: Message, then: Callable[[Any], None], patience_us: int = 0
@@ -171,9 +171,9 @@ class Member:
         def then(answer: Any) -> None:
             if answer.error_code:
                 self._rejoin(answer.error_code)
-            elif not self.world.healed and self.dice.chance(0.02):
+            elif not self.world.healed and self.rng.chance(0.02):
                 self._leave()
-            elif not self.world.healed and self.dice.chance(0.02):
+            elif not self.world.healed and self.rng.chance(0.02):
                 self.world.trace.kinds["member stays away"] += 1
                 self._later(2 * SECOND, self._read if self.positions else self._beat)
             else:
@@ -202,11 +202,9 @@ class Member:
             return
         side, key = found
         offset = self.positions[index]
-        part = FetchPartition(
-            index, -1, offset, partition_max_bytes=1 << 20 if self.dice.chance(0.7) else 100
-        )
+        part = FetchPartition(index, -1, offset, partition_max_bytes=1 << 20 if self.rng.chance(0.7) else 100)
         request = FetchRequest(
-            max_wait_ms=self.dice.choice((0, 100, 400)),
+            max_wait_ms=self.rng.choice((0, 100, 400)),
             min_bytes=1,
             max_bytes=1 << 20,
             topics=[FetchTopic("", key[0], [part])],

@@ -26,9 +26,9 @@ class Producer:
         self.world = traffic.world
         self.number = number
         self.topic, self.index = topic, index
-        self.dice = self.world.dice("producer", number)
-        self.is_idempotent = self.dice.chance(0.7)
-        self.acks = self.dice.choice((-1, -1, 1))
+        self.rng = self.world.rng("producer", number)
+        self.is_idempotent = self.rng.chance(0.7)
+        self.acks = self.rng.choice((-1, -1, 1))
         self.is_done = False
         self._winds_down = False
         self._sent_after_healing = False
@@ -39,14 +39,14 @@ class Producer:
         self._losses = 0  # of the partition, when the producer's id began
 
     def start(self) -> None:
-        self.world.schedule.after(self.dice.between(1, 2_000 * MS), self._go_on)
+        self.world.schedule.after(self.rng.between(1, 2_000 * MS), self._go_on)
 
     def wind_down(self) -> None:
         """Stop after the first record that is taken from now on."""
         self._winds_down = True
 
     def _later(self, delay_us: int) -> None:
-        self.world.schedule.after(self.dice.between(1, 2 * delay_us), self._go_on)
+        self.world.schedule.after(self.rng.between(1, 2 * delay_us), self._go_on)
 
     def _go_on(self) -> None:
         traffic = self.traffic
@@ -77,12 +77,12 @@ class Producer:
     def _send(self, side: Any, key: PartitionKey) -> None:
         if not self._values:
             first = self._number + 1
-            self._number += self.dice.choice((1, 1, 2, 5))
+            self._number += self.rng.choice((1, 1, 2, 5))
             self._values = [b"p%d-%d" % (self.number, n) for n in range(first, self._number + 1)]
             self._sent_after_healing = self.world.healed
         now_ms = side.timer.now_ms()
         requests: list[Any] = [(self._request(key, self._values, now_ms), lambda it: self._answered(key, it))]
-        if not self.is_idempotent and self.dice.chance(0.2):
+        if not self.is_idempotent and self.rng.chance(0.2):
             # A second request on the same connection: both arrive together.
             self._number += 1
             extra = [b"p%d-%d" % (self.number, self._number)]
@@ -126,7 +126,7 @@ class Producer:
             self._producer_id = -1
         elif code == ErrorCode.UNKNOWN_TOPIC_ID:
             self._producer_id = -1  # the topic may be gone
-        if not self.is_idempotent and self.dice.chance(0.3):
+        if not self.is_idempotent and self.rng.chance(0.3):
             self._values = []  # given up
         self._later(RETRY_US)
 

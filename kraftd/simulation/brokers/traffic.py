@@ -55,7 +55,7 @@ class Traffic:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.dice = world.dice("traffic")
+        self.rng = world.rng("traffic")
         self.partitions = PartitionChecker(world)
         self.groups = GroupChecker(world)
         self.partitions.on_loss.append(self.groups.lost_end)
@@ -71,17 +71,17 @@ class Traffic:
 
     def _place(self) -> None:
         """Draw which broker has which partition, the topics' configs, and the clients."""
-        dice = self.dice
+        rng = self.rng
         self._hosts = {
-            name: [dice.choice(self.brokers) for _ in range(count)] for name, count in COUNTS.items()
+            name: [rng.choice(self.brokers) for _ in range(count)] for name, count in COUNTS.items()
         }
-        flush = dice.choice(("1", "5", None, None))
+        flush = rng.choice(("1", "5", None, None))
         options = {
             "flush.messages": flush,
-            "segment.ms": dice.choice(("1500", None)),
-            "segment.index.bytes": dice.choice(("24", None)),
-            "index.interval.bytes": dice.choice(("0", "200")),
-            "retention.bytes": dice.choice(("2000", None, None)),
+            "segment.ms": rng.choice(("1500", None)),
+            "segment.index.bytes": rng.choice(("24", None)),
+            "index.interval.bytes": rng.choice(("0", "200")),
+            "retention.bytes": rng.choice(("2000", None, None)),
             "file.delete.delay.ms": "1000",
         }
         configs = [CreatableTopicConfig(name, value) for name, value in options.items() if value is not None]
@@ -92,7 +92,7 @@ class Traffic:
         self._configs = {OFFSETS_TOPIC: of_offsets, STEADY: configs, CHANGING: configs}
         places = [(STEADY, index) for index in range(PARTITIONS)] * 2 + [(CHANGING, 0), (CHANGING, 1)]
         self.producers = [Producer(self, number, *place) for number, place in enumerate(places)]
-        names = [GROUPS[number % len(GROUPS)] for number in range(dice.between(3, 5))]
+        names = [GROUPS[number % len(GROUPS)] for number in range(rng.between(3, 5))]
         self.members = [Member(self, number, name) for number, name in enumerate(names)]
 
     # --- driving ---
@@ -123,7 +123,7 @@ class Traffic:
         if missing:
             request = CreateTopicsRequest([self._topic(name) for name in missing], 1000)
             world.workload.ask(leader, request, 7, lambda _: None)
-        elif not world.healed and self.dice.chance(0.05):
+        elif not world.healed and self.rng.chance(0.05):
             world.trace.kinds["topic of records deleted"] += 1
             deletion = DeleteTopicsRequest([DeleteTopicState(CHANGING)], (), 1000)
             world.workload.ask(leader, deletion, 6, lambda _: None)
@@ -139,7 +139,7 @@ class Traffic:
         sides = self.sides()
         if not sides:
             return None
-        image: Image = self.dice.choice(sides).view.image
+        image: Image = self.rng.choice(sides).view.image
         topic_id = image.topic_names().get(topic)
         state = None if topic_id is None else image.partition(topic_id, index)
         if topic_id is None or state is None:
@@ -157,7 +157,7 @@ class Traffic:
     def topic_id(self, topic: str) -> bytes | None:
         """The id of a topic, as some broker's image has it."""
         sides = self.sides()
-        return self.dice.choice(sides).view.image.topic_names().get(topic) if sides else None
+        return self.rng.choice(sides).view.image.topic_names().get(topic) if sides else None
 
     def sides(self) -> list[BrokerSide]:
         """The brokers that run."""
@@ -184,10 +184,10 @@ class Traffic:
 
     def _delay_us(self) -> int:
         low, high = self.world.network.delay_us
-        return min(self.dice.between(low, high), 500 * MS)
+        return min(self.rng.between(low, high), 500 * MS)
 
     def _is_lost(self) -> bool:
-        return not self.world.healed and self.dice.chance(self.world.options.reader_loss / 4)
+        return not self.world.healed and self.rng.chance(self.world.options.reader_loss / 4)
 
     def answered(self, slot: int, parts: list[Any]) -> None:
         """Carry an answer to its client."""

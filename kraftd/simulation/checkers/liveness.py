@@ -236,10 +236,10 @@ class Liveness:
         if not others or len(others) * 2 <= len(voters) or world.options.old_versions:
             return
         epoch, schedule, cut = leader.core.epoch, world.schedule, world.network.cut
-        one = world.dice("link").choice(others)
+        one = world.rng("link").choice(others)
         cut.update(((one, leader.id), (leader.id, one)))
         process = hosts[one].process
-        if process is not None and world.dice("link reset").chance(0.5):
+        if process is not None and world.rng("link reset").chance(0.5):
             for link in [*process.links.values(), *process.incoming]:
                 if leader in (link.source, link.target):
                     world.network.reset(link)
@@ -288,9 +288,9 @@ class Liveness:
         world.readers.stop()
         world.traffic.stop()
         schedule = world.schedule
-        dice = world.dice("shutdown")
+        rng = world.rng("shutdown")
         hosts = list(self.cluster.hosts.values())
-        dice.shuffle(hosts)
+        rng.shuffle(hosts)
         for host in hosts:
             process = host.process
             assert process is not None

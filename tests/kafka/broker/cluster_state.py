@@ -49,7 +49,7 @@ class World:
     prefix: str = ""
 
 
-class Dice:
+class Randomness:
     """Random draws; `kinds` has the requests to draw, and how often each."""
 
     kinds: dict[object, int]

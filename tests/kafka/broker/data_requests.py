@@ -25,13 +25,13 @@ from kraftd.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderTopic,
 )
 from testkit.random_batches import NOW_MS, Parts, random_parts, random_record
-from tests.kafka.broker.cluster_state import Dice, Drawn, World
+from tests.kafka.broker.cluster_state import Drawn, Randomness, World
 
 TIMESTAMPS = (-1, -2, -3, -4, -5, -6, -7, NOW_MS, NOW_MS + 5000, NOW_MS - 5000, 0, 2**62)
 ISOLATIONS = (0, 0, 1)
 
 
-class DataRequests(Dice):
+class DataRequests(Randomness):
     """Draws requests of the data path; `world` has the topics there are, and what was answered before."""
 
     def __init__(self, random: Random, world: World) -> None:

@@ -47,7 +47,7 @@ from kraftd.messages.offset_fetch_request import (
 )
 from kraftd.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.groups.requests import subscription
-from tests.kafka.broker.cluster_state import MISSING, STRANGE_ID, Dice, Drawn, World
+from tests.kafka.broker.cluster_state import MISSING, STRANGE_ID, Drawn, Randomness, World
 
 LONG_MS = 600_000
 GROUPS = 4
@@ -55,7 +55,7 @@ KEYS = ("retention.ms", "min.insync.replicas", "cleanup.policy", "no.such", "com
 BROKER_KEYS = ("log.retention.ms", "node.id", "num.io.threads", "advertised.listeners", "broker.id")
 
 
-class OtherRequests(Dice):
+class OtherRequests(Randomness):
     """Draws requests of everything but records."""
 
     def __init__(self, random: Random, world: World) -> None:

@@ -49,7 +49,7 @@ def assert_watch_printed_all(watcher: Watcher, scene: Scene) -> None:
     assert events == [one for one in archived if one["offset"] >= first][: len(events)]
 
 
-def assert_commands_agree(scene: Scene, bootstrap: str, dice: random.Random, topics: list[str]) -> None:
+def assert_commands_agree(scene: Scene, bootstrap: str, rng: random.Random, topics: list[str]) -> None:
     """Check that `topics`, `show`, `history` and `diff` print the same of quorum and archive."""
     archive, running = ("-d", scene.archive.data), ("--bootstrap", bootstrap)
     end = scene.described().high_watermark - 1  # type: ignore[union-attr]
@@ -66,7 +66,7 @@ def assert_commands_agree(scene: Scene, bootstrap: str, dice: random.Random, top
 
     offsets_listed = [one["offset"] for one in rows(run("history", "--json", *running))]
     covered = range((min(offsets_listed, default=end) + end) // 2, end + 1)
-    offsets = sorted({*dice.choices(covered, k=STATES), end})
+    offsets = sorted({*rng.choices(covered, k=STATES), end})
     for offset in offsets:
         for words in (("topics",), ("show", "/topics", "--depth", 3), ("show", "/cluster", "--depth", 9)):
             assert_agree(offset, partial(as_of, words))

@@ -64,28 +64,28 @@ class Player:
 
     def _play(self, seed: int, steps: int, *, tidy: bool) -> None:
         self._starts = []
-        dice = Steps(seed, self.images[0], self.pair.cluster_id)
-        dice.begins_at = dice.log_end = self.pair.apache.next_offset
-        for number, step in enumerate(self._steps(dice, steps, tidy=tidy)):
-            changed = self._play_step(seed, number, step, dice)
-            if changed and dice.odds(_VIEW_CHANCE):
-                self._play_step(seed, number, dice.one(self._views(dice)), dice)
-        for step in self._views(dice):
-            self._play_step(seed, steps, step, dice)
+        rng = Steps(seed, self.images[0], self.pair.cluster_id)
+        rng.begins_at = rng.log_end = self.pair.apache.next_offset
+        for number, step in enumerate(self._steps(rng, steps, tidy=tidy)):
+            changed = self._play_step(seed, number, step, rng)
+            if changed and rng.odds(_VIEW_CHANCE):
+                self._play_step(seed, number, rng.one(self._views(rng)), rng)
+        for step in self._views(rng):
+            self._play_step(seed, steps, step, rng)
 
-    def _steps(self, dice: Steps, steps: int, *, tidy: bool) -> Iterator[Step]:
-        yield from dice.arrivals()
+    def _steps(self, rng: Steps, steps: int, *, tidy: bool) -> Iterator[Step]:
+        yield from rng.arrivals()
         for _ in range(steps):
-            yield dice.step()
+            yield rng.step()
         if tidy:
-            yield from departures(dice.image, self.start, self.pair.cluster_id)
+            yield from departures(rng.image, self.start, self.pair.cluster_id)
 
-    def _views(self, dice: Steps) -> tuple[Step, ...]:
+    def _views(self, rng: Steps) -> tuple[Step, ...]:
         """Requests whose answers show the state."""
-        topics = [topic.name for topic in dice.image.topics.values()]
+        topics = [topic.name for topic in rng.image.topics.values()]
         resources = [
-            *((2, name) for name in dice.some(topics, 2)),
-            *((4, ""), (4, str(dice.broker()))),
+            *((2, name) for name in rng.some(topics, 2)),
+            *((4, ""), (4, str(rng.broker()))),
             *((16, "metrics"), (32, "group")),
         ]
         described = [DescribeConfigsResource(*one, None) for one in dict.fromkeys(resources)]
@@ -97,7 +97,7 @@ class Player:
             admin(ApiVersionsRequest("conformance", "1")),
         )
 
-    def _play_step(self, seed: int, number: int, step: Step, dice: Steps) -> bool:
+    def _play_step(self, seed: int, number: int, step: Step, rng: Steps) -> bool:
         """Play a step on both. Return whether it changed the state."""
         (kafka, kraftd), parts = self.pair.play(step)
         self._read(parts)
@@ -105,8 +105,8 @@ class Player:
         if parts[0].batches != parts[1].batches:
             shown = difference(*(part.batches for part in parts)) + difference(kafka, kraftd)
             raise Parted(f"{place}: other records after {step}\n{shown}")
-        dice.batch_starts = [dice.begins_at, *self._starts]
-        dice.log_end = self.pair.apache.next_offset
+        rng.batch_starts = [rng.begins_at, *self._starts]
+        rng.log_end = self.pair.apache.next_offset
         divergence = self.seen.note(step, kafka, kraftd)
         if kafka != kraftd and divergence is None:
             self._found.append(f"{place}: another answer to {step}\n{difference(kafka, kraftd)}")

@@ -302,9 +302,9 @@ def origin_of(block: int) -> Origin:
     """The origin of the pairs for a block of sequences: for every other block the newest."""
     if block % 2 == 0:
         return NEWEST
-    dice = Random(block)
-    level = dice.randint(mv.MINIMUM_VERSION, mv.LATEST_PRODUCTION)
-    return Origin(level, level < _FIRST_DYNAMIC or dice.random() < 0.5, dice.choice(_SETTINGS))
+    rng = Random(block)
+    level = rng.randint(mv.MINIMUM_VERSION, mv.LATEST_PRODUCTION)
+    return Origin(level, level < _FIRST_DYNAMIC or rng.random() < 0.5, rng.choice(_SETTINGS))
 
 
 def started_pair(home: Path, origin: Origin = NEWEST) -> SecuredPair:

@@ -37,7 +37,7 @@ VALUES = (1.0, 1.0, 0.5, 1000.0, 1e300, float(2**31), float("inf"), 0.0, -1.0, 1
 NEVER_USED_UP = (1e12, 0.0, -1.0)
 
 
-class Dice(Protocol):
+class Randomness(Protocol):
     """The random draws that these requests need."""
 
     def odds(self, chance: float) -> bool: ...
@@ -45,55 +45,55 @@ class Dice(Protocol):
     def some(self, options: tuple[T, ...], most: int) -> list[T]: ...
 
 
-def create_acls(dice: Dice) -> Message:
+def create_acls(rng: Randomness) -> Message:
     m = create_acls_request
     acls = []
-    for _ in range(dice.one((0, 1, 1, 2, 3))):
+    for _ in range(rng.one((0, 1, 1, 2, 3))):
         acl = m.AclCreation(
-            dice.one((2, 2, 3, 5, 6, 7)),
-            dice.one(NAMES),
-            dice.one((3, 4)),
-            dice.one(PRINCIPALS),
-            dice.one(HOSTS),
-            dice.one(tuple(range(2, 16))),
-            dice.one((2, 3)),
+            rng.one((2, 2, 3, 5, 6, 7)),
+            rng.one(NAMES),
+            rng.one((3, 4)),
+            rng.one(PRINCIPALS),
+            rng.one(HOSTS),
+            rng.one(tuple(range(2, 16))),
+            rng.one((2, 3)),
         )
-        if dice.odds(0.15):
+        if rng.odds(0.15):
             acl.resource_type = 4  # the cluster has this one name
-        if dice.odds(0.05):
+        if rng.odds(0.05):
             acl.resource_name = ""
-        if dice.odds(0.05):
-            acl.principal = dice.one(("alice", "", "x" * 300))
+        if rng.odds(0.05):
+            acl.principal = rng.one(("alice", "", "x" * 300))
         acls.append(acl)
     return m.CreateAclsRequest(acls)
 
 
-def _filter(dice: Dice) -> tuple[int, str | None, int, str | None, str | None, int, int]:
+def _filter(rng: Randomness) -> tuple[int, str | None, int, str | None, str | None, int, int]:
     return (
-        dice.one((1, 1, 2, 2, 3, 4, 5, 6, 7)),
-        dice.one((None, None, *NAMES, "abcd", "")),
-        dice.one((1, 1, 2, 2, 3, 4)),
-        dice.one((None, None, None, *PRINCIPALS)),
-        dice.one((None, None, None, *HOSTS)),
-        dice.one((1, 1, 1, 2, 3, 4, 7, 8)),
-        dice.one((1, 1, 2, 3)),
+        rng.one((1, 1, 2, 2, 3, 4, 5, 6, 7)),
+        rng.one((None, None, *NAMES, "abcd", "")),
+        rng.one((1, 1, 2, 2, 3, 4)),
+        rng.one((None, None, None, *PRINCIPALS)),
+        rng.one((None, None, None, *HOSTS)),
+        rng.one((1, 1, 1, 2, 3, 4, 7, 8)),
+        rng.one((1, 1, 2, 3)),
     )
 
 
-def delete_acls(dice: Dice) -> Message:
+def delete_acls(rng: Randomness) -> Message:
     m = delete_acls_request
-    filters = [m.DeleteAclsFilter(*_filter(dice)) for _ in range(dice.one((0, 1, 1, 2, 3)))]
+    filters = [m.DeleteAclsFilter(*_filter(rng)) for _ in range(rng.one((0, 1, 1, 2, 3)))]
     return m.DeleteAclsRequest(filters)
 
 
-def describe_acls(dice: Dice) -> Message:
-    return DescribeAclsRequest(*_filter(dice))
+def describe_acls(rng: Randomness) -> Message:
+    return DescribeAclsRequest(*_filter(rng))
 
 
-def alter_client_quotas(dice: Dice) -> Message:
+def alter_client_quotas(rng: Randomness) -> Message:
     entries = {}
-    for _ in range(dice.one((0, 1, 1, 2, 3))):
-        kinds = dice.one(
+    for _ in range(rng.one((0, 1, 1, 2, 3))):
+        kinds = rng.one(
             (
                 ("user",),
                 ("client-id",),
@@ -106,50 +106,50 @@ def alter_client_quotas(dice: Dice) -> Message:
             )
         )
         names = {"ip": (None, "127.0.0.1", "::1", ""), "client-id": (None, *CLIENTS, "")}
-        entity = {kind: dice.one(names.get(kind, (None, *USERS, ""))) for kind in kinds}
+        entity = {kind: rng.one(names.get(kind, (None, *USERS, ""))) for kind in kinds}
         # Mutation rates that time never refills, or that no request uses up: both sides then see the same.
         # The former are only for forwarded requests: Kafka mutes a connection of a throttled client.
         rates = NEVER_USED_UP if None in entity.values() else (*NEVER_USED_UP, 1e-4, 1e-4, 1e-4)
         ops = [
             quotas.OpData(
                 key,
-                dice.one(rates if key == "controller_mutation_rate" else VALUES),
-                dice.odds(0.3),
+                rng.one(rates if key == "controller_mutation_rate" else VALUES),
+                rng.odds(0.3),
             )
-            for key in dict.fromkeys(dice.some(KEYS, 2))
-        ] * (not dice.odds(0.03))
-        if ops and dice.odds(0.05):
+            for key in dict.fromkeys(rng.some(KEYS, 2))
+        ] * (not rng.odds(0.03))
+        if ops and rng.odds(0.05):
             ops.append(ops[0])
         named = [quotas.EntityData(kind, name) for kind, name in entity.items()]
         entries[tuple(sorted(entity.items(), key=repr))] = quotas.EntryData(named, ops)
-    return quotas.AlterClientQuotasRequest(list(entries.values()), dice.odds(0.1))
+    return quotas.AlterClientQuotasRequest(list(entries.values()), rng.odds(0.1))
 
 
-def alter_scram(dice: Dice) -> Message:
+def alter_scram(rng: Randomness) -> Message:
     deletions = [
-        scram.ScramCredentialDeletion(dice.one((*USERS, "")), dice.one((1, 2, 2, 0, 3)))
-        for _ in range(dice.one((0, 0, 1, 2)))
+        scram.ScramCredentialDeletion(rng.one((*USERS, "")), rng.one((1, 2, 2, 0, 3)))
+        for _ in range(rng.one((0, 0, 1, 2)))
     ]
     upsertions = [
         scram.ScramCredentialUpsertion(
-            dice.one((*USERS, *USERS, "")),
-            dice.one((1, 1, 2, 2, 0, 9)),
-            dice.one((4096, 4096, 8192, 16384, 4095, 16385, -1, 0)),
-            dice.one((b"salt", b"")),
-            dice.one((b"salted", bytes(64))),
+            rng.one((*USERS, *USERS, "")),
+            rng.one((1, 1, 2, 2, 0, 9)),
+            rng.one((4096, 4096, 8192, 16384, 4095, 16385, -1, 0)),
+            rng.one((b"salt", b"")),
+            rng.one((b"salted", bytes(64))),
         )
-        for _ in range(dice.one((0, 1, 1, 2)))
+        for _ in range(rng.one((0, 1, 1, 2)))
     ]
     return scram.AlterUserScramCredentialsRequest(deletions, upsertions)
 
 
-def delegation_token(dice: Dice) -> Message:
+def delegation_token(rng: Randomness) -> Message:
     """Over PLAINTEXT these are refused, whatever they contain."""
     create = CreateDelegationTokenRequest(
-        *dice.one(((None, None), ("User", ""), ("User", "bob"))),
-        [CreatableRenewers(dice.one(("User", "Group")), "carol")],
-        dice.one((-1, 0, 1000)),
+        *rng.one(((None, None), ("User", ""), ("User", "bob"))),
+        [CreatableRenewers(rng.one(("User", "Group")), "carol")],
+        rng.one((-1, 0, 1000)),
     )
-    renew = RenewDelegationTokenRequest(dice.one((b"", bytes(64))), dice.one((-1, 1000)))
-    expire = ExpireDelegationTokenRequest(dice.one((b"", bytes(64))), dice.one((-1, 1000)))
-    return dice.one((create, renew, expire))
+    renew = RenewDelegationTokenRequest(rng.one((b"", bytes(64))), rng.one((-1, 1000)))
+    expire = ExpireDelegationTokenRequest(rng.one((b"", bytes(64))), rng.one((-1, 1000)))
+    return rng.one((create, renew, expire))

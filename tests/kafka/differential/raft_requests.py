@@ -59,7 +59,7 @@ class RaftRequests:
     def prepare_for(self, view: View, node_id: int) -> None:
         self.view, self.node_id, self.epoch, self.leader_id = view, node_id, view.epoch, view.leader_id
 
-    # --- dice
+    # --- random numbers
 
     def odds(self, chance: float) -> bool:
         return self.random.random() < chance

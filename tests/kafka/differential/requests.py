@@ -107,7 +107,7 @@ class RandomRequests:
     def __repr__(self) -> str:
         return f"<RandomRequests on {self.image!r}>"
 
-    # -- dice
+    # -- random numbers
     def odds(self, chance: float) -> bool:
         return self.random.random() < chance
 

@@ -49,14 +49,14 @@ class Requests(RandomRequests):
 
 def play(pair: Pair, seed: int, levels: Sequence[int]) -> Comparison:
     """Play random requests at each level; both controllers were formatted at the first."""
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     comparison = Comparison(pair, seed, Requests)
     for level in levels:
         if level != comparison.image.metadata_version:
             upgrade(comparison, mv.METADATA_VERSION, level)
             for name, feature in FEATURES.items():
                 default = feature.default(level)
-                if name != mv.KRAFT_VERSION and default and dice.random() < 0.5:
+                if name != mv.KRAFT_VERSION and default and rng.random() < 0.5:
                     upgrade(comparison, name, default)
         comparison.play(STEPS)
     return comparison
@@ -95,8 +95,8 @@ def test_static_quorum_answers_as_in_kafka_at_every_level(tmp_path: Path) -> Non
 
 
 def test_quorum_answers_as_in_kafka_at_some_levels_from_a_random_one(tmp_path: Path) -> None:
-    dice = random.Random(SEED)
-    first, *more = sorted(dice.sample(LEVELS, 4))
+    rng = random.Random(SEED)
+    first, *more = sorted(rng.sample(LEVELS, 4))
     is_dynamic = first >= _FIRST_DYNAMIC
     with Pair(tmp_path, absent=None if is_dynamic else ()) as pair:
         pair.start(

@@ -136,14 +136,14 @@ def run_out_of_topic_ids(patch: Any) -> None:
 
     def with_few_ids(self: ControllerProcess, *arguments: Any) -> None:
         create(self, *arguments)
-        self.node.context.dice = FewIds(self.node.context.dice)
+        self.node.context.rng = FewIds(self.node.context.rng)
 
     patch.setattr(ControllerProcess, "__init__", with_few_ids)
 
 
 class FewIds:
-    def __init__(self, dice: Any) -> None:
-        self.below = dice.below
+    def __init__(self, rng: Any) -> None:
+        self.below = rng.below
 
     def uuid(self) -> bytes:
         return bytes([7]) * 8 + (1 + int(self.below(300))).to_bytes(8, "big")
