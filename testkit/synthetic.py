@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Availability, Reader, Standing
+from kraftd.fetch.source import Availability, Reader, PartitionStatus
 from kraftd.messages.fetch_response import EpochEndOffset, PartitionData
 from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
@@ -95,11 +95,11 @@ class SyntheticPartitions:
         self.examined += 1
         partition = self._partition(slot)
         if partition is None:
-            return Availability(Standing.NOT_SERVED)
+            return Availability(PartitionStatus.NOT_SERVED)
         if self._error_of(partition, slot) or partition.diverges_from(slot):
-            return Availability(Standing.FAILED)
+            return Availability(PartitionStatus.FAILED)
         available_bytes = partition.bytes_from(slot.fetch_offset, reader)
-        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)))
+        return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 
     def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
         self.progress.append((slot, slot.fetch_offset, slot.last_fetch_ms))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.view import ClusterView
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Availability, Reader, Standing
+from kraftd.fetch.source import Availability, Reader, PartitionStatus
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.requests.boundary import Boundary
@@ -68,18 +68,18 @@ class LogSource:
 
     def availability(self, slot: Slot, reader: Reader) -> Availability:
         if not may_read(self._boundary, slot, reader, quietly=True):
-            return Availability(Standing.NOT_SERVED)
+            return Availability(PartitionStatus.NOT_SERVED)
         if not is_metadata(slot):
             exists = self._exists(slot)
-            return Availability(Standing.FAILED if exists else Standing.NOT_SERVED)
+            return Availability(PartitionStatus.FAILED if exists else PartitionStatus.NOT_SERVED)
         view = self._view
         if self._error(slot, reader) or self._diverging(slot) is not None:
-            return Availability(Standing.FAILED)
+            return Availability(PartitionStatus.FAILED)
         end_offset = view.high_watermark
         if slot.fetch_offset >= end_offset:
-            return Availability(Standing.SERVED)
+            return Availability(PartitionStatus.SERVED)
         available_bytes = max(1, view.bytes_between(slot.fetch_offset, end_offset))
-        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)))
+        return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 
     def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
         """Nothing is noted: no broker leads the metadata log."""

@@ -11,7 +11,7 @@ from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_me
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Availability, Reader, Standing
+from kraftd.fetch.source import Availability, Reader, PartitionStatus
 from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
@@ -57,18 +57,18 @@ class PartitionSource:
         if is_metadata(slot):
             return self.log_source.availability(slot, reader)
         if not may_read(self._boundary, slot, reader, quietly=True):
-            return Availability(Standing.NOT_SERVED)
+            return Availability(PartitionStatus.NOT_SERVED)
         hosted = self._hosted(slot)
         if hosted is None:
             is_known = self._exists(slot) or self._is_recreated(slot)
-            return Availability(Standing.FAILED if is_known else Standing.NOT_SERVED)
+            return Availability(PartitionStatus.FAILED if is_known else PartitionStatus.NOT_SERVED)
         verdict = self._judge(hosted, slot, reader)
         if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
-            return Availability(Standing.FAILED)
+            return Availability(PartitionStatus.FAILED)
         if verdict.is_empty or hosted.log is None:
-            return Availability(Standing.SERVED)
+            return Availability(PartitionStatus.SERVED)
         available_bytes = max(1, hosted.log.bytes_between(verdict.offset, verdict.end_offset))
-        return Availability(Standing.SERVED, min(available_bytes, max(1, slot.max_bytes)))
+        return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
 
     def fetched(self, slot: Slot, reader: Reader, now_ms: int) -> None:
         """Note the progress of a follower, which a fetch shows that is served and does not diverge."""

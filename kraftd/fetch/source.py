@@ -34,7 +34,7 @@ class Reader(NamedTuple):
         return self.replica_id >= 0
 
 
-class Standing(IntEnum):
+class PartitionStatus(IntEnum):
     """A partition's effect on a fetch that may wait."""
 
     SERVED = 0  # the fetch waits for its bytes
@@ -48,7 +48,7 @@ class Availability(NamedTuple):
     They are at most `slot.max_bytes`, at least 1 if there is anything, and 0 unless the slot is served.
     """
 
-    standing: Standing
+    status: PartitionStatus
     available_bytes: int = 0
 
 

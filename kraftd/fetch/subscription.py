@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
-from kraftd.fetch.source import PartitionSource, Reader, Standing
+from kraftd.fetch.source import PartitionSource, Reader, PartitionStatus
 from kraftd.fetch.watchers import Watchers
 from kraftd.messages.fetch_request import FetchPartition
 from kraftd.messages.fetch_response import PartitionData
@@ -164,13 +164,13 @@ class Subscription:
     def _examine(self, slot: Slot) -> None:
         """Examine the partition and watch it from now on."""
         if slot.topic is None:
-            standing, available_bytes = Standing.NOT_SERVED, 0
+            status, available_bytes = PartitionStatus.NOT_SERVED, 0
         else:
-            standing, available_bytes = self._source.availability(slot, self.reader)
+            status, available_bytes = self._source.availability(slot, self.reader)
         self.available_bytes += available_bytes - slot.available_bytes
         slot.available_bytes = available_bytes
-        _keep(self._failed, slot, standing is Standing.FAILED)
-        _keep(self._not_served, slot, standing is Standing.NOT_SERVED)
+        _keep(self._failed, slot, status is PartitionStatus.FAILED)
+        _keep(self._not_served, slot, status is PartitionStatus.NOT_SERVED)
         if available_bytes > 0 and not slot.is_heaped:
             self._heap(slot)
         self._watchers.watch(slot)
