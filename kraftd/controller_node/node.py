@@ -52,7 +52,7 @@ class Node:
     """One controller. A step must not call it again.
 
     `boundary` answers calls, `decisions` decides, `following` keeps the image up to date with the log,
-    `standing` says whether this node decides. Host, metrics and simulation read these and its other public
+    `decision_rights` say whether this node decides. Host, metrics and simulation read these and its other public
     parts; only `step` and `stop` change them. `registry` makes the registry of its listeners, whose handlers
     get this node.
     """
@@ -74,26 +74,26 @@ class Node:
         lane = Lane(next_slice.schedule, lambda: context.now_ms)
         self.boundary = boundary = Boundary(registry(self), outbox, lane, authorizer=authorizer, fatal=FATAL)
         boundary.refusals.identify(core.key, identity.cluster_id, lambda: core.is_leader)
-        self.standing = standing = DecisionRights(core)
+        self.decision_rights = rights = DecisionRights(core)
         driver, self.wall_clock = CoreDriver(core, context, outbox), WallClock(context, outbox)
         self._pending_events = pending = PendingEvents(outbox)
         self.following = following = Following(
             context, core, boundary, next_slice, outbox, snapshot, authorizer
         )
-        parked = ParkedAnswers(driver, standing, boundary)
-        self._appends = appends = Appends(driver, context, standing, following, parked, pending, outbox)
+        parked = ParkedAnswers(driver, rights, boundary)
+        self._appends = appends = Appends(driver, context, rights, following, parked, pending, outbox)
         self.core_answers = CoreAnswers(driver, context, appends, boundary, outbox)
         long = LongDecisions(
-            boundary, context, standing, following, appends, parked, driver, pending, next_slice
+            boundary, context, rights, following, appends, parked, driver, pending, next_slice
         )
-        self.decisions = decisions = Decisions(boundary, context, standing, appends, parked, long)
-        self.periodic = periodic = Periodic(context, standing, decisions, outbox)
-        self.registration = registration = Registration(identity, context, core, standing, decisions, outbox)
+        self.decisions = decisions = Decisions(boundary, context, rights, appends, parked, long)
+        self.periodic = periodic = Periodic(context, rights, decisions, outbox)
+        self.registration = registration = Registration(identity, context, core, rights, decisions, outbox)
         self.leadership = Leadership(
             identity,
             core,
             context,
-            standing,
+            rights,
             following,
             decisions,
             periodic,
@@ -147,13 +147,13 @@ class Node:
 
     def stop(self) -> None:
         """Start no more work without a request: the daemon is about to end."""
-        self.standing.stopping = True
+        self.decision_rights.stopping = True
         self.periodic.deactivate()
 
     @property
     def active(self) -> bool:
         """Return whether this node takes decisions."""
-        return self.standing.active_epoch is not None
+        return self.decision_rights.active_epoch is not None
 
     @property
     def image(self) -> Image:
@@ -173,7 +173,7 @@ class Node:
 
     def _on_shutdown_requested(self, event: raft_events.ShutdownRequested) -> None:
         self._appends.step_core(event)
-        self.standing.ending = True
+        self.decision_rights.ending = True
 
     def _on_connection_closed(self, event: ConnectionClosed) -> None:
         self.boundary.large.abandon(event.connection_id)
@@ -199,13 +199,13 @@ class Node:
 
         Appended records stay, and are written as soon as possible. No answer has confirmed them.
         """
-        self.standing.disk_full = True
+        self.decision_rights.disk_full = True
         self.outbox.log("error", "the disk is full: no writes until there is room", error=event.text)
         if self.core.is_leader and len(self.core.voters) > 1:
             self._appends.step_core(raft_events.ResignRequested(self.core.epoch))
 
     def _on_disk_has_room(self, _: DiskHasRoom) -> None:
-        self.standing.disk_full = False
+        self.decision_rights.disk_full = False
         self.outbox.log("info", "the disk has room again: writes go on")
 
     # -- slices
@@ -283,7 +283,7 @@ class Node:
         self.following.finalized.kraft_version = self.core.kraft_version
 
     def __repr__(self) -> str:
-        return f"<Node {self.identity.node_id} {self.standing!r}, {self.decisions.parked!r}, {self.image!r}>"
+        return f"<Node {self.identity.node_id} {self.decision_rights!r}, {self.decisions.parked!r}, {self.image!r}>"
 
 
 def _nothing(_: Any) -> None:

@@ -47,7 +47,7 @@ class Registration:
         identity: Identity,
         context: Context,
         core: RaftCore,
-        standing: DecisionRights,
+        rights: DecisionRights,
         decisions: Decisions,
         outbox: Outbox,
     ) -> None:
@@ -55,7 +55,7 @@ class Registration:
         self._identity = identity
         self._context = context
         self._core = core
-        self._standing = standing
+        self._rights = rights
         self._decisions = decisions
         self._outbox = outbox
         self._request_id = 0
@@ -115,7 +115,7 @@ class Registration:
     def attempt(self) -> None:
         """Send the registration if it is due and an active controller is known."""
         self.deadline_ms = None
-        core, standing = self._core, self._standing
+        core, rights = self._core, self._rights
         now = (core.epoch, core.leader_id)
         if now != self._sent_to:  # another leader: the previous one's answer no longer counts
             self._sent_to = now
@@ -125,9 +125,9 @@ class Registration:
         if not self.is_due:
             self._accepted = 0
             return
-        if standing.stopping or self._in_flight:
+        if rights.stopping or self._in_flight:
             return
-        if standing.active:
+        if rights.active:
             if not self._decisions.long.is_under_way:  # the end of a long decision attempts this again
                 self._write_rarely()
             return
@@ -150,7 +150,7 @@ class Registration:
         """
         identity = self._identity
         known = self._context.image.controllers.get(identity.node_id)
-        if known is None or self._standing.active:
+        if known is None or self._rights.active:
             return
         if known.incarnation_id == identity.incarnation_id:
             self._is_in_force = True

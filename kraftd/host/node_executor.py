@@ -73,7 +73,7 @@ class NodeExecutor(EffectExecutor):
     @property
     def disk_full(self) -> bool:
         """Return whether something that was appended, or must become durable, waits for space on the disk."""
-        return self.node.standing.disk_full or self.waits_for_room
+        return self.node.decision_rights.disk_full or self.waits_for_room
 
     def flush(self) -> None:
         """Send the answers, then write the log lines, so that no answer waits for a line."""

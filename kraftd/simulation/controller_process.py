@@ -190,7 +190,7 @@ class ControllerProcess(Process):
             world.trace.write(now_us, f"{self.id}: {event!r}")
         self.effects_to_check.clear()
         self.core_stepped = False
-        self.was_full = self.node.standing.disk_full and not len(self.node.decisions.appends)
+        self.was_full = self.node.decision_rights.disk_full and not len(self.node.decisions.appends)
         made = step()
         end = core.log_end_offset
         world.trace.step(now_us, self.id, code, core.epoch, end, core.high_watermark, len(made))
@@ -218,7 +218,7 @@ class ControllerProcess(Process):
         decide.
         """
         node = self.node
-        if not node.active or node.standing.stopping or node.standing.disk_full or self.is_held:
+        if not node.active or node.decision_rights.stopping or node.decision_rights.disk_full or self.is_held:
             return False
 
         self.guarded(self.executor.follow_wall_clock)
@@ -242,7 +242,7 @@ class ControllerProcess(Process):
 
     @property
     def waits_for_room(self) -> bool:
-        return self.node.standing.disk_full or self.executor.waits_for_room
+        return self.node.decision_rights.disk_full or self.executor.waits_for_room
 
     # --- frames ---
 

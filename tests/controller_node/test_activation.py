@@ -28,7 +28,7 @@ class RecordedLeadership:
         context: Any = SimpleNamespace(
             kraft_version=0, image=SimpleNamespace(mark=lambda: note("mark the image"))
         )
-        standing: Any = DecisionRights()
+        rights: Any = DecisionRights()
         following: Any = SimpleNamespace(
             replay=SimpleNamespace(complete=True), undo_to=lambda *arguments: note(("undo to", *arguments))
         )
@@ -48,13 +48,13 @@ class RecordedLeadership:
         )
         pending_events: Any = SimpleNamespace(forget=lambda: note("forget pending events"))
         identity: Any = SimpleNamespace(node_id=NODE_ID)
-        self.core, self.context, self.standing, self.following = core, context, standing, following
+        self.core, self.context, self.decision_rights, self.following = core, context, rights, following
         self.outbox = Outbox()
         self.leadership = Leadership(
             identity,
             core,
             context,
-            standing,
+            rights,
             following,
             decisions,
             periodic,
@@ -70,7 +70,7 @@ class RecordedLeadership:
     def _flush(self) -> None:
         self.done.append("flush")
         if self.refuses:
-            self.standing.active_epoch = None
+            self.decision_rights.active_epoch = None
 
     def change(self, leader_id: int | None, epoch: int = EPOCH) -> list[Any]:
         """Change the leader; return the effects, then the calls of neighbours."""
@@ -117,7 +117,7 @@ def active_line(epoch: int = EPOCH) -> LogLine:
 def test_a_leader_whose_image_is_complete_becomes_active_at_once() -> None:
     harness = RecordedLeadership()
     assert harness.change(NODE_ID) == [active_line(), ControllerActivated(EPOCH), *BECOMES, "attempt"]
-    assert harness.standing.active_epoch == EPOCH
+    assert harness.decision_rights.active_epoch == EPOCH
     assert harness.context.kraft_version == 1
     assert repr(harness.leadership) == "<Leadership, epoch none claimed, 1 leaders seen>"
 
@@ -144,12 +144,12 @@ def test_a_leadership_that_is_lost_before_the_image_is_complete_is_not_claimed()
     harness.change(NODE_ID)
     harness.change(OTHER_ID, EPOCH + 1)
     assert harness.catch_up() == ["look for a twin", "attempt"]
-    assert harness.standing.active_epoch is None
+    assert harness.decision_rights.active_epoch is None
 
 
 def test_a_node_that_is_about_to_end_does_not_become_active() -> None:
     harness = RecordedLeadership()
-    harness.standing.stopping = True
+    harness.decision_rights.stopping = True
     assert harness.change(NODE_ID) == ["attempt"]
     assert repr(harness.leadership) == "<Leadership, epoch 5 claimed, 1 leaders seen>"
 
@@ -197,7 +197,7 @@ def test_a_lost_leadership_undoes_what_is_not_committed_and_refuses_what_waits(l
     fields = {"epoch": EPOCH, "new_epoch": EPOCH + 1, "undone_to": HIGH_WATERMARK - 1}
     assert down == LogLine("warning", "no longer the active controller", fields)
     assert done == [*STEPS_DOWN, "attempt"]
-    assert harness.standing.active_epoch is None
+    assert harness.decision_rights.active_epoch is None
 
 
 def test_a_leader_of_a_later_epoch_steps_down_before_it_becomes_active_again() -> None:

@@ -48,7 +48,7 @@ class RecordedAppends:
         image: Any = SimpleNamespace(
             apply_all=lambda messages, base, epoch: self.applied.append((len(messages), base, epoch))
         )
-        self.standing: Any = SimpleNamespace(
+        self.decision_rights: Any = SimpleNamespace(
             active_epoch=EPOCH,
             check_may_append=lambda: None,
             not_controller=lambda: Refusal(ErrorCode.NOT_CONTROLLER, "lost"),
@@ -65,7 +65,9 @@ class RecordedAppends:
         )
         context: Any = SimpleNamespace(image=image)
         self.outbox = Outbox()
-        self.appends = Appends(driver, context, self.standing, following, parked, pending_events, self.outbox)
+        self.appends = Appends(
+            driver, context, self.decision_rights, following, parked, pending_events, self.outbox
+        )
         self.loses_leadership = False
 
     def _step(self, event: Any) -> list[Any]:
@@ -77,7 +79,7 @@ class RecordedAppends:
     def _perform(self, effects: list[Any]) -> None:
         self.performed += effects
         if self.loses_leadership:
-            self.standing.active_epoch = None
+            self.decision_rights.active_epoch = None
 
     def append(self, count: int, *, atomic: bool = True, call: Any = None) -> int:
         return self.appends.append([RECORD] * count, atomic, call)

@@ -14,7 +14,7 @@ from kraftd.wire.error_code import ErrorCode
 ELSEWHERE = (ErrorCode.NOT_CONTROLLER, "The active controller appears to be 7.")
 
 
-def standing(voters: int = 3, leader_id: int | None = 7, **state: Any) -> DecisionRights:
+def rights(voters: int = 3, leader_id: int | None = 7, **state: Any) -> DecisionRights:
     core: Any = SimpleNamespace(voters=range(voters), leader_id=leader_id)
     made = DecisionRights(core)
     for name, value in state.items():
@@ -46,7 +46,7 @@ def refusal(check: Any, **options: Any) -> tuple[ErrorCode, str | None] | None:
 def test_an_active_controller_decides_until_another_can_take_over(
     epoch: int | None, stopping: bool, voters: int, decides: bool, answers: bool
 ) -> None:
-    node = standing(voters, active_epoch=epoch, stopping=stopping)
+    node = rights(voters, active_epoch=epoch, stopping=stopping)
     assert node.active == (epoch is not None)
     assert refusal(node.check_may_decide) == (None if decides else ELSEWHERE)
     assert refusal(node.check_may_decide, on_standby=True) == (None if answers else ELSEWHERE)
@@ -64,7 +64,7 @@ def test_an_active_controller_decides_until_another_can_take_over(
 def test_nothing_is_appended_on_a_full_disk_or_during_a_shutdown(
     disk_full: bool, ending: bool, expected: Any
 ) -> None:
-    assert refusal(standing(disk_full=disk_full, ending=ending).check_may_append) == expected
+    assert refusal(rights(disk_full=disk_full, ending=ending).check_may_append) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_nothing_is_appended_on_a_full_disk_or_during_a_shutdown(
     ],
 )
 def test_a_standbys_refusal_names_the_active_controller_as_in_kafka(leader_id: int | None, text: str) -> None:
-    refusal = standing(leader_id=leader_id).not_controller()
+    refusal = rights(leader_id=leader_id).not_controller()
     assert (refusal.code, refusal.message) == (ErrorCode.NOT_CONTROLLER, text)
 
 
 def test_a_new_node_is_a_standby_without_faults() -> None:
-    node = standing()
+    node = rights()
     assert (node.active_epoch, node.stopping, node.ending, node.disk_full) == (None, False, False, False)
     assert repr(node) == "<DecisionRights standby>"
-    assert repr(standing(active_epoch=5, ending=True)) == "<DecisionRights active in epoch 5, ending>"
+    assert repr(rights(active_epoch=5, ending=True)) == "<DecisionRights active in epoch 5, ending>"

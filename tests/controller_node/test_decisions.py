@@ -40,7 +40,7 @@ class RecordedDecisions:
         self.waits = False
         self.ends_leadership = False
         context: Any = SimpleNamespace(next_offset=0, now_ms=0)
-        standing: Any = SimpleNamespace(
+        rights: Any = SimpleNamespace(
             active_epoch=EPOCH,
             stopping=False,
             check_may_decide=lambda on_standby: self.checked.append(on_standby),
@@ -54,14 +54,14 @@ class RecordedDecisions:
             put_off=self._put_off,
             begin=lambda *arguments: self.begun.append(arguments),
         )
-        self.context, self.standing, self.long = context, standing, long
+        self.context, self.decision_rights, self.long = context, rights, long
         self.boundary = Boundary(Registry([]), Outbox())
-        self.decisions = Decisions(self.boundary, context, standing, appends, parked, long)
+        self.decisions = Decisions(self.boundary, context, rights, appends, parked, long)
 
     def _append(self, records: list[Any], atomic: bool, call: Call | None = None) -> int:
         self.appended.append((records, atomic, call))
         if self.ends_leadership:
-            self.standing.active_epoch = None
+            self.decision_rights.active_epoch = None
         return NEXT_OFFSET + len(records)
 
     def _put_off(self, call: Call, again: Any) -> bool:
@@ -170,7 +170,10 @@ def test_behind_a_long_decision_all_wait_but_heartbeats_without_records() -> Non
 @pytest.mark.parametrize("on_standby", [True, False])
 def test_a_node_that_may_not_decide_is_asked_first(active: bool, stopping: bool, on_standby: bool) -> None:
     harness = RecordedDecisions()
-    harness.standing.active_epoch, harness.standing.stopping = EPOCH if active else None, stopping
+    harness.decision_rights.active_epoch, harness.decision_rights.stopping = (
+        EPOCH if active else None,
+        stopping,
+    )
     harness.decide(Decision(ANSWER), on_standby=on_standby)
     assert harness.checked == [on_standby]
     harness.decide(Decision(ANSWER))
@@ -248,7 +251,10 @@ def test_a_heartbeat_that_changes_nothing_is_answered_by_a_node_that_decides(
     active: bool, stopping: bool
 ) -> None:
     harness = RecordedDecisions()
-    harness.standing.active_epoch, harness.standing.stopping = EPOCH if active else None, stopping
+    harness.decision_rights.active_epoch, harness.decision_rights.stopping = (
+        EPOCH if active else None,
+        stopping,
+    )
     call, answer = heartbeat(), BrokerHeartbeatResponse(is_fenced=False)
     calls: list[Any] = []
 

@@ -254,7 +254,7 @@ def test_no_heartbeat_is_answered_by_a_leader_that_leaves_or_has_left(two: Two) 
     two.talk()
     two.wait(100)
     assert not leader.node.active
-    leader.node.standing.stopping = False
+    leader.node.decision_rights.stopping = False
     assert leader.ask(ApiKey.BROKER_HEARTBEAT, 1, heartbeat, 2).error_code == ErrorCode.NOT_CONTROLLER
 
 

@@ -69,23 +69,23 @@ def test_a_full_disk_is_logged_with_its_error_and_so_is_its_end(harness: Harness
     full = harness.node.step(DiskFilled("no space left"), harness.clock.ms)
     text = "the disk is full: no writes until there is room"
     assert full == [LogLine("error", text, {"error": "no space left"})]  # a single voter does not resign
-    assert harness.node.standing.disk_full and harness.node.core.is_leader
+    assert harness.node.decision_rights.disk_full and harness.node.core.is_leader
     assert harness.node.step(DiskHasRoom(), harness.clock.ms) == [
         LogLine("info", "the disk has room again: writes go on", {})
     ]
-    assert harness.node.standing.disk_full is False
+    assert harness.node.decision_rights.disk_full is False
 
 
 def test_a_node_that_stops_has_no_task_due_and_decides_nothing_of_its_own(harness: Harness) -> None:
     assert harness.node.periodic.deadline_ms is not None
     harness.node.stop()
-    assert harness.node.periodic.deadline_ms is None and harness.node.standing.stopping is True
+    assert harness.node.periodic.deadline_ms is None and harness.node.decision_rights.stopping is True
 
 
 def test_the_core_is_notified_of_a_shutdown_before_appends_stop(harness: Harness) -> None:
-    assert not harness.node.standing.ending
+    assert not harness.node.decision_rights.ending
     harness.step(raft_events.ShutdownRequested(0))
-    assert harness.node.standing.ending is True
+    assert harness.node.decision_rights.ending is True
 
 
 def test_the_log_of_refusals_knows_this_node_and_whether_it_leads(harness: Harness) -> None:

@@ -20,12 +20,12 @@ class SentAnswers:
         self.core: Any = SimpleNamespace(high_watermark=high_watermark)
         driver: Any = SimpleNamespace(core=self.core, takers={})
         refusal = Refusal(ErrorCode.NOT_CONTROLLER, "another")
-        standing: Any = SimpleNamespace(not_controller=lambda: refusal)
+        rights: Any = SimpleNamespace(not_controller=lambda: refusal)
         boundary: Any = SimpleNamespace(
             send=lambda call, parts: self.sent.append(call.name),
             refuse=self._refuse,
         )
-        self.parked = ParkedAnswers(driver, standing, boundary)
+        self.parked = ParkedAnswers(driver, rights, boundary)
 
     def _refuse(self, call: Any, code: ErrorCode, message: str | None) -> None:
         assert (code, message) == (ErrorCode.NOT_CONTROLLER, "another")

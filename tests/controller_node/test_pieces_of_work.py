@@ -112,7 +112,7 @@ class Clock:
         cluster = Cluster()
         self.context = cluster.ctx
         self.context.now_ms = 10_000
-        self.standing: Any = SimpleNamespace(disk_full=False)
+        self.decision_rights: Any = SimpleNamespace(disk_full=False)
         self.long: Any = SimpleNamespace(is_under_way=False)
         self.done: list[str] = []
         self.answers: dict[str, Any] = {}
@@ -120,7 +120,7 @@ class Clock:
         self.context.heartbeats.next_deadline_ms = lambda: self.session_ends_ms  # type: ignore[method-assign]
         decisions: Any = SimpleNamespace(long=self.long, decide_alone=lambda task: task(self.context))
         self.outbox = Outbox()
-        self.periodic = Periodic(self.context, self.standing, decisions, self.outbox)
+        self.periodic = Periodic(self.context, self.decision_rights, decisions, self.outbox)
         self.periodic._tasks = {
             name: (period_ms, self._task(name))
             for name, period_ms in ((FENCE, 50), ("often", 100), ("rarely", 1_000), ("asked for", 0))
@@ -228,10 +228,10 @@ def test_a_failed_task_is_logged_and_retried_after_minutes() -> None:
 def test_tasks_wait_while_the_node_cannot_decide(disk_full: bool, under_way: bool, later_ms: int) -> None:
     clock = Clock()
     clock.periodic.activate()
-    clock.standing.disk_full, clock.long.is_under_way = disk_full, under_way
+    clock.decision_rights.disk_full, clock.long.is_under_way = disk_full, under_way
     assert clock.run(100) == []
     assert clock.due_ms() == later_ms
-    clock.standing.disk_full = clock.long.is_under_way = False
+    clock.decision_rights.disk_full = clock.long.is_under_way = False
     assert clock.run(later_ms)[:2] == [FENCE, "often"]
 
 

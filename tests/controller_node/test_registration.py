@@ -46,7 +46,7 @@ class Standby:
             epoch=3, leader_id=LEADER_ID, leader_endpoint=lambda listener: self.endpoints.get(listener)
         )
         self.endpoints = {"CONTROLLER": Endpoint("CONTROLLER", "leader", 9090)}
-        self.standing: Any = SimpleNamespace(active=False, stopping=False)
+        self.decision_rights: Any = SimpleNamespace(active=False, stopping=False)
         self.decisions: Any = SimpleNamespace(
             long=SimpleNamespace(is_under_way=False), decide_alone=self._decide
         )
@@ -55,7 +55,7 @@ class Standby:
         self.refuses = False
         identity = Identity(OWN_ID, "cluster", THIS_RUN, ENDPOINTS)
         self.registration = Registration(
-            identity, self.context, self.core, self.standing, self.decisions, self.outbox
+            identity, self.context, self.core, self.decision_rights, self.decisions, self.outbox
         )
 
     def _decide(self, decide: Any) -> None:
@@ -114,7 +114,7 @@ def test_from_3_7_on_a_registration_is_due_until_the_image_has_it(
 
 def test_a_stopping_node_or_one_without_a_leader_sends_no_registration() -> None:
     for change in (
-        lambda harness: setattr(harness.standing, "stopping", True),
+        lambda harness: setattr(harness.decision_rights, "stopping", True),
         lambda harness: setattr(harness.core, "leader_id", None),
         lambda harness: setattr(harness.core, "leader_id", OWN_ID),  # not active yet
         lambda harness: harness.endpoints.clear(),
@@ -182,7 +182,7 @@ def test_answers_of_earlier_leaders_or_to_earlier_requests_are_ignored() -> None
 
 def test_an_active_controller_limits_how_often_it_registers_itself() -> None:
     harness = Standby()
-    harness.standing.active = True
+    harness.decision_rights.active = True
     assert harness.attempt() == []
     (record,) = harness.written
     assert (record.controller_id, record.incarnation_id) == (OWN_ID, THIS_RUN)
@@ -198,7 +198,7 @@ def test_an_active_controller_limits_how_often_it_registers_itself() -> None:
 
 def test_a_registration_that_cannot_be_appended_is_retried_later() -> None:
     harness = Standby()
-    harness.standing.active = harness.refuses = True
+    harness.decision_rights.active = harness.refuses = True
     harness.attempt()
     assert (
         harness.written == [] and harness.registration.deadline_ms == harness.context.now_ms + UNTIL_SEEN_MS
@@ -246,7 +246,7 @@ def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) ->
         harness.know(THIS_RUN, ENDPOINT)
         log_fields(harness)
         harness.know(ANOTHER, *([] if case == "forgotten" else [ENDPOINT]))
-    harness.standing.active = case == "active"
+    harness.decision_rights.active = case == "active"
     assert log_fields(harness) == [] and harness.registration.twin() == []
 
 

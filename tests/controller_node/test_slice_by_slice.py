@@ -39,7 +39,7 @@ class RecordedSlices:
         self.next_offset = NEXT_OFFSET
         self.fault: Exception | None = None
         context: Any = SimpleNamespace(now_ms=1_000, image=self)
-        standing: Any = SimpleNamespace(
+        rights: Any = SimpleNamespace(
             active_epoch=EPOCH, not_controller=lambda: Refusal(ErrorCode.NOT_CONTROLLER, "another")
         )
         following: Any = SimpleNamespace(
@@ -72,14 +72,19 @@ class RecordedSlices:
         pending_events: Any = SimpleNamespace(
             note=lambda image, end, records, call: self.done.append(("note", image, end, len(records), call))
         )
-        self.context, self.standing, self.core, self.pending_events = context, standing, core, pending_events
+        self.context, self.decision_rights, self.core, self.pending_events = (
+            context,
+            rights,
+            core,
+            pending_events,
+        )
         self.outbox = Outbox()
         self.boundary: Any = Boundary(Registry([]), self.outbox)
         self.boundary.refuse = lambda *arguments: self.done.append(("refuse", *arguments))
         self.long = LongDecisions(
             self.boundary,
             context,
-            standing,
+            rights,
             following,
             appends,
             parked,

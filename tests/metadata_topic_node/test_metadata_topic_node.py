@@ -478,7 +478,7 @@ def test_fault_of_this_nodes_controller_is_answered_also_after_a_wait(
     monkeypatch.setattr(type(harness.node.decisions), "decide", decide)
     harness.may_fail = True
     with monkeypatch.context() as elected:
-        elected.setattr(harness.node.standing, "active_epoch", None)
+        elected.setattr(harness.node.decision_rights, "active_epoch", None)
         request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
         place = harness.client_send(ApiKey.CREATE_TOPICS, 7, request)
     harness.client_advance(RETRY_MS)
@@ -489,7 +489,7 @@ def test_leader_that_is_not_active_yet_decides_a_write_once_it_is(
     harness: ClientHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as elected:
-        elected.setattr(harness.node.standing, "active_epoch", None)
+        elected.setattr(harness.node.decision_rights, "active_epoch", None)
         request = CreateTopicsRequest([CreatableTopic("by-client", 1, 1)], 1000)
         place = harness.client_send(ApiKey.CREATE_TOPICS, 7, request)
         harness.client_advance(RETRY_MS)

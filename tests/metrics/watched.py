@@ -37,8 +37,8 @@ def readings(harness: Harness, **fields: Any) -> Readings:
         "delays": Histogram(),
         "syncs": Histogram(),
         "idle_ratio": 1.0,
-        "disk_full": node.standing.disk_full,
-        "stopping": node.standing.stopping,
+        "disk_full": node.decision_rights.disk_full,
+        "stopping": node.decision_rights.stopping,
         "connections": Connections(None, Limits(), lambda _: None),  # type: ignore[arg-type]
         "quorum_traffic": Traffic(),
         "controller_traffic": Traffic(),

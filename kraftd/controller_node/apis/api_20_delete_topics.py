@@ -58,7 +58,7 @@ _FIRST_WITH_IDS = 6
 
 
 def handle(node: Node, call: Call) -> Slices[None]:
-    node.standing.check_may_decide()
+    node.decision_rights.check_may_decide()
     sorting = _Sorting(node, call)
     yield from sorting.run(call.message)
     left, refused = sorting.left, sorting.refused

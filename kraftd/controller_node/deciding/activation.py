@@ -32,7 +32,7 @@ class Leadership:
         identity: Identity,
         core: RaftCore,
         context: Context,
-        standing: DecisionRights,
+        rights: DecisionRights,
         following: Following,
         decisions: Decisions,
         periodic: Periodic,
@@ -47,7 +47,7 @@ class Leadership:
         self._identity = identity
         self._core = core
         self._context = context
-        self._standing = standing
+        self._rights = rights
         self._following = following
         self._decisions = decisions
         self._periodic = periodic
@@ -58,11 +58,11 @@ class Leadership:
 
     def changed(self, effect: LeadershipChanged) -> None:
         """Handle a change of the quorum's leader, or its loss. Raises ActivationError."""
-        standing = self._standing
+        rights = self._rights
         if effect.leader_id is not None:
             self.leaders_seen += 1
             self.last_leader_id = effect.leader_id
-        if standing.active and not (effect.is_local and effect.epoch == standing.active_epoch):
+        if rights.active and not (effect.is_local and effect.epoch == rights.active_epoch):
             self._step_down(effect.epoch)
         if effect.is_local:
             self._claimed_epoch = effect.epoch
@@ -91,14 +91,14 @@ class Leadership:
     def _claim(self) -> None:
         """Become active in the epoch that this node leads, if it leads one and is not stopping."""
         epoch = self._claimed_epoch
-        if epoch is not None and not self._standing.stopping:
+        if epoch is not None and not self._rights.stopping:
             self._claimed_epoch = None
             self._become_active(epoch)
 
     def _become_active(self, epoch: int) -> None:
         """Begin to take decisions: the image lacks nothing that was committed before the epoch."""
-        standing, context = self._standing, self._context
-        standing.active_epoch = epoch
+        rights, context = self._rights, self._context
+        rights.active_epoch = epoch
         context.kraft_version = self._core.kraft_version
         context.image.mark()
         self._outbox.log(
@@ -110,7 +110,7 @@ class Leadership:
         )
         self._audit("leadership won", epoch=epoch)
         self._write_first_records()
-        if standing.active:
+        if rights.active:
             self._periodic.activate()
             self._outbox.emit(ControllerActivated(epoch))
 
@@ -118,23 +118,23 @@ class Leadership:
         """Bootstrap an empty log, or abort what a former leader left open."""
         self._decisions.decide_alone(lambda ctx: activate(ctx, self._bootstrap))
         self._decisions.appends.flush()  # a batch of their own, as in Apache Kafka
-        if self._standing.active:
+        if self._rights.active:
             self._registration.write()
 
     def _step_down(self, new_epoch: int) -> None:
         """Stop deciding: undo uncommitted records and refuse their callers, which go to the next leader."""
-        decisions, standing = self._decisions, self._standing
-        self._audit("leadership lost", epoch=standing.active_epoch or 0, new_epoch=new_epoch)
+        decisions, rights = self._decisions, self._rights
+        self._audit("leadership lost", epoch=rights.active_epoch or 0, new_epoch=new_epoch)
         applied_end = decisions.long.abandon()
         committed_end = max(self._core.high_watermark, 0)
         self._outbox.log(
             "warning",
             "no longer the active controller",
-            epoch=standing.active_epoch,
+            epoch=rights.active_epoch,
             new_epoch=new_epoch,
             undone_to=committed_end - 1,
         )
-        standing.active_epoch = None
+        rights.active_epoch = None
         decisions.appends.forget()
         self._following.undo_to(committed_end, applied_end)
         self._periodic.deactivate()

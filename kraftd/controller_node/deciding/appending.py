@@ -42,7 +42,7 @@ class Appends:
         self,
         driver: CoreDriver,
         context: Context,
-        standing: DecisionRights,
+        rights: DecisionRights,
         following: Following,
         parked: ParkedAnswers,
         pending_events: PendingEvents,
@@ -53,7 +53,7 @@ class Appends:
         self._driver = driver
         self._core = driver.core
         self._context = context
-        self._standing = standing
+        self._rights = rights
         self._following = following
         self._pending_events = pending_events
         self._outbox = outbox
@@ -76,18 +76,18 @@ class Appends:
 
         `call` is the one that requested them, if any.
         """
-        standing = self._standing
-        epoch = standing.active_epoch
+        rights = self._rights
+        epoch = rights.active_epoch
         assert epoch is not None
-        standing.check_may_append()
+        rights.check_may_append()
         values = encode_records(records)
         size_bytes = sum(map(len, values))
         max_bytes = min(MAX_BATCH_BYTES, self._max_core_bytes)  # the core must not refuse gathered records
         alone = len(values) > MAX_GATHERED_RECORDS or size_bytes > max_bytes
         if self._values and (alone or self._size_bytes + size_bytes > max_bytes):
             self.flush()
-            if standing.active_epoch != epoch:
-                raise standing.not_controller()
+            if rights.active_epoch != epoch:
+                raise rights.not_controller()
         base_offset = self.next_offset
         end_offset = base_offset + len(values)
         effects: list[Effect] = []
@@ -122,7 +122,7 @@ class Appends:
         if not values:
             return
         self._values, self._size_bytes = [], 0
-        epoch = self._standing.active_epoch
+        epoch = self._rights.active_epoch
         assert epoch is not None, "gathered records outlived their epoch"
         try:
             effects = self._request(self._append_id, values, epoch, atomic=True)
@@ -147,7 +147,7 @@ class Appends:
 
     def request(self, values: list[bytes], epoch: int, atomic: bool) -> list[Effect]:
         """Append to the log without applying; returns the core's effects, to be performed. Raises Refusal."""
-        self._standing.check_may_append()
+        self._rights.check_may_append()
         end_offset = self.next_offset + len(values)
         effects = self._request(self._new_id(), values, epoch, atomic)
         self._parked.expect(self._append_id, end_offset)
@@ -170,11 +170,11 @@ class Appends:
 
     def upgrade_kraft_version(self, level: int, validate_only: bool) -> ErrorCode | None:
         """Make the quorum finalize another kraft.version (KIP-853); returns the reason if it refuses."""
-        standing = self._standing
-        epoch = standing.active_epoch
+        rights = self._rights
+        epoch = rights.active_epoch
         assert epoch is not None
         self.flush()
-        if standing.active_epoch != epoch:
+        if rights.active_epoch != epoch:
             return ErrorCode.NOT_CONTROLLER
         event = raft_events.KRaftVersionUpgradeRequested(self._new_id(), level, epoch, validate_only)
         effects = self._driver.step(event)
@@ -182,7 +182,7 @@ class Appends:
         for effect in effects:
             if type(effect) is raft_effects.AppendRefused:
                 return effect.error
-        return None if standing.active_epoch == epoch else ErrorCode.NOT_CONTROLLER
+        return None if rights.active_epoch == epoch else ErrorCode.NOT_CONTROLLER
 
     def __repr__(self) -> str:
         return f"<Appends {len(self._values)} records, {self._size_bytes} bytes gathered>"

@@ -39,7 +39,7 @@ class Decisions:
         self,
         boundary: Boundary,
         context: Context,
-        standing: DecisionRights,
+        rights: DecisionRights,
         appends: Appends,
         parked: ParkedAnswers,
         long: LongDecisions,
@@ -51,7 +51,7 @@ class Decisions:
         self.long = long
         self._boundary = boundary
         self._context = context
-        self._standing = standing
+        self._rights = rights
         self._unchanged = FrameMemo()
 
     @property
@@ -71,16 +71,16 @@ class Decisions:
         follow those of the decision's answer. A long decision takes several event loop callbacks, and the
         others wait. Raises Refusal.
         """
-        standing, long = self._standing, self.long
-        if standing.active_epoch is None or standing.stopping:
-            standing.check_may_decide(on_standby=on_standby)
+        rights, long = self._rights, self.long
+        if rights.active_epoch is None or rights.stopping:
+            rights.check_may_decide(on_standby=on_standby)
 
         def again() -> None:
             self.decide(call, decide, on_standby=on_standby, refused=refused)
 
         if call.key != HEARTBEAT and long.put_off(call, again):
             return
-        context, epoch = self._context, standing.active_epoch
+        context, epoch = self._context, rights.active_epoch
         context.next_offset = self.appends.next_offset
         try:
             made = decide(context, call.message, call.version)
@@ -109,10 +109,10 @@ class Decisions:
             parts = call.frame(response)
         if decision.records:
             end_offset = self.appends.append(decision.records, decision.atomic, call)
-            if standing.active_epoch != epoch:
+            if rights.active_epoch != epoch:
                 # The step of the append also ended the leadership (a late check-quorum), which undid the
                 # records.
-                raise standing.not_controller()
+                raise rights.not_controller()
         else:
             end_offset = context.next_offset
         if decision.after is not None:
@@ -126,8 +126,8 @@ class Decisions:
         """Answer a heartbeat that changes nothing, if this node decides and `find` has its answer. Return
         whether it was answered; the others need a decision.
         """
-        standing = self._standing
-        if standing.active_epoch is None or standing.stopping:
+        rights = self._rights
+        if rights.active_epoch is None or rights.stopping:
             return False
         try:
             found = find(self._context, call.message)

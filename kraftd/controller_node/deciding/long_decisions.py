@@ -60,7 +60,7 @@ class LongDecisions:
         self,
         boundary: Boundary,
         context: Context,
-        standing: DecisionRights,
+        rights: DecisionRights,
         following: Following,
         appends: Appends,
         parked: ParkedAnswers,
@@ -71,7 +71,7 @@ class LongDecisions:
         self.failures = 0
         self._boundary = boundary
         self._context = context
-        self._standing = standing
+        self._rights = rights
         self._following = following
         self._appends = appends
         self._parked = parked
@@ -151,7 +151,7 @@ class LongDecisions:
         """
         call, answer, applied_end = self._call, self._answer, self._applied_end
         self._end()
-        refusal = self._standing.not_controller()
+        refusal = self._rights.not_controller()
         committed_end = self._driver.core.high_watermark or 0
         if call is not None and answer is not None and self._end_offset <= committed_end:
             self._parked.answer(call, answer, self._end_offset)  # committed, though perhaps not applied
@@ -200,10 +200,10 @@ class LongDecisions:
 
     def _answer_later(self, call: Call, decision: Decision[Any], refused: RefusedRows | None) -> Slices[None]:
         """Answer with a decision that changes nothing, while others are taken."""
-        epoch, end_offset = self._standing.active_epoch, self._appends.decided_end
+        epoch, end_offset = self._rights.active_epoch, self._appends.decided_end
         answer = yield from self.frame(call, decision.answer, refused)
-        if epoch is not None and self._standing.active_epoch != epoch:
-            raise self._standing.not_controller()  # what the answer reflects may be undone
+        if epoch is not None and self._rights.active_epoch != epoch:
+            raise self._rights.not_controller()  # what the answer reflects may be undone
         self._parked.answer(call, answer, end_offset)
 
     def _append_in_runs(
@@ -225,7 +225,7 @@ class LongDecisions:
 
         `answer` is the decision's, passed with the last of its records.
         """
-        image, epoch = self._context.image, self._standing.active_epoch
+        image, epoch = self._context.image, self._rights.active_epoch
         assert epoch is not None
         values = encode_records(records)
         base_offset = self._appends.next_offset

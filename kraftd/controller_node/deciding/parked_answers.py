@@ -35,9 +35,9 @@ class AppendUnderWay:
 class ParkedAnswers:
     """Appends under way, in log order, so that answers leave in the order of their decisions."""
 
-    def __init__(self, driver: CoreDriver, standing: DecisionRights, boundary: Boundary) -> None:
+    def __init__(self, driver: CoreDriver, rights: DecisionRights, boundary: Boundary) -> None:
         self._core = driver.core
-        self._standing = standing
+        self._rights = rights
         self._boundary = boundary
         self._under_way: deque[AppendUnderWay] = deque()
         self._settled_end = 0
@@ -94,7 +94,7 @@ class ParkedAnswers:
         self._settled_end = 0
 
     def _refuse(self, append: AppendUnderWay) -> None:
-        refusal = self._standing.not_controller()
+        refusal = self._rights.not_controller()
         answers, append.answers = append.answers, []
         self._count -= len(answers)
         for call, _ in answers:

@@ -32,11 +32,11 @@ class Periodic:
     """
 
     def __init__(
-        self, context: Context, standing: DecisionRights, decisions: Decisions, outbox: Outbox
+        self, context: Context, rights: DecisionRights, decisions: Decisions, outbox: Outbox
     ) -> None:
         self.failures = 0
         self._context = context
-        self._standing = standing
+        self._rights = rights
         self._decisions = decisions
         self._outbox = outbox
         settings = context.settings
@@ -77,7 +77,7 @@ class Periodic:
         now_ms = self._context.now_ms
         if self.deadline_ms is None or now_ms < self.deadline_ms:
             return
-        disk_full = self._standing.disk_full
+        disk_full = self._rights.disk_full
         if disk_full or self._decisions.long.is_under_way:
             later_ms = now_ms + (FULL_DISK_MS if disk_full else LONG_DECISION_MS)
             self._due = {name: max(due_ms, later_ms) for name, due_ms in self._due.items()}

@@ -107,7 +107,7 @@ class ControllerChecker(Checker):
         if value and value not in self.records.configs.get(operation.key, ()):
             self.fail("C2", f"{operation!r} of {process!r} is not committed")
         assert isinstance(process, ControllerProcess)
-        if process.node.standing.active_epoch == max(self.world.epoch_starts):
+        if process.node.decision_rights.active_epoch == max(self.world.epoch_starts):
             operation.done_us = self.world.schedule.now_us
             self.world.trace.kinds["config read"] += 1
 

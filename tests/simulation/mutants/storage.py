@@ -71,7 +71,7 @@ def lead_on_with_a_full_disk(patch: Any) -> None:
     """D4: a leader with a full disk does not resign."""
 
     def on_disk_filled(self: Any, event: Any) -> None:
-        self.standing.disk_full = True
+        self.decision_rights.disk_full = True
 
     _handle(patch, DiskFilled, on_disk_filled)
 
