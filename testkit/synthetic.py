@@ -6,7 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Availability, Reader, PartitionStatus
+from kraftd.fetch.source import Availability, PartitionStatus, Reader
 from kraftd.messages.fetch_response import EpochEndOffset, PartitionData
 from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode

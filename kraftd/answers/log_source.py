@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.view import ClusterView
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Availability, Reader, PartitionStatus
+from kraftd.fetch.source import Availability, PartitionStatus, Reader
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.requests.boundary import Boundary

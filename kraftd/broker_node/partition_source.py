@@ -11,7 +11,7 @@ from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_me
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.fetch.slots import Slot
-from kraftd.fetch.source import Availability, Reader, PartitionStatus
+from kraftd.fetch.source import Availability, PartitionStatus, Reader
 from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch

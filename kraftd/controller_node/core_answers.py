@@ -8,7 +8,7 @@ from typing import Any
 from kraftd.controller.context import Context
 from kraftd.controller_node.deciding.appending import Appends
 from kraftd.controller_node.effects import AnswerSnapshot
-from kraftd.controller_node.watching.duplicate_ids import FetchingReplicas, twins
+from kraftd.controller_node.watching.duplicate_ids import FetchingReplicas, duplicate_ids
 from kraftd.controller_node.watching.replicas_ahead import ReplicasAhead, role_of
 from kraftd.controller_node.watching.went_back import WentBack
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
@@ -82,12 +82,12 @@ class CoreAnswers:
         core = self._driver.core
         return self._went_back.lines(core.replicas(now_ms), now_ms) if core.is_leader else []
 
-    def twins(self, now_ms: int) -> list[str]:
+    def duplicate_ids(self, now_ms: int) -> list[str]:
         """On a leader, one line for each id under which several nodes run."""
         core = self._driver.core
         if not core.is_leader:
             return []
-        found = {**self._fetching.lines(now_ms), **twins(core.replicas(now_ms), now_ms)}
+        found = {**self._fetching.lines(now_ms), **duplicate_ids(core.replicas(now_ms), now_ms)}
         return [found[node_id] for node_id in sorted(found)]
 
     def note_heartbeat(self, call: Call) -> None:
@@ -191,7 +191,7 @@ class CoreAnswers:
                     now_ms = self._driver.now_ms
                     lost = (*self.replicas_ahead(), *self.went_back(now_ms))
                     message.error_message = _text_of(
-                        (*lost, *self.twins(now_ms), *self.addresses(), *refused)
+                        (*lost, *self.duplicate_ids(now_ms), *self.addresses(), *refused)
                     )
 
     def __repr__(self) -> str:

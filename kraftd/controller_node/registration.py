@@ -66,8 +66,8 @@ class Registration:
         self._not_before_ms = 0
         self._repeats = Repeats()
         self._is_in_force = False  # this run's record was the last one of its id
-        self._twin_ms: int | None = None
-        self._twin_at = ""
+        self._duplicate_ms: int | None = None
+        self._duplicate_at = ""
 
     @property
     def is_due(self) -> bool:
@@ -142,7 +142,7 @@ class Registration:
         destination = Destination(core.leader_id, endpoint.host, endpoint.port)
         self._outbox.emit(SendToController(self._request_id, destination, self.request()))
 
-    def check_for_twin(self) -> None:
+    def check_for_duplicate(self) -> None:
         """Note that another process has registered under this node's id since this one did.
 
         Only a standby with a complete image does so: what it shows is committed. `forget-controller`
@@ -156,24 +156,22 @@ class Registration:
             self._is_in_force = True
         elif self._is_in_force and known.listeners:
             self._is_in_force = False
-            self._twin_ms, self._twin_at = self._context.now_ms, _where(known.listeners)
+            self._duplicate_ms, self._duplicate_at = self._context.now_ms, _where(known.listeners)
             count = self._repeats.due(identity.node_id, self._context.now_ms * 1_000_000)
             if count:
                 self._outbox.log(
                     "error",
                     "another process runs under this node's id",
-                    its_listeners=self._twin_at,
+                    its_listeners=self._duplicate_at,
                     remedy=REMEDY,
                     seen=count,
                 )
 
-    def twin(self) -> list[str]:
+    def duplicate(self) -> list[str]:
         """A line for the process that registers under this node's id as well, if one did just now."""
-        if self._twin_ms is None or self._context.now_ms - self._twin_ms >= 3 * UNTIL_SEEN_MS:
+        if self._duplicate_ms is None or self._context.now_ms - self._duplicate_ms >= 3 * UNTIL_SEEN_MS:
             return []
-        text = (
-            f"node {self._identity.node_id} runs more than once, here and with the listeners {self._twin_at}"
-        )
+        text = f"node {self._identity.node_id} runs more than once, here and with the listeners {self._duplicate_at}"
         return [f"{text}; {REMEDY}"]
 
     def _write_rarely(self) -> None:

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
-from kraftd.fetch.source import PartitionSource, Reader, PartitionStatus
+from kraftd.fetch.source import PartitionSource, PartitionStatus, Reader
 from kraftd.fetch.watchers import Watchers
 from kraftd.messages.fetch_request import FetchPartition
 from kraftd.messages.fetch_response import PartitionData

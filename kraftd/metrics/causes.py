@@ -107,7 +107,7 @@ def _no_leader(readings: Readings, found: Health) -> Cause:
 
 def _of_nodes(readings: Readings) -> Iterator[Cause]:
     for lines, severity, what in (
-        (readings.twins, CRITICAL, "Several nodes run under one id."),
+        (readings.duplicate_ids, CRITICAL, "Several nodes run under one id."),
         (readings.ahead, CRITICAL, "Replicas have applied metadata that this quorum has lost."),
         (readings.went_back, CRITICAL, "Voters returned with less than they had acknowledged."),
         (readings.refused, WARNING, "Nodes are refused."),
@@ -119,7 +119,13 @@ def _of_nodes(readings: Readings) -> Iterator[Cause]:
     if sight is not None and sight.failure:
         what = f"Node {sight.leader_id}, the leader, does not describe the quorum: {sight.failure}."
         yield Cause(WARNING, what)
-    known = {*readings.twins, *readings.ahead, *readings.went_back, *readings.refused, *readings.addresses}
+    known = {
+        *readings.duplicate_ids,
+        *readings.ahead,
+        *readings.went_back,
+        *readings.refused,
+        *readings.addresses,
+    }
     told = [line for line in sight.lines if line not in known] if sight is not None else []
     if sight is not None and told:
         yield Cause(WARNING, f"Node {sight.leader_id}, the leader, names nodes with trouble.", told)

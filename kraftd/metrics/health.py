@@ -92,7 +92,7 @@ def health(readings: Readings) -> Health:
         refused=tuple(readings.refused),
         ahead=tuple(readings.ahead),
         went_back=tuple(readings.went_back),
-        twins=tuple(readings.twins),
+        twins=tuple(readings.duplicate_ids),
         addresses=tuple(readings.addresses),
         broker=_broker(readings),
     )

@@ -53,7 +53,7 @@ def _troubled(readings: Readings) -> Samples:
         "refused": readings.refused,
         "ahead": readings.ahead,
         "went_back": readings.went_back,
-        "twin": readings.twins,
+        "twin": readings.duplicate_ids,
         "address": readings.addresses,
     }
     return [((trouble,), len(lines)) for trouble, lines in found.items()]

@@ -47,7 +47,7 @@ class Readings:
     status_urls: of the other controllers' pages.
     troubles: the peers' faults while there is no leader. refused: the nodes refused within the last minute.
     ahead: the replicas that have applied records which this quorum lost. went_back: voters that hold less
-    than they had shown. twins: ids under which several nodes run. addresses: advertised ones that do not
+    than they had shown. duplicate_ids: ids under which several nodes run. addresses: advertised ones that do not
     lead to their nodes.
     logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
@@ -79,7 +79,7 @@ class Readings:
     refused: Sequence[str] = ()
     ahead: Sequence[str] = ()
     went_back: Sequence[str] = ()
-    twins: Sequence[str] = ()
+    duplicate_ids: Sequence[str] = ()
     addresses: Sequence[str] = ()
     logins: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     certificates: Mapping[str, float] = field(default_factory=dict)

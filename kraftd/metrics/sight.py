@@ -12,7 +12,7 @@ NEVER = -1
 class Sight(Struct, frozen=True):
     """The leader's answer at `at_ms` of this node's clock; `quorum` is None if it did not answer.
 
-    `lines` are what the leader says about nodes that are ahead, refused, twins or at a wrong address.
+    `lines` are what the leader says about nodes that are ahead, refused, started twice or at a wrong address.
     """
 
     leader_id: int

@@ -44,7 +44,7 @@ class RecordedLeadership:
         registration: Any = SimpleNamespace(
             write=lambda: note("write registration"),
             attempt=lambda: note("attempt"),
-            check_for_twin=lambda: note("look for a twin"),
+            check_for_duplicate=lambda: note("look for a duplicate"),
         )
         pending_events: Any = SimpleNamespace(forget=lambda: note("forget pending events"))
         identity: Any = SimpleNamespace(node_id=NODE_ID)
@@ -132,10 +132,10 @@ def test_a_leader_that_reads_still_becomes_active_once_it_has_caught_up() -> Non
         active_line(),
         ControllerActivated(EPOCH),
         *BECOMES,
-        "look for a twin",
+        "look for a duplicate",
         "attempt",
     ]
-    assert harness.catch_up() == ["look for a twin", "attempt"]  # once
+    assert harness.catch_up() == ["look for a duplicate", "attempt"]  # once
 
 
 def test_a_leadership_that_is_lost_before_the_image_is_complete_is_not_claimed() -> None:
@@ -143,7 +143,7 @@ def test_a_leadership_that_is_lost_before_the_image_is_complete_is_not_claimed()
     harness.following.replay.complete = False
     harness.change(NODE_ID)
     harness.change(OTHER_ID, EPOCH + 1)
-    assert harness.catch_up() == ["look for a twin", "attempt"]
+    assert harness.catch_up() == ["look for a duplicate", "attempt"]
     assert harness.decision_rights.active_epoch is None
 
 

@@ -244,13 +244,13 @@ def test_a_node_that_fetches_from_two_directories_is_named_by_a_leader(
         views.append((found, now_ms))
         return {}
 
-    monkeypatch.setattr(core_answers, "twins", looked)
-    assert harness.answers.twins(NOW_MS) == []
+    monkeypatch.setattr(core_answers, "duplicate_ids", looked)
+    assert harness.answers.duplicate_ids(NOW_MS) == []
     assert views == [([], NOW_MS)] and harness.asked_at == [NOW_MS]
-    monkeypatch.setattr(core_answers, "twins", lambda *_: {9: "nine", 2: "two"})
-    assert harness.answers.twins(NOW_MS) == ["two", "nine"]
+    monkeypatch.setattr(core_answers, "duplicate_ids", lambda *_: {9: "nine", 2: "two"})
+    assert harness.answers.duplicate_ids(NOW_MS) == ["two", "nine"]
     harness.core.is_leader = False
-    assert harness.answers.twins(NOW_MS) == []
+    assert harness.answers.duplicate_ids(NOW_MS) == []
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_a_described_quorum_has_its_troubles_or_its_leaders_view(
 
         return lines
 
-    monkeypatch.setattr(harness.answers, "twins", at("twin"))
+    monkeypatch.setattr(harness.answers, "duplicate_ids", at("twin"))
     monkeypatch.setattr(harness.boundary.refusals, "lines", at("refused"))
     call = harness.ask(quorum())
     (answer,) = harness.take(raft_effects.Respond(call, described(code, "said"), 2))

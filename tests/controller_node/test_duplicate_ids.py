@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.controller_node.watching import duplicate_ids as twins_module
+from kraftd.controller_node.watching import duplicate_ids as duplicate_ids_module
 from kraftd.controller_node.watching.duplicate_ids import (
     LIVE_MS,
     MAX_SEEN,
@@ -14,7 +14,7 @@ from kraftd.controller_node.watching.duplicate_ids import (
     MIN_RETURNS_MS,
     REMEDY,
     FetchingReplicas,
-    twins,
+    duplicate_ids,
 )
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.raft.replica_views import ReplicaView
@@ -55,7 +55,7 @@ def line(node_id: int, text: str) -> dict[int, str]:
 def test_an_id_whose_two_directories_both_fetch_is_reported(
     views: list[ReplicaView], expected: dict[int, str]
 ) -> None:
-    assert twins(views, NOW_MS) == expected
+    assert duplicate_ids(views, NOW_MS) == expected
 
 
 class Leader:
@@ -183,7 +183,7 @@ def test_the_number_of_remembered_ids_and_connections_is_bounded(monkeypatch: py
     leader.fetch(1, A)  # forgotten, like the first one
     assert leader.fetching._fetchers[7].seen.keys() >= {(1, A), (MAX_SEEN + 1, B)}
     assert len(leader.fetching._fetchers[7].seen) == MAX_SEEN
-    monkeypatch.setattr(twins_module, "MAX_PEERS", 2)
+    monkeypatch.setattr(duplicate_ids_module, "MAX_PEERS", 2)
     for node_id in (8, 9, 8):
         leader.fetch(1, A, node_id)
     assert leader.fetching._fetchers.keys() == {8, 9}

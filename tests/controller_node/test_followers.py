@@ -295,10 +295,10 @@ def intrude(two: Two, incarnation: int, **changes: Any) -> None:
 def test_a_node_logs_that_another_process_registers_under_its_id(two: Two) -> None:
     follower = two.follower
     two.wait(1000)
-    assert follower.node.registration.twin() == []
+    assert follower.node.registration.duplicate() == []
     intrude(two, 9)
     two.wait(1000)
-    (line,) = follower.node.registration.twin()
+    (line,) = follower.node.registration.duplicate()
     assert line.startswith(f"node {follower.node_id} runs more than once, here and with the listeners ")
     assert "CONTROLLER://127.0.0.1:" in line
     assert line.rpartition("; ")[2].startswith("give one of them an id of its own")
@@ -307,7 +307,7 @@ def test_a_node_logs_that_another_process_registers_under_its_id(two: Two) -> No
         two.wait(6_000)
     assert follower.logged_texts.count(TWIN) == 1, "once a minute"
     two.wait(60_000)
-    assert follower.node.registration.twin() == []
+    assert follower.node.registration.duplicate() == []
 
 
 def test_a_forgotten_or_restarted_node_is_no_second_process(two: Two) -> None:
@@ -317,9 +317,9 @@ def test_a_forgotten_or_restarted_node_is_no_second_process(two: Two) -> None:
     two.wait(10_000)
     follower.node.registration._is_in_force = False  # like the next run's, which sees this record in its log
     intrude(two, 10)
-    follower.node.registration.check_for_twin()
+    follower.node.registration.check_for_duplicate()
     assert TWIN not in follower.logged_texts
-    assert follower.node.registration.twin() == []
+    assert follower.node.registration.duplicate() == []
 
 
 def test_a_lost_connection_to_the_leader_starts_an_election_at_once(two: Two) -> None:

@@ -216,27 +216,27 @@ ENDPOINT = ControllerEndpoint("C", "other", 9093, 0)
 
 
 def log_fields(harness: Standby) -> list[Any]:
-    harness.registration.check_for_twin()
+    harness.registration.check_for_duplicate()
     return [one.fields for one in harness.outbox.take() if isinstance(one, LogLine)]
 
 
 def test_another_run_that_replaces_the_record_is_reported_as_a_second_process() -> None:
     harness = Standby()
     harness.know(ANOTHER, ENDPOINT)
-    assert log_fields(harness) == [] and harness.registration.twin() == []  # of an earlier run
+    assert log_fields(harness) == [] and harness.registration.duplicate() == []  # of an earlier run
     harness.know(THIS_RUN, ENDPOINT)
     assert log_fields(harness) == []
     harness.know(ANOTHER, ENDPOINT)
     (fields,) = log_fields(harness)
     assert fields["seen"] == 1 and "other:9093" in fields["its_listeners"] and "node.id" in fields["remedy"]
     assert log_fields(harness) == []
-    (line,) = harness.registration.twin()
+    (line,) = harness.registration.duplicate()
     assert line.startswith("node 100 runs more than once, here and with the listeners ")
     assert fields["its_listeners"] in line and line.endswith(fields["remedy"])
     harness.context.now_ms += 3 * UNTIL_SEEN_MS - 1
-    assert harness.registration.twin() == [line]
+    assert harness.registration.duplicate() == [line]
     harness.context.now_ms += 1
-    assert harness.registration.twin() == []
+    assert harness.registration.duplicate() == []
 
 
 @pytest.mark.parametrize("case", ["active", "forgotten", "no record"])
@@ -247,7 +247,7 @@ def test_a_forgotten_or_uncommitted_record_shows_no_second_process(case: str) ->
         log_fields(harness)
         harness.know(ANOTHER, *([] if case == "forgotten" else [ENDPOINT]))
     harness.decision_rights.active = case == "active"
-    assert log_fields(harness) == [] and harness.registration.twin() == []
+    assert log_fields(harness) == [] and harness.registration.duplicate() == []
 
 
 def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
@@ -258,7 +258,7 @@ def test_a_second_process_is_logged_once_a_minute_with_a_count() -> None:
         log_fields(harness)
         harness.context.now_ms += later_ms
         harness.know(ANOTHER, ENDPOINT)
-        harness.registration.check_for_twin()
+        harness.registration.check_for_duplicate()
         return harness.outbox.take()
 
     (first,) = replaced(0)
@@ -277,7 +277,7 @@ def test_a_process_is_reported_with_all_its_listeners() -> None:
     (fields,) = log_fields(harness)
     assert fields["its_listeners"] == "C://other:9093, D://third:9094"
     node = "node 100 runs more than once, here and with the listeners"
-    assert harness.registration.twin() == [f"{node} C://other:9093, D://third:9094; {REMEDY}"]
+    assert harness.registration.duplicate() == [f"{node} C://other:9093, D://third:9094; {REMEDY}"]
 
 
 def test_before_any_request_no_answer_is_expected() -> None:
@@ -306,9 +306,9 @@ def test_a_second_process_that_does_not_register_again_is_forgotten() -> None:
     assert len(log_fields(harness)) == 1
     harness.context.now_ms += 3 * UNTIL_SEEN_MS - 1
     log_fields(harness)  # the same record
-    assert len(harness.registration.twin()) == 1
+    assert len(harness.registration.duplicate()) == 1
     harness.context.now_ms += 1
-    assert harness.registration.twin() == []
+    assert harness.registration.duplicate() == []
 
 
 def test_no_two_requests_share_an_id_over_answers_and_leaders() -> None:

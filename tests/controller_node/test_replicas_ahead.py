@@ -70,7 +70,7 @@ def reported(harness: Harness) -> list[str]:
         harness,
         ahead=answers.replicas_ahead(),
         went_back=answers.went_back(now_ms),
-        twins=answers.twins(now_ms),
+        duplicate_ids=answers.duplicate_ids(now_ms),
     )
     assert [*health(found).ahead, *health(found).went_back, *health(found).twins] == lines
     return lines
@@ -222,7 +222,7 @@ def test_two_directories_under_one_id_are_reported_while_both_fetch(harness: Har
 @pytest.fixture
 def static(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> Harness:
     """A leader whose core does not know the directory ids of other voters, as in a static quorum."""
-    monkeypatch.setattr(core_answers, "twins", lambda *_: {})
+    monkeypatch.setattr(core_answers, "duplicate_ids", lambda *_: {})
     return harness
 
 

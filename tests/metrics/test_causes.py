@@ -49,7 +49,7 @@ def test_nodes_with_trouble_are_named_the_worst_first(harness: Harness) -> None:
     causes = found(
         harness,
         refused=[REFUSED],
-        twins=["node 3 runs more than once"],
+        duplicate_ids=["node 3 runs more than once"],
         ahead=["broker 4"],
         went_back=["node 2 at n2 went back: find out why"],
     )

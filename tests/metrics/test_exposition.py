@@ -149,7 +149,7 @@ def test_a_leader_exposes_how_far_each_voter_is_behind() -> None:
 
 def test_nodes_with_trouble_are_counted_by_its_kind(tmp_path: Path) -> None:
     harness = Harness(tmp_path).start()
-    found = samples(readings(harness, refused=["node 7"], twins=["a", "b"], disk_room=(3, 10)))
+    found = samples(readings(harness, refused=["node 7"], duplicate_ids=["a", "b"], disk_room=(3, 10)))
     troubled = {
         dict(labels)["trouble"]: n for (name, labels), n in found.items() if name == "kraftd_troubled_nodes"
     }

@@ -85,7 +85,7 @@ class Leadership:
     def caught_up(self) -> None:
         """Handle that the image holds everything known to be committed. Raises ActivationError."""
         self._claim()
-        self._registration.check_for_twin()
+        self._registration.check_for_duplicate()
         self._registration.attempt()
 
     def _claim(self) -> None:

@@ -1,6 +1,6 @@
 """Several nodes that run under one id, as the leader sees them: their fetches alternate.
 
-Both fetch, each from its own directory, or from copies of one. A replaced disk is no twin: the old one no
+Both fetch, each from its own directory, or from copies of one. A replaced disk is no duplicate: the old one no
 longer fetches. The voters of a static quorum have no directory ids in the core, but their fetches do (v17).
 Copies, and fetches before v17, are recognized by their connections.
 """
@@ -25,7 +25,7 @@ LIVE_MS = 3_000  # a running replica fetches about twice a second
 REMEDY = "give one of them an id of its own (node.id), and format a directory for it"
 
 
-def twins(views: Iterable[ReplicaView], now_ms: int) -> dict[int, str]:
+def duplicate_ids(views: Iterable[ReplicaView], now_ms: int) -> dict[int, str]:
     """By id, a line for each under which several directories fetch: the fault, and what to do."""
     live: dict[int, list[str]] = defaultdict(list)
     for one in views:

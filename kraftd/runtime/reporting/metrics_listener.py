@@ -138,7 +138,7 @@ class Watch:
             refused=node.boundary.refusals.lines(monotonic_ns()),
             ahead=node.core_answers.replicas_ahead(),
             went_back=node.core_answers.went_back(now_ms),
-            twins=[*node.core_answers.twins(now_ms), *node.registration.twin()],
+            duplicate_ids=[*node.core_answers.duplicate_ids(now_ms), *node.registration.duplicate()],
             addresses=runner.addresses.check.lines(),
             logins=runner.logins.counts(),
             certificates=runner.security.certificate_expiries(),
