@@ -24,7 +24,7 @@ from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.loading import Loading
+from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.wire.batch import build_batch
 
 Figures = dict[str, float]
@@ -141,12 +141,9 @@ def idle(home: Path, count: int) -> Figures:
     before = rss_bytes()
     closed = time.process_time()
     directories = LogDirectories(LogResources(RealDisk()), [directory], lambda topic: settings)
-    loading = Loading(directories, 0)
-    for opening in loading.openings():
-        opening.run()
-        loading.add(opening)
+    loader = LogLoader(directories, 0).load()
     opened = time.process_time()
-    del loading, opening
+    del loader
     gc.collect()
     return {
         "partitions": count,

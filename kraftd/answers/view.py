@@ -70,7 +70,7 @@ class ClusterView(Protocol):
     def kraft_version(self) -> int: ...
 
     @property
-    def finalized(self) -> tuple[Mapping[str, int], int]:
+    def finalized_features(self) -> tuple[Mapping[str, int], int]:
         """Feature levels that are committed, and the offset at which they changed, -1 before any."""
 
     def epoch_of(self, offset: int) -> int | None:

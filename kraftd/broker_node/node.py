@@ -38,7 +38,7 @@ from kraftd.broker_node.events import (
     RecordsExpired,
 )
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers, fetch_settings
-from kraftd.broker_node.fetching.surroundings import NodeSurroundings
+from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.group_config import group_config
 from kraftd.broker_node.group_coordination import GroupCoordination
 from kraftd.broker_node.isr_changes import IsrChanges
@@ -113,7 +113,7 @@ class BrokerNode(AnsweringNode):
             lambda: self.now_ms,
             static.integer("replica.lag.time.max.ms"),
         )
-        self.fetchers = ReplicaFetchers(fetch_settings(static), NodeSurroundings(self, static))
+        self.fetchers = ReplicaFetchers(fetch_settings(static), NodePorts(self, static))
         self.topic_creation = TopicCreation(
             static, self.ask_controller, self.outbox, settings.request_timeout_ms
         )

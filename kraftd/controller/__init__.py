@@ -8,5 +8,6 @@
 A package for each subject: `topics`, `partitions`, `brokers`, `configs`, `features`, `acls`, `quotas`,
 `scram`, `tokens`. `context` is what a decision reads: image, time, settings, soft state, random numbers.
 `slices` divides a large decision into several event loop callbacks, `record_limit` bounds its records.
-`activation` has the first records of a leader. Nothing here changes an image: the replay of committed records does.
+`activation` has the first records of a leader. Nothing here changes an image: the replay of committed
+records does.
 """

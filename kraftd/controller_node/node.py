@@ -52,9 +52,9 @@ class Node:
     """One controller. A step must not call it again.
 
     `boundary` answers calls, `decisions` decides, `following` keeps the image up to date with the log,
-    `decision_rights` say whether this node decides. Host, metrics and simulation read these and its other public
-    parts; only `step` and `stop` change them. `registry` makes the registry of its listeners, whose handlers
-    get this node.
+    `decision_rights` say whether this node decides. Host, metrics and simulation read these and its other
+    public parts; only `step` and `stop` change them. `registry` makes the registry of its listeners, whose
+    handlers get this node.
     """
 
     def __init__(
@@ -280,10 +280,11 @@ class Node:
 
     def _on_voters(self, _: raft_effects.VotersChanged) -> None:
         self.context.kraft_version = self.core.kraft_version
-        self.following.finalized.kraft_version = self.core.kraft_version
+        self.following.finalized_features.kraft_version = self.core.kraft_version
 
     def __repr__(self) -> str:
-        return f"<Node {self.identity.node_id} {self.decision_rights!r}, {self.decisions.parked!r}, {self.image!r}>"
+        rights, parked = self.decision_rights, self.decisions.parked
+        return f"<Node {self.identity.node_id} {rights!r}, {parked!r}, {self.image!r}>"
 
 
 def _nothing(_: Any) -> None:

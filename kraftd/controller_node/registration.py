@@ -171,8 +171,8 @@ class Registration:
         """A line for the process that registers under this node's id as well, if one did just now."""
         if self._duplicate_ms is None or self._context.now_ms - self._duplicate_ms >= 3 * UNTIL_SEEN_MS:
             return []
-        text = f"node {self._identity.node_id} runs more than once, here and with the listeners {self._duplicate_at}"
-        return [f"{text}; {REMEDY}"]
+        where = f"here and with the listeners {self._duplicate_at}"
+        return [f"node {self._identity.node_id} runs more than once, {where}; {REMEDY}"]
 
     def _write_rarely(self) -> None:
         """Write the record, but rarely: two processes with this node's id must not fill the log by

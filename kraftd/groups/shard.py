@@ -30,10 +30,10 @@ from kraftd.groups.effects import (
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.events import RecordsRead
 from kraftd.groups.group import Group
-from kraftd.groups.loading import Loading
 from kraftd.groups.offsets.removal import expire_offsets, remove_topics
 from kraftd.groups.records import UnreadableRecord, encode_record
 from kraftd.groups.replay import replay
+from kraftd.groups.shard_loader import ShardLoader
 from kraftd.groups.state import Outcome, ShardState
 from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.error_code import ErrorCode
@@ -87,7 +87,7 @@ class Shard:
         self.effects = effects
         self.status = ShardStatus.LOADING
         self.start_offset = 0
-        self.loading: Loading | None = None
+        self.loader: ShardLoader | None = None
         self.arming: Iterator[Group] | None = (
             None  # groups of a loaded partition, whose members are not watched
         )
@@ -95,7 +95,7 @@ class Shard:
         self.waiting: deque[Waiting] = deque()
 
     def __repr__(self) -> str:
-        what = self.loading if self.status is ShardStatus.LOADING else self.batches
+        what = self.loader if self.status is ShardStatus.LOADING else self.batches
         return f"<Shard {self.partition} {self.status.value} epoch {self.leader_epoch}, {what!r}>"
 
     # Loading
@@ -103,27 +103,27 @@ class Shard:
     def load(self, start_offset: int, end_offset: int) -> None:
         """Read the partition from its start to its end."""
         self.start_offset = start_offset
-        self.loading = Loading(self.state, start_offset, end_offset)
+        self.loader = ShardLoader(self.state, start_offset, end_offset)
         self.read_on()
 
     def read_on(self) -> None:
-        loading = self.loading
-        assert loading is not None
-        if loading.is_done:
-            self.activate(loading)
+        loader = self.loader
+        assert loader is not None
+        if loader.is_done:
+            self.activate(loader)
         else:
             most = self.state.config.offsets_load_buffer_bytes
-            self.effects.append(ReadRecords(self.partition, self.leader_epoch, loading.next_offset, most))
+            self.effects.append(ReadRecords(self.partition, self.leader_epoch, loader.next_offset, most))
 
     def take_read(self, event: RecordsRead) -> None:
         """Begin to replay what was read."""
-        loading = self.loading
-        if loading is None:
+        loader = self.loader
+        if loader is None:
             return
         if event.error is not None or not event.data:
-            self.fail(event.error or f"no records at offset {loading.next_offset}, before the log end")
+            self.fail(event.error or f"no records at offset {loader.next_offset}, before the log end")
             return
-        loading.take(event.data, event.high_watermark)
+        loader.take(event.data, event.high_watermark)
         self.replay_slice()
 
     def load_slice(self) -> None:
@@ -135,16 +135,16 @@ class Shard:
 
     def replay_slice(self) -> None:
         """Replay a slice; then let others run, read on, or begin to serve."""
-        loading = self.loading
-        if loading is None:
+        loader = self.loader
+        if loader is None:
             return
-        before = loading.next_offset
+        before = loader.next_offset
         try:
-            is_through = loading.run()
+            is_through = loader.run()
         except (CorruptBatch, UnreadableRecord, ProtocolError) as problem:
             self.fail(f"{type(problem).__name__}: {problem}")
             return
-        if not is_through or loading.next_offset == before:
+        if not is_through or loader.next_offset == before:
             if is_through:
                 self.fail(f"the batches read end before offset {before + 1}")
             else:
@@ -152,43 +152,43 @@ class Shard:
         else:
             self.read_on()
 
-    def activate(self, loading: Loading) -> None:
+    def activate(self, loader: ShardLoader) -> None:
         """All records are replayed: watch the members, which get a whole session timeout, and serve."""
-        self.batches.next_offset = loading.next_offset
-        self.state.timeline.offset = loading.next_offset
+        self.batches.next_offset = loader.next_offset
+        self.state.timeline.offset = loader.next_offset
         self.state.offsets.sweep()
         self.arming = iter(list(self.state.groups.values()))
         self.watch_slice(self.arming)
 
     def watch_slice(self, groups: Iterator[Group]) -> None:
         """Watch the members of some groups; after the last one, serve requests."""
-        state, loading = self.state, self.loading
-        assert loading is not None
+        state, loader = self.state, self.loader
+        assert loader is not None
         for group in islice(groups, GROUPS_A_SLICE):
             if isinstance(group, ClassicGroup):
                 for member in group.members.values():
                     heard(state, group, member)
                 if len(group.members) > state.config.group_max_size:
                     self.write(partial(prepare, state, group))
-            loading.group_count += 1
-        if loading.group_count < len(state.groups):
+            loader.group_count += 1
+        if loader.group_count < len(state.groups):
             self.effects.append(ScheduleLoading(self.partition, self.leader_epoch))
             return
-        self.loading = self.arming = None
+        self.loader = self.arming = None
         self.status = ShardStatus.ACTIVE
         self.schedule_expiration()
-        counts = (loading.record_count, loading.group_count)
+        counts = (loader.record_count, loader.group_count)
         self.effects.append(PartitionLoaded(self.partition, self.leader_epoch, *counts))
 
     def fail(self, reason: str) -> None:
         """Stop: the partition cannot be loaded."""
-        self.loading = self.arming = None
+        self.loader = self.arming = None
         self.status = ShardStatus.FAILED
         self.effects.append(PartitionFailed(self.partition, self.leader_epoch, reason))
 
     def unload(self) -> None:
         """Another broker leads the partition: refuse all that waits."""
-        self.loading = self.arming = None
+        self.loader = self.arming = None
         self.state.deadlines.clear()
         self.end(list(self.waiting), ErrorCode.NOT_COORDINATOR)
         self.waiting.clear()

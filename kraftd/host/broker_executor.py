@@ -32,7 +32,7 @@ from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log_dirs.directories import LogDirectories
-from kraftd.log_dirs.loading import Loading
+from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.fetch_response import AbortedTransaction
 from kraftd.redaction.batches import redacted_batches
@@ -60,7 +60,7 @@ class BrokerExecutor(AnsweringExecutor):
         view: NodeView,
         metadata_log: PartitionLog,
         directories: LogDirectories,
-        loading: Loading,
+        loader: LogLoader,
         loaded_producers: dict[TopicPartition, ReplayedProducers],
         schedules: Schedules,
         disk: Disk,
@@ -86,7 +86,7 @@ class BrokerExecutor(AnsweringExecutor):
         self._metadata_log = metadata_log
         self._disk = disk
         self._ports = ports
-        self._loading = loading
+        self._loader = loader
         self._repeating: list[Repeating] = []
         self._schedules = schedules
         self.performers |= {
@@ -108,7 +108,7 @@ class BrokerExecutor(AnsweringExecutor):
 
     def start(self) -> None:
         super().start()
-        self.logs.load(self._loading)
+        self.logs.load(self._loader)
         logs, schedules = self.logs, self._schedules
         for every_ms, work in (
             (schedules.flush_ms, logs.flush_by_time),

@@ -43,7 +43,7 @@ from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
-from kraftd.log_dirs.loading import Loading, LogOpening
+from kraftd.log_dirs.log_loader import LogLoader, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import (
     AppendBatches,
@@ -108,15 +108,15 @@ class BrokerLogs:
 
     # -- opening
 
-    def load(self, loading: Loading) -> None:
+    def load(self, loader: LogLoader) -> None:
         """Open all logs that are on disk, in threads; LogsLoaded comes back."""
-        openings = loading.openings()
+        openings = loader.openings()
         under_way = 0
 
         def opened(opening: LogOpening, _result: object) -> None:
             nonlocal under_way
             under_way -= 1
-            loading.add(opening)
+            loader.add(opening)
             begin()
 
         def begin() -> None:
@@ -125,7 +125,7 @@ class BrokerLogs:
                 under_way += 1
                 self._ports.work_threads.run(opening.run, partial(opened, opening), self._ports.failed)
             if not under_way:
-                for note in loading.notes:
+                for note in loader.notes:
                     self._lines.warning("recovered", note=note)
                 self._loaded()
 

@@ -41,7 +41,7 @@ class NodeView:
 
     @property
     def is_loaded(self) -> bool:
-        return self._node.following.finalized.epoch >= 0
+        return self._node.following.finalized_features.epoch >= 0
 
     @property
     def image_end_offset(self) -> int:
@@ -94,8 +94,8 @@ class NodeView:
         return self._node.core.kraft_version
 
     @property
-    def finalized(self) -> tuple[Mapping[str, int], int]:
-        return self._node.following.finalized.levels, self._node.following.finalized.epoch
+    def finalized_features(self) -> tuple[Mapping[str, int], int]:
+        return self._node.following.finalized_features.levels, self._node.following.finalized_features.epoch
 
     def epoch_of(self, offset: int) -> int | None:
         return self._log.epochs.epoch_of(offset)

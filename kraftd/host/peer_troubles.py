@@ -121,7 +121,7 @@ class PeerTroubles:
         if served is not None and ApiKey.VOTE not in served:
             self._note(Finding(at, node_id, "a broker answers there, not a controller", _REMEDIES["broker"]))
         elif getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID:
-            self._note(Finding(at, node_id, self._stranger(at), _REMEDIES["cluster"]))
+            self._note(Finding(at, node_id, self._foreign_text(at), _REMEDIES["cluster"]))
         elif getattr(message, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self._note(Finding(at, node_id, "it refuses this node's requests", _REMEDIES["denied"]))
         elif ErrorCode.INVALID_VOTER_KEY in _voter_errors(message):
@@ -153,8 +153,8 @@ class PeerTroubles:
     def lacks_cluster_of(self, at: str) -> bool:
         """Return whether a peer is of another cluster whose id is not known."""
         finding = self._findings.get(at)
-        is_stranger = finding is not None and finding.remedy == _REMEDIES["cluster"]
-        return is_stranger and at not in self._clusters
+        is_foreign = finding is not None and finding.remedy == _REMEDIES["cluster"]
+        return is_foreign and at not in self._clusters
 
     def is_of_cluster(self, at: str, cluster_id: str) -> None:
         """Handle the cluster id of a peer that refused this node's."""
@@ -162,9 +162,9 @@ class PeerTroubles:
             self._clusters[at] = cluster_id
             finding = self._findings.get(at)
             if finding is not None and finding.remedy == _REMEDIES["cluster"]:
-                self._findings[at] = finding._replace(text=self._stranger(at))
+                self._findings[at] = finding._replace(text=self._foreign_text(at))
 
-    def _stranger(self, at: str) -> str:
+    def _foreign_text(self, at: str) -> str:
         """The sentence about a peer of another cluster."""
         if at in self._clusters:
             return f"it is of cluster {self._clusters[at]}, and this node of {self.cluster_id}"
@@ -290,16 +290,16 @@ class PeerTroubles:
         for finding in findings:
             if finding.remedy == _REMEDIES["id"]:
                 return str(finding)
-        strangers = [finding for finding in findings if finding.remedy == _REMEDIES["cluster"]]
-        if not strangers or self._well:
+        of_other_clusters = [finding for finding in findings if finding.remedy == _REMEDIES["cluster"]]
+        if not of_other_clusters or self._well:
             return None
-        foreign = {one.at for one in strangers}
+        foreign = {one.at for one in of_other_clusters}
         if voters is None:
             hopeless = foreign.issuperset(sources)
         else:
             size = len(voters) + 1
             hopeless = size - len(foreign.intersection(voters)) <= size // 2
-        return str(strangers[0]) if hopeless else None
+        return str(of_other_clusters[0]) if hopeless else None
 
     def __repr__(self) -> str:
         return f"<PeerTroubles of node {self.node_id}: {len(self._findings)}>"

@@ -55,7 +55,7 @@ def change_run(
         else:
             if before.hosts() is not before.replicas or not set(isr).issubset(before.replicas):
                 break
-            record.isr = before.replicas if isr == before.replicas else tables.sharing.one(isr)
+            record.isr = before.replicas if isr == before.replicas else tables.shared_values.one(isr)
             after = before.merged(record)
             if len(known) >= MAX_KNOWN:
                 known.clear()

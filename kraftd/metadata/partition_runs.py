@@ -101,8 +101,8 @@ def _plain_state(tables: Tables, record: PartitionRecord) -> PartitionState | No
             directories = replica_directories(directories, replicas)
         except ValueError:
             return None
-    if not tables.sharing.keeps(directories[0]):  # the C engine has shared them already
-        directories = tables.sharing.ids(directories)
+    if not tables.shared_values.keeps(directories[0]):  # the C engine has shared them already
+        directories = tables.shared_values.ids(directories)
     state = PartitionState(
         replicas,
         directories,

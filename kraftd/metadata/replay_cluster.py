@@ -48,8 +48,8 @@ def register_broker(tables: Tables, record: RegisterBrokerRecord) -> None:
         record.fenced,
         record.in_controlled_shutdown,
         record.is_migrating_zk_broker,
-        tables.sharing.ids(in_kafkas_order(record.log_dirs)),
-        None if record.cordoned_log_dirs is None else tables.sharing.ids(record.cordoned_log_dirs),
+        tables.shared_values.ids(in_kafkas_order(record.log_dirs)),
+        None if record.cordoned_log_dirs is None else tables.shared_values.ids(record.cordoned_log_dirs),
     )
     _put_broker(tables, state)
     tables.put(tables.registration_offsets, state.id, tables.offset)
@@ -85,9 +85,9 @@ def change_broker(tables: Tables, record: BrokerRegistrationChangeRecord) -> Non
         )
     directories, cordoned = broker.directories, broker.cordoned_directories
     if record.log_dirs:
-        directories = tables.sharing.ids(in_kafkas_order(record.log_dirs))
+        directories = tables.shared_values.ids(in_kafkas_order(record.log_dirs))
     if record.cordoned_log_dirs is not None:
-        cordoned = tables.sharing.ids(record.cordoned_log_dirs)
+        cordoned = tables.shared_values.ids(record.cordoned_log_dirs)
     changed = replace(
         broker,
         fenced=broker.fenced if record.fenced == 0 else record.fenced == 1,

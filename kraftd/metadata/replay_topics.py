@@ -44,9 +44,9 @@ def set_partition(tables: Tables, record: PartitionRecord) -> None:
         raise ReplayError(f"no topic {uuid_text(record.topic_id)}")
     if record.partition_id < 0:
         raise ReplayError(f"partition {record.partition_id} of topic {topic.name}")
-    replicas = tables.sharing.one(record.replicas)
+    replicas = tables.shared_values.one(record.replicas)
     try:
-        directories = tables.sharing.ids(replica_directories(record.directories, replicas))
+        directories = tables.shared_values.ids(replica_directories(record.directories, replicas))
     except ValueError as error:
         raise ReplayError(f"partition {record.partition_id} of topic {topic.name}: {error}") from None
     tables.set_partition(
@@ -55,7 +55,7 @@ def set_partition(tables: Tables, record: PartitionRecord) -> None:
         PartitionState(
             replicas,
             directories,
-            replicas if record.isr == replicas else tables.sharing.one(record.isr),
+            replicas if record.isr == replicas else tables.shared_values.one(record.isr),
             record.removing_replicas,
             record.adding_replicas,
             record.eligible_leader_replicas or (),
@@ -78,11 +78,13 @@ def change_partition(tables: Tables, record: PartitionChangeRecord) -> None:
         raise ReplayError(f"no partition {record.partition_id} of topic {topic.name}")
     # The image keeps the record's tuples, unless it already has equal ones.
     if record.replicas is not None:
-        record.replicas = tables.sharing.one(record.replicas)
+        record.replicas = tables.shared_values.one(record.replicas)
     if record.isr is not None:
-        record.isr = before.replicas if record.isr == before.replicas else tables.sharing.one(record.isr)
+        record.isr = (
+            before.replicas if record.isr == before.replicas else tables.shared_values.one(record.isr)
+        )
     if record.directories is not None:
-        record.directories = tables.sharing.ids(record.directories)
+        record.directories = tables.shared_values.ids(record.directories)
     try:
         after = before.merged(record)
     except ValueError as error:

@@ -63,8 +63,8 @@ class PartitionState(Struct, frozen=True, gc=False):
         else:
             if leader in replicas or leader == NO_LEADER:
                 return replicas
-        strangers = {*self.isr, leader}.difference(replicas, (NO_LEADER,))
-        return (*replicas, *sorted(strangers))
+        others = {*self.isr, leader}.difference(replicas, (NO_LEADER,))
+        return (*replicas, *sorted(others))
 
     def directory(self, replica: int) -> bytes:
         """The directory id of a replica. Raises ValueError if the broker is no replica."""

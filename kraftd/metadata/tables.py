@@ -78,7 +78,7 @@ class Tables:
         self._journal: j.Journal | None = None
         self._marked = False  # true on a leader, whose records may be undone
         self._ended_transactions: list[tuple[int, int]] = []  # (began, ended): the end may still be undone
-        self.sharing = SharedValues()
+        self.shared_values = SharedValues()
         self.known_partitions = KnownPartitions()
         # By id(partition): the partition, its new ISR, and the result, which equal partitions share.
         self.known_changes: dict[int, tuple[PartitionState, tuple[int, ...], PartitionState]] = {}

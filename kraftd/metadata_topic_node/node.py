@@ -27,7 +27,7 @@ from kraftd.requests.events import AnswerNotWritten
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 
-LEADER_PATIENCE_MS = 1_000  # with the leader's answer how far its log is, while a fetch waits for it
+LEADER_WAIT_MS = 1_000  # with the leader's answer how far its log is, while a fetch waits for it
 
 
 class MetadataTopicNode(AnsweringNode):
@@ -75,7 +75,7 @@ class MetadataTopicNode(AnsweringNode):
             self.guarded(call, lambda: self._fetch(call))
             self.source.leaders_log_end = None
 
-        self.leader_log.ask(call, self.now_ms, then, LEADER_PATIENCE_MS)
+        self.leader_log.ask(call, self.now_ms, then, LEADER_WAIT_MS)
 
     @property
     def fetches(self) -> ParkedFetches:

@@ -21,7 +21,7 @@ from kraftd.wire.message import Message
 if TYPE_CHECKING:
     from kraftd.metadata_topic_node.node import MetadataTopicNode
 
-PATIENCE_MS = 1000  # with a broker; some clients wait for an answer no longer than 10 s
+BROKER_WAIT_MS = 1000  # with a broker; some clients wait for an answer no longer than 10 s
 
 
 def pass_on(
@@ -59,4 +59,4 @@ def pass_on(
     def answer(message: Any) -> Slices[None]:
         yield from node.boundary.answer_in_slices(call, (yield from on_answer(message)))
 
-    node.passing_on.begin(call, node.now_ms, send, done, PATIENCE_MS)
+    node.passing_on.begin(call, node.now_ms, send, done, BROKER_WAIT_MS)

@@ -101,13 +101,13 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.gauge(
         "LastAppliedRecordTimestamp",
         "when the last applied record was appended, milliseconds since 1970; -1 before the first",
-        lambda r: r.node.following.loading.timestamp_ms,
+        lambda r: r.node.following.load_progress.timestamp_ms,
     ),
     _CONTROLLER.gauge(
         "LastAppliedRecordLagMs",
         "milliseconds since the last applied record was appended; in a healthy quorum rarely above "
         "metadata.max.idle.interval.ms",
-        lambda r: r.wall_ms - r.node.following.loading.timestamp_ms,
+        lambda r: r.wall_ms - r.node.following.load_progress.timestamp_ms,
     ),
     _CONTROLLER.gauge(
         "TimedOutBrokerHeartbeatCount",
@@ -138,7 +138,7 @@ FAMILIES: tuple[Family, ...] = (
     _CONTROLLER.histogram(
         "LoadSnapshotLatencyMs",
         "how long each snapshot took to load into the image (KIP-630)",
-        lambda r: r.node.following.loading.snapshot_times,
+        lambda r: r.node.following.load_progress.snapshot_times,
     ),
     _CONTROLLER.gauge(
         "SnapshotSizeBytes",

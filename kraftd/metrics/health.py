@@ -119,7 +119,7 @@ def _state(readings: Readings) -> str:
     if readings.disk_full:
         return DISK_FULL
     has_leader = readings.raft.current_leader >= 0 and node.core.leader_answers
-    if node.following.finalized.epoch >= 0 and not node.following.replay.loads_snapshot:
+    if node.following.finalized_features.epoch >= 0 and not node.following.replay.loads_snapshot:
         return _of_broker(readings) if has_leader else NO_LEADER
     # Only records known to be committed are loaded, and only a leader knows which are.
     waits = node.following.replay.next_offset >= max(
@@ -141,8 +141,8 @@ def _of_broker(readings: Readings) -> str:
 def _records(readings: Readings) -> Progress:
     node = readings.node
     if node.following.replay.loads_snapshot:
-        return Progress(node.following.loading.snapshot_records_so_far, None)
-    before = node.following.loading.snapshot_records - node.following.replay.snapshot_end
+        return Progress(node.following.load_progress.snapshot_records_so_far, None)
+    before = node.following.load_progress.snapshot_records - node.following.replay.snapshot_end
     next_offset = node.following.replay.next_offset
     # The active controller's latest decisions are in its image before they are in the log.
     return Progress(before + next_offset, before + max(next_offset, readings.storage.log.log_end))

@@ -53,7 +53,10 @@ def _of_logs(value: Callable[[SizedLog], int]) -> Read:
 
 
 def _finalized(readings: Readings) -> Samples:
-    levels = {**readings.node.following.finalized.levels, KRAFT_VERSION: readings.node.core.kraft_version}
+    levels = {
+        **readings.node.following.finalized_features.levels,
+        KRAFT_VERSION: readings.node.core.kraft_version,
+    }
     return [((camel_case(name),), level) for name, level in sorted(levels.items())]
 
 
@@ -77,7 +80,7 @@ FAMILIES: tuple[Family, ...] = (
     _LOADER.gauge(
         "CurrentMetadataVersion",
         "finalized level of metadata.version",
-        lambda r: r.node.following.finalized.metadata_version,
+        lambda r: r.node.following.finalized_features.metadata_version,
     ),
     _LOADER.gauge(
         "CurrentControllerId",
@@ -87,7 +90,7 @@ FAMILIES: tuple[Family, ...] = (
     _LOADER.gauge(
         "HandleLoadSnapshotCount",
         "snapshots loaded into the image since the start",
-        lambda r: r.node.following.loading.snapshots,
+        lambda r: r.node.following.load_progress.snapshots,
     ),
     _LOADER.family("gauge", "FinalizedLevel", "finalized level of a feature", _finalized, ("featureName",)),
     _LOADER.gauge(

@@ -198,7 +198,7 @@ FAMILIES: tuple[Family, ...] = (
         "counter",
         "load_records",
         "records read into the image since the start",
-        lambda r: r.node.following.loading.records,
+        lambda r: r.node.following.load_progress.records,
     ),
     own(
         "gauge",

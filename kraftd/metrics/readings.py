@@ -47,8 +47,8 @@ class Readings:
     status_urls: of the other controllers' pages.
     troubles: the peers' faults while there is no leader. refused: the nodes refused within the last minute.
     ahead: the replicas that have applied records which this quorum lost. went_back: voters that hold less
-    than they had shown. duplicate_ids: ids under which several nodes run. addresses: advertised ones that do not
-    lead to their nodes.
+    than they had shown. duplicate_ids: ids under which several nodes run. addresses: advertised ones that
+    do not lead to their nodes.
     logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
     clients: the node's side for ordinary clients; None without a listener for them. truncations: of the log,

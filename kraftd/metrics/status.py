@@ -108,7 +108,7 @@ def status(readings: Readings, found: Survey | None) -> Status:
         brokers=_brokers(readings, found),
         topic_count=image.topic_count,
         partition_count=image.partition_count,
-        features={**node.following.finalized.levels, "kraft.version": node.core.kraft_version},
+        features={**node.following.finalized_features.levels, "kraft.version": node.core.kraft_version},
         releases=_releases(readings),
         loop=_buckets(readings.steps),
         fsync=_buckets(readings.syncs),
@@ -122,7 +122,7 @@ def status(readings: Readings, found: Survey | None) -> Status:
 
 def _releases(readings: Readings) -> dict[str, str]:
     """Kafka's name of a feature's level, such as "4.3-IV0", where it has one."""
-    level = readings.node.following.finalized.metadata_version
+    level = readings.node.following.finalized_features.metadata_version
     return {METADATA_VERSION: version_name(level)} if level > 0 else {}
 
 

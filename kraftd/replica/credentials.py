@@ -57,7 +57,7 @@ class NodeCredentials:
         """The credential of a user for this mechanism, if it has one."""
         key = (CODES[mechanism], name)
         found = self._context.image.scram.get(key)
-        if found is None and self._following.finalized.epoch < 0:
+        if found is None and self._following.finalized_features.epoch < 0:
             return self._bootstrap.get(key)
         return found
 
@@ -81,7 +81,7 @@ class NodeCredentials:
 
     @property
     def _knows_image(self) -> bool:
-        return self._following.finalized.epoch >= 0 and not self._following.replay.loads_snapshot
+        return self._following.finalized_features.epoch >= 0 and not self._following.replay.loads_snapshot
 
     def decoy(self, mechanism: str, name: str, *, by_token: bool) -> ScramState:
         """The credential of an unknown user or token: it looks like those that exist."""

@@ -38,8 +38,8 @@ class CaughtUp(Protocol):
 class Following:
     """The image's place in the log.
 
-    `replay.next_offset` is the first offset that is not in the image; `finalized` holds the committed
-    features.
+    `replay.next_offset` is the first offset that is not in the image; `finalized_features` holds the
+    committed features.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Following:
     ) -> None:
         self._acls = AclPublisher(authorizer)
         self._acls.follow(context.image)
-        self.finalized = FinalizedFeatures()
-        self.loading = LoadProgress()
-        self.replay = Replay(context.image, snapshot, self.loading)
+        self.finalized_features = FinalizedFeatures()
+        self.load_progress = LoadProgress()
+        self.replay = Replay(context.image, snapshot, self.load_progress)
         self._context = context
         self._core = core
         self._next_slice = next_slice
@@ -68,7 +68,7 @@ class Following:
     def start(self) -> None:
         """Load the snapshot found at the start, if there is one."""
         if self.replay.start() is not None:
-            self.loading.begin_snapshot(self._context.now_ms)
+            self.load_progress.begin_snapshot(self._context.now_ms)
             self._next_slice.schedule()
 
     def start_anew(self) -> None:
@@ -78,12 +78,12 @@ class Following:
         if former.replica_changes is not None:
             image.replica_changes = ReplicaChanges(former.replica_changes.broker_id)
         self._acls.follow(image)
-        self.replay = Replay(image, loading=self.loading)
+        self.replay = Replay(image, load_progress=self.load_progress)
         self.replay.await_snapshot()
 
     def open_snapshot(self, event: SnapshotOpened) -> None:
         """Accept the awaited snapshot; the next `replay_some` begins with it."""
-        self.loading.begin_snapshot(self._context.now_ms)
+        self.load_progress.begin_snapshot(self._context.now_ms)
         self.replay.load(event.snapshot_id, event.runs)
 
     def take_batches(self, event: CommittedRead) -> None:
@@ -103,7 +103,7 @@ class Following:
         follow_up = replay.run_slice(self._core.high_watermark or 0)
         self._acls.gather(replay.image, replay.image.offset + 1)
         if next_offset < replay.snapshot_end <= replay.next_offset:
-            self.loading.end_snapshot(self._context.now_ms)
+            self.load_progress.end_snapshot(self._context.now_ms)
         if isinstance(follow_up, ScheduleSlice):
             self._next_slice.schedule()
         elif follow_up is not None:
@@ -120,15 +120,15 @@ class Following:
         self.replay.next_offset = end_offset
         for departure in context.heartbeats.departures.values():
             departure.note(records)
-        self.finalized.applied(context.image)
-        self.loading.timestamp_ms = context.wall_ms
+        self.finalized_features.applied(context.image)
+        self.load_progress.timestamp_ms = context.wall_ms
 
     def undo_to(self, committed_end: int, applied_end: int | None) -> None:
         """Undo what is not committed, after the leadership is lost. `applied_end` is the first offset of
         records that are in the log but not yet in the image, if there are any.
         """
         self._context.image.undo_to(committed_end - 1)
-        self.finalized.forget_uncommitted()
+        self.finalized_features.forget_uncommitted()
         self.replay.next_offset = committed_end
         if applied_end is not None and applied_end < committed_end:
             self.replay.next_offset = applied_end
@@ -146,8 +146,8 @@ class Following:
     def publish(self, high_watermark: int) -> None:
         """Publish everything below, which is committed: ACLs, features, and answers to waiting calls."""
         self._acls.publish(self._context.image, high_watermark)
-        first = self.finalized.epoch < 0
-        if not self.finalized.committed(self._context.image, high_watermark):
+        first = self.finalized_features.epoch < 0
+        if not self.finalized_features.committed(self._context.image, high_watermark):
             return
         if first:
             self._context.image.forget_elections()
@@ -156,7 +156,7 @@ class Following:
 
     def knows_metadata(self, call: Call) -> bool:
         """Return whether the call can be answered from the image; if not, it is handled again once it can."""
-        if self.finalized.epoch >= 0:
+        if self.finalized_features.epoch >= 0:
             return True
         self._waiting.add(call)
         return False

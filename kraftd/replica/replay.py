@@ -27,10 +27,10 @@ class Replay:
     """The progress of the image: `next_offset` is the first offset not applied."""
 
     def __init__(
-        self, image: Image, snapshot: Snapshot | None = None, loading: LoadProgress | None = None
+        self, image: Image, snapshot: Snapshot | None = None, load_progress: LoadProgress | None = None
     ) -> None:
         self.image = image
-        self.loading = LoadProgress() if loading is None else loading
+        self.load_progress = LoadProgress() if load_progress is None else load_progress
         self.next_offset = 0
         self.complete = False  # everything known to be committed has been applied
         self.snapshot_end = 0 if snapshot is None else snapshot[0].offset  # of the first one to load
@@ -94,7 +94,7 @@ class Replay:
         left = MAX_RECORDS_PER_CALLBACK
         for messages in runs:
             apply_all(messages, last_offset, epoch, of_snapshot=True)
-            self.loading.records += len(messages)
+            self.load_progress.records += len(messages)
             left -= len(messages)
             if left <= 0:
                 left = MAX_RECORDS_PER_CALLBACK
@@ -112,7 +112,7 @@ class Replay:
                 continue
             offset = header.base_offset
             epoch = header.leader_epoch
-            self.loading.timestamp_ms = header.max_timestamp_ms
+            self.load_progress.timestamp_ms = header.max_timestamp_ms
             for messages in decode_runs(batch):
                 count = len(messages)
                 if offset < self.next_offset:
@@ -123,7 +123,7 @@ class Replay:
                     apply_all(messages, end - len(messages), epoch)
                     left -= max(before - image.partition_count, 0)  # a record may remove very many
                     self.next_offset = end
-                    self.loading.records += len(messages)
+                    self.load_progress.records += len(messages)
                 offset += count
                 left -= count
                 if left <= 0:

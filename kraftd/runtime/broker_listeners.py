@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kraftd.answers.settings import ClientSettings
-from kraftd.broker_node.fetching.surroundings import inter_broker_listener
+from kraftd.broker_node.fetching.ports import inter_broker_listener
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.routes import broker_registry
@@ -24,7 +24,7 @@ from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.loading import Loading
+from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.runtime.assembly import log_files_limit
@@ -70,7 +70,7 @@ class LogsAtStart:
             [LogDirectory(one, storage.directory.directory_ids[one]) for one in config.log_dirs],
             lambda topic: self._configs.of(topic).log,
         )
-        self.loading = Loading(self.directories, self._now_ms, self._producers_of)
+        self.loader = LogLoader(self.directories, self._now_ms, self._producers_of)
 
     def _producers_of(self, topic: str, partition: int) -> ReplayedProducers:
         found = ReplayedProducers(self._configs.of(topic).partition, self._now_ms)
@@ -105,7 +105,7 @@ def serve_broker(
         tuple(storage.directory.directory_ids[one] for one in config.log_dirs),
         supported_features(unstable=config.unstable_feature_versions_enable),
         config.rack or None,
-        -1 if logs.loading.broker_epoch is None else logs.loading.broker_epoch,
+        -1 if logs.loader.broker_epoch is None else logs.loader.broker_epoch,
         heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         session_timeout_ms=config.broker_session_timeout_ms,
         registration_timeout_ms=config.registration_timeout_ms,
@@ -130,7 +130,7 @@ def serve_broker(
             view,
             storage.log,
             logs.directories,
-            logs.loading,
+            logs.loader,
             logs.producers,
             schedules(static),
             logs.disk,

@@ -443,7 +443,7 @@ class Daemon:
         except Exception as error:
             self.log.critical("the log could not be closed", error=str(error))
             return 1
-        self.log.info("the event loop", **runner.holds.summary())
+        self.log.info("the event loop", **runner.loop_hold_times.summary())
         self.log.info("stopped", exit_code=self.exit_code)
         return self.exit_code
 

@@ -89,7 +89,7 @@ class Runner(NodeExecutor):
     ) -> None:
         self.clock = clock
         self.loop = loop
-        self.holds = LoopHoldTimes(log)
+        self.loop_hold_times = LoopHoldTimes(log)
         self.wire = ControllerWire()
         self.syncs = RealDiskThread("kraftd-sync", loop.call_soon_threadsafe, self.fail)
         self._writes = RealDiskThread("kraftd-download", loop.call_soon_threadsafe, self.fail)
@@ -131,7 +131,7 @@ class Runner(NodeExecutor):
             node_id, self.wiring, times, self.step, self.received, log, self.troubles, self.security.login
         )
         self.foreign = ForeignCluster(node_id, Road(self.wiring, self.security.login), times, self.troubles)
-        self.quorum.on_stranger = self.foreign.ask
+        self.quorum.on_foreign_node = self.foreign.ask
         self.controller = self.wire.controller = ControllerPeer(
             node_id, self.wiring, times, self.step, self.security.login
         )
@@ -150,7 +150,7 @@ class Runner(NodeExecutor):
         now_ns = monotonic_ns()
         if self.wire.answered_calls:
             self._count_answers(began_ns, now_ns)
-        self.holds.note(event, now_ns - began_ns)
+        self.loop_hold_times.note(event, now_ns - began_ns)
 
     def audited(self, effect: AuditLine) -> None:
         self.audit.write(effect, self.node.context.wall_ms)  # of the step that caused it
@@ -267,8 +267,9 @@ class Runner(NodeExecutor):
         self.logins.lost(connection)
         if reason not in (None, "stopping", DISK_FULL):  # the host reports a full disk itself
             peer = f"{connection.peer[0]}:{connection.peer[1]}"
-            complaints = self.logins.limited_log
-            complaints.warn("connection closed", peer=peer, listener=connection.listener, reason=reason)
+            self.logins.limited_log.warn(
+                "connection closed", peer=peer, listener=connection.listener, reason=reason
+            )
         if self.wire.by_id.pop(connection.id, None) is not None:
             self.step(ConnectionClosed(connection.id))
             for one in self.served:

@@ -26,7 +26,7 @@ OF_CONTROLLER_STEPS = (MetadataMoved, ImageReached)
 class Process(Protocol):
     """What the nodes of a process share: the controller's runner."""
 
-    holds: LoopHoldTimes
+    loop_hold_times: LoopHoldTimes
     lines: list[LogLine]
     after_step: Callable[[], None] | None
 
@@ -117,7 +117,7 @@ class ServedNode(ConnectionWire):
             self.node.boundary.stats.answered(self.answered_calls, since_ns, now_ns)
             self.answered_calls.clear()
         if type(what) not in OF_CONTROLLER_STEPS:
-            self._process.holds.note(what, now_ns - began_ns)
+            self._process.loop_hold_times.note(what, now_ns - began_ns)
         if self._process.after_step is not None:
             self._process.after_step()
 

@@ -50,7 +50,7 @@ from kraftd.wire.table import api_key
 
 BROKERS = (1001, 1002, 1003, 1004)
 NAMES = tuple(f"topic-{i}" for i in range(6))
-PATIENCE_US = 4 * SECOND
+ANSWER_WAIT_US = 4 * SECOND
 TOPIC_CONFIG = 2
 CLUSTER_KEYS = ("message.max.bytes", "log.retention.ms")
 OF_A_NODE = "of a node"  # a request of a controller or of a broker: it asks again without an answer
@@ -124,7 +124,7 @@ class AdminWorkload(Workload):
         call = Call(self._number, kind, message, then)
         self._waiting[call.number] = call, process
         must_answer = self.world.liveness.agreed and kind != OF_A_NODE
-        self.world.schedule.after(PATIENCE_US, self._expire, call.number, must_answer)
+        self.world.schedule.after(ANSWER_WAIT_US, self._expire, call.number, must_answer)
         process.deliver(RequestReceived(call, message, version, LISTENER))
 
     def answered(self, process: Process, call: Call, message: Any) -> None:

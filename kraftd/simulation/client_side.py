@@ -49,8 +49,8 @@ class BareNode:
         self.image = Image()
         self.context = None
         self.active = False
-        self.finalized = FinalizedFeatures()
-        self.finalized.epoch = 0  # there is nothing to load
+        self.finalized_features = FinalizedFeatures()
+        self.finalized_features.epoch = 0  # there is nothing to load
         self.following = self
         self.replay = Replay(self.image, None)
 

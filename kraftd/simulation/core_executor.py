@@ -15,12 +15,12 @@ from kraftd.raft import effects as raft
 from kraftd.raft.answers import fill_piece
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
-from kraftd.simulation import protocols as surroundings
+from kraftd.simulation import protocols
 
 APPENDS = (AppendRequested, KRaftVersionUpgradeRequested)
 
 
-class Process(surroundings.Process, Protocol):
+class Process(protocols.Process, Protocol):
     """One run of a replica, as its executors see it."""
 
     core: RaftCore

@@ -16,7 +16,7 @@ OTHER_CLUSTER = "another-cluster-000000"
 STRANGER = b"\x07" * 16
 
 
-def stranger(rng: SeededRandomness, process: Process) -> tuple[Message, int]:
+def foreign_request(rng: SeededRandomness, process: Process) -> tuple[Message, int]:
     """One of them, and its version."""
     core = process.core
     epoch, end_offset = core.epoch, core.log_end_offset

@@ -29,7 +29,7 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
 
 FETCH = 1
-PATIENCE_US = 2_000 * MS  # for an answer, beyond the fetch's MaxWaitMs
+ANSWER_WAIT_US = 2_000 * MS  # for an answer, beyond the fetch's MaxWaitMs
 CATCH_UP_GAP_US = 10 * MS  # between fetches, once the world has healed
 MOVE_CHANCE = 0.04  # to another node, at a fetch
 VERSIONS = (11, 12, 13, 17, 18)
@@ -148,7 +148,7 @@ class SessionReader:
             self.known.pop(key, None)
         call = self.call = FetchCall(self, self.readers.next_number(), self.session_epoch, request.max_bytes)
         self.readers.send(call, request)
-        self.world.schedule.after(wait_ms * MS + PATIENCE_US, self._expire, call)
+        self.world.schedule.after(wait_ms * MS + ANSWER_WAIT_US, self._expire, call)
 
     def _position(self, one: Wanted) -> FetchPartition:
         if one is not METADATA:

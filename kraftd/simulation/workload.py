@@ -1,4 +1,4 @@
-"""Clients' requests to the quorum: appends and reads, fetches of brokers, changes of the voters, strangers.
+"""Clients' requests to the quorum: appends and reads, fetches of brokers, voter changes, foreign requests.
 
 Appends and reads are checked for linearizability: the log is the order, and no client may see it change.
 """
@@ -19,7 +19,7 @@ from kraftd.raft import effects as raft
 from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.files import CLUSTER_ID, LISTENER
-from kraftd.simulation.foreign_requests import stranger
+from kraftd.simulation.foreign_requests import foreign_request
 from kraftd.simulation.options import ACTS
 from kraftd.simulation.process import Process
 from kraftd.simulation.protocols import World
@@ -88,7 +88,7 @@ class Workload:
             "remove voter": self._remove_voter,
             "upgrade": self._upgrade,
             "snapshot": self._snapshot,
-            "stranger": self._stranger,
+            "stranger": self._send_foreign_request,
             "resign": self._resign,
             "describe": self._describe,
         }
@@ -301,7 +301,7 @@ class Workload:
         self._call(process, "describe", DescribeQuorumRequest(topics), 2)
         return True
 
-    def _stranger(self) -> bool:
+    def _send_foreign_request(self) -> bool:
         """Send a request of another cluster, for another voter, or of an old epoch: it may change nothing
         (S17).
         """
@@ -310,7 +310,7 @@ class Workload:
             return False
         core = process.core
         before = core.epoch, core.leader_id, core.state, process.next_offset, core.voters
-        message, version = stranger(self.rng, process)
+        message, version = foreign_request(self.rng, process)
         self._call(process, "stranger", message, version)
         after = core.epoch, core.leader_id, core.state, process.next_offset, core.voters
         if process.host.process is process and process.host.paused_until_us <= self.world.schedule.now_us:

@@ -23,7 +23,7 @@ from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.resources import LogResources
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.loading import Loading
+from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -251,7 +251,7 @@ class BrokerHarness(Harness):
             self.view,
             self.storage.log,
             self.directories,
-            Loading(self.directories, self.clock.ms, producers_of),
+            LogLoader(self.directories, self.clock.ms, producers_of),
             producers,
             SCHEDULES,
             self.disk,

@@ -12,8 +12,8 @@ from kraftd.log.disk import RealDisk
 from kraftd.metadata_dir.meta_properties import MetaProperties, write_meta_properties
 from testkit.process import free_port
 from tests.cli.cluster import create_topics, register_broker
-from tests.cli.past import END, write_past
 from tests.cli.run import run, started, tree, write_config
+from tests.cli.sample_history import END, write_history
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 ALONE = {"kraftd__shutdown__timeout__ms": "100"}
@@ -67,7 +67,7 @@ def topics(directory: Path) -> set[str]:
 
 
 def test_a_backup_can_be_restored_to_an_offset_under_a_new_cluster_id(tmp_path: Path) -> None:
-    source = write_past(tmp_path / "past")
+    source = write_history(tmp_path / "past")
     write_meta_properties(RealDisk(), str(source), MetaProperties(1, CLUSTER_ID, 1, b"d" * 16), 0)
     before = tree(source)
     for end, expected in ((8, {"orders", "payments"}), (END - 1, {"orders"})):
@@ -99,7 +99,7 @@ def test_a_backup_without_a_name_is_a_usage_error(directory: str) -> None:
 
 
 def test_an_unfinished_backup_is_not_restored(tmp_path: Path) -> None:
-    source = write_past(tmp_path / "past")
+    source = write_history(tmp_path / "past")
     done = run("restore", "--from", source, "--config", write_config(tmp_path))
     assert done.code == 3
     assert "backup.json" in done.err
@@ -107,7 +107,7 @@ def test_an_unfinished_backup_is_not_restored(tmp_path: Path) -> None:
 
 
 def test_a_damaged_backup_is_not_restored(tmp_path: Path) -> None:
-    source = write_past(tmp_path / "past")
+    source = write_history(tmp_path / "past")
     (source / "backup.json").write_text(
         json.dumps(
             {
@@ -128,7 +128,7 @@ def test_a_damaged_backup_is_not_restored(tmp_path: Path) -> None:
 
 
 def test_a_restore_refuses_other_voters_and_offsets_without_a_cluster(tmp_path: Path) -> None:
-    source = write_past(tmp_path / "past")
+    source = write_history(tmp_path / "past")
     write_meta_properties(RealDisk(), str(source), MetaProperties(1, CLUSTER_ID, 1, b"d" * 16), 0)
     others = {"controller__quorum__bootstrap__servers": None}
     voters = "1@127.0.0.1:9093,2@127.0.0.1:9094"

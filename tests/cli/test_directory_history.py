@@ -23,8 +23,8 @@ from kraftd.metadata_dir.recovery import open_log
 from kraftd.wire.message import Message
 from testkit.process import free_port
 from tests.cli.cluster import create_topics, register_broker
-from tests.cli.past import BEGAN_MS, END, MINUTE_MS, append, checkpoint_at, write_past
 from tests.cli.run import Run, run, started, tree, write_config
+from tests.cli.sample_history import BEGAN_MS, END, MINUTE_MS, append, checkpoint_at, write_history
 from tests.cli.watching import Watch
 
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
@@ -32,7 +32,7 @@ SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
 
 @pytest.fixture
 def past(tmp_path: Path) -> Path:
-    return write_past(tmp_path / "data")
+    return write_history(tmp_path / "data")
 
 
 def rows(done: Run) -> list[dict[str, Any]]:

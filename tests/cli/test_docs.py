@@ -12,8 +12,8 @@ import pytest
 
 from kraftd.cli.main import kraftd
 from kraftd.history.kinds import KINDS
-from tests.cli.past import write_past
 from tests.cli.run import run
+from tests.cli.sample_history import write_history
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -91,7 +91,7 @@ def is_known(line: str) -> bool:
 
 
 def shown() -> Iterator[tuple[str, str]]:
-    """Yield the commands of docs/commands.md that read the directory of `write_past`, each with its output.
+    """Yield the commands of docs/commands.md that read the sample directory, each with its output.
 
     A command that names a running quorum is run on the directory instead, and prints the same.
     """
@@ -104,7 +104,7 @@ def shown() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("line", "output"), list(shown()))
 def test_examples_print_what_the_page_shows(line: str, output: str, tmp_path: Path) -> None:
-    write_past(tmp_path)
+    write_history(tmp_path)
     words = [str(tmp_path) if word == "data" else word for word in shlex.split(line)[1:]]
     done = run(*words)
     assert done.code == 0

@@ -13,8 +13,8 @@ from kraftd.log.disk import RealDisk
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.metadata_dir.recovery import open_log
-from tests.cli.past import BEGAN_MS, append, write_past
 from tests.cli.run import run, write_config
+from tests.cli.sample_history import BEGAN_MS, append, write_history
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 
@@ -85,7 +85,7 @@ def rows(*words: object) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def past(tmp_path: Path) -> Path:
-    return write_past(tmp_path / "past")
+    return write_history(tmp_path / "past")
 
 
 def test_a_range_of_offsets_limits_the_output(past: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from kraftd.log.disk import RealDisk
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.metadata_dir.quorum_state import QuorumStateFile
-from tests.cli.past import write_past
 from tests.cli.run import run, write_config
+from tests.cli.sample_history import write_history
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -25,7 +25,7 @@ def data(tmp_path: Path) -> Path:
     """A formatted directory with a log and an election state."""
     file = write_config(tmp_path, 9093)
     assert run("format", "-c", file, "-t", CLUSTER_ID, "--standalone").code == 0
-    data = write_past(tmp_path / "data")
+    data = write_history(tmp_path / "data")
     QuorumStateFile(RealDisk(), str(data / PARTITION)).write(QuorumStateData(leader_id=1, leader_epoch=4), 1)
     return data
 

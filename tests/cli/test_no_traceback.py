@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from kraftd.cli.failures import EXIT_CODES
 from kraftd.cli.main import kraftd
-from tests.cli.past import write_past
 from tests.cli.run import Run, run, run_apart, write_config
+from tests.cli.sample_history import write_history
 
 # KRAFTD_FUZZ: a factor for the number of examples.
 TIMES = int(os.environ.get("KRAFTD_FUZZ", "1"))
@@ -85,7 +85,7 @@ def test_no_command_line_prints_a_traceback(words: Sequence[str]) -> None:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_past(tmp_path_factory.mktemp("fuzzed") / "data")
+    return write_history(tmp_path_factory.mktemp("fuzzed") / "data")
 
 
 @settings(max_examples=FILES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -156,7 +156,7 @@ def test_an_unknown_codec_engine_is_named() -> None:
 
 
 def test_too_few_file_descriptors_are_reported(tmp_path: Path) -> None:
-    write_past(tmp_path / "data")
+    write_history(tmp_path / "data")
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))  # noqa: E731
     done = subprocess.run(
         [sys.executable, "-m", "kraftd", "show", "-d", str(tmp_path / "data")],

@@ -17,8 +17,8 @@ from kraftd.log.overlay_disk import OverlayDisk
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata_dir.bootstrap import write_bootstrap
 from kraftd.wire.record_frame import VersionedRecord
-from tests.cli.past import write_past
 from tests.cli.run import run, tree, write_config
+from tests.cli.sample_history import write_history
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 STATE = "__cluster_metadata-0/quorum-state"
@@ -30,7 +30,7 @@ def config(tmp_path: Path) -> Path:
     """The file of a formatted controller with a log."""
     file = write_config(tmp_path, 9093)
     assert run("format", "-c", file, "-t", CLUSTER_ID, "--standalone").code == 0
-    write_past(tmp_path / "data")
+    write_history(tmp_path / "data")
     state = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "votedDirectoryId": "A" * 22}
     (tmp_path / "data" / STATE).write_text(json.dumps({**state, "data_version": 1}))
     return file

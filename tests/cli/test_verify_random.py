@@ -22,8 +22,8 @@ from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Started
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.wire.batch import build_batch
-from tests.cli.past import encoded, write_past
 from tests.cli.run import run, write_config
+from tests.cli.sample_history import encoded, write_history
 from tests.raft.world import SeededRandomness
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
@@ -35,7 +35,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A formatted directory with a log and a vote."""
     home = tmp_path_factory.mktemp("sound")
     assert run("format", "-c", write_config(home, 9093), "-t", CLUSTER_ID, "--standalone").code == 0
-    write_past(home / "data")
+    write_history(home / "data")
     partition = f"{home}/data/__cluster_metadata-0"
     QuorumStateFile(RealDisk(), partition).write(QuorumStateData(leader_id=-1, leader_epoch=9), 1)
     return home

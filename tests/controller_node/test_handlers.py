@@ -256,7 +256,7 @@ def test_calls_of_a_lost_connection_no_longer_wait_for_the_metadata(tmp_path: Pa
 
 
 def test_decisions_know_the_next_offset_and_the_quorums_level(harness: Harness) -> None:
-    context, finalized = harness.node.context, harness.node.following.finalized
+    context, finalized = harness.node.context, harness.node.following.finalized_features
     context.kraft_version = finalized.kraft_version = 0  # before an upgrade
     harness.node.core_answers._driver.perform([raft_effects.VotersChanged()])
     assert context.kraft_version == finalized.kraft_version == 1

@@ -58,7 +58,7 @@ def test_a_replaced_log_begins_a_new_image_that_waits_for_the_snapshot(harness: 
 
 def test_the_opened_snapshot_becomes_the_image_and_its_time_is_counted(harness: Harness) -> None:
     reset(harness)
-    loading = harness.node.following.loading
+    loading = harness.node.following.load_progress
     loading.records = 40  # of an earlier image
     made = harness.node.step(SnapshotOpened(WANTED, iter(RUNS)), harness.clock.ms)
     assert not any(isinstance(one, ReadCommitted | ScheduleSlice) for one in made)

@@ -26,7 +26,7 @@ def test_active_controller_shows_its_parts(harness: Harness) -> None:
     node = harness.node
     image = "<Image at 12@1: 0 brokers, 0 topics, 0 partitions, metadata.version 30>"
     long = "<LongDecisions none under way, 0 calls behind>"
-    levels = node.following.finalized.levels
+    levels = node.following.finalized_features.levels
     assert {
         type(part).__name__: repr(part)
         for part in (
@@ -43,8 +43,8 @@ def test_active_controller_shows_its_parts(harness: Harness) -> None:
             node.registration,
             node.leadership,
             node.identity,
-            node.following.finalized,
-            node.following.loading,
+            node.following.finalized_features,
+            node.following.load_progress,
         )
     } == {
         "Node": f"<Node 100 <DecisionRights active in epoch 1>, <ParkedAnswers 0>, {image}>",

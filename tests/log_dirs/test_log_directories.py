@@ -10,7 +10,7 @@ from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, Storag
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.loading import Loading, load_all
+from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
@@ -30,10 +30,10 @@ def made(disk: MemoryDisk) -> LogDirectories:
     return LogDirectories(LogResources(disk), directories, lambda topic: SETTINGS)
 
 
-def started(disk: MemoryDisk | None = None) -> tuple[MemoryDisk, LogDirectories, Loading]:
+def started(disk: MemoryDisk | None = None) -> tuple[MemoryDisk, LogDirectories, LogLoader]:
     disk = disk or MemoryDisk()
     directories = made(disk)
-    return disk, directories, load_all(directories, NOW_MS)
+    return disk, directories, LogLoader(directories, NOW_MS).load()
 
 
 def stopped(disk: MemoryDisk, directories: LogDirectories, broker_epoch: int = 7) -> MemoryDisk:
@@ -81,8 +81,8 @@ def test_a_clean_stop_is_marked_and_the_next_start_reads_no_batch_of_it() -> Non
     assert disk.read_bytes(f"{A}/log-start-offset-checkpoint") == b"0\n1\nt 0 3\n"
     assert disk.read_bytes(f"{B}/recovery-point-offset-checkpoint") == b"0\n0\n"
     assert disk.durable_bytes(log.segments[-1].path(log.directory))
-    disk, directories, loading = started(disk)
-    assert loading.broker_epoch == 7 and loading.notes == []
+    disk, directories, loader = started(disk)
+    assert loader.broker_epoch == 7 and loader.notes == []
     assert not disk.exists(f"{A}/.kafka_cleanshutdown"), "until the next clean stop"
     again = directories.logs["t", 0]
     assert (again.log_start, again.log_end, again.recovery_point, again.topic_id) == (3, 30, 30, TOPIC_ID)
@@ -94,9 +94,9 @@ def test_marks_of_different_epochs_or_a_missing_one_name_no_broker_epoch() -> No
     disk = stopped(disk, directories)
     file = disk.open(f"{B}/.kafka_cleanshutdown")
     file.write(0, encode_clean_shutdown(8))
-    assert Loading(made(disk), NOW_MS).broker_epoch is None
+    assert LogLoader(made(disk), NOW_MS).broker_epoch is None
     disk.remove(f"{B}/.kafka_cleanshutdown")
-    assert Loading(made(disk), NOW_MS).broker_epoch is None
+    assert LogLoader(made(disk), NOW_MS).broker_epoch is None
 
 
 def test_after_a_kill_all_that_was_appended_is_there() -> None:
@@ -108,9 +108,9 @@ def test_after_a_kill_all_that_was_appended_is_there() -> None:
             log.flush(NOW_MS)
             for job in directories.checkpoints():
                 job.run()
-    _, directories, loading = started(disk.after_crash(everything_survives))
+    _, directories, loader = started(disk.after_crash(everything_survives))
     again = directories.logs["t", 0]
-    assert loading.broker_epoch is None
+    assert loader.broker_epoch is None
     assert (again.log_end, again.recovery_point) == (30, 21)
     assert content(again) == content(log)
 
@@ -166,7 +166,7 @@ def test_a_damaged_log_stays_offline_and_its_checkpoint_is_kept() -> None:
     path = f"{A}/t-0/00000000000000000000.log"
     disk.flip_bit(path, 80, 1)
     for _ in range(2):
-        disk, directories, loading = started(disk)
+        disk, directories, loader = started(disk)
         assert sorted(directories.logs) == [("t", 2)]
         error = directories.damaged["t", 0].error
         assert isinstance(error, CorruptStorage) and (error.path, error.position, error.offset) == (
@@ -174,7 +174,7 @@ def test_a_damaged_log_stays_offline_and_its_checkpoint_is_kept() -> None:
             0,
             0,
         )
-        assert any(path in note for note in loading.notes)
+        assert any(path in note for note in loader.notes)
         with pytest.raises(CorruptStorage):
             directories.create("t", 0, TOPIC_ID, NOW_MS)
         for job in directories.checkpoints():
@@ -233,9 +233,9 @@ def test_a_log_that_the_cluster_does_not_know_is_set_aside() -> None:
     disk, directories, _ = started()
     append(directories.create("t", 0, TOPIC_ID, NOW_MS), batch(0))
     directories.set_aside("t", 0, UNIQUE)
-    disk, directories, loading = started(stopped(disk, directories))
+    disk, directories, loader = started(stopped(disk, directories))
     assert directories.logs == {} and directories.strays == [f"{A}/t-0.{UNIQUE}-stray"]
-    assert "did not know that partition" in loading.notes[0]
+    assert "did not know that partition" in loader.notes[0]
 
 
 def test_a_partition_in_two_directories_refuses_the_start() -> None:
@@ -289,8 +289,8 @@ def test_a_malformed_checkpoint_counts_as_empty() -> None:
     append(directories.create("t", 0, TOPIC_ID, NOW_MS), batch(0, 3))
     disk = stopped(disk, directories)
     disk.open(f"{A}/recovery-point-offset-checkpoint").write(0, b"1")
-    _, directories, loading = started(disk)
-    assert "recovery-point-offset-checkpoint: version '1', not 0" in loading.notes[0]
+    _, directories, loader = started(disk)
+    assert "recovery-point-offset-checkpoint: version '1', not 0" in loader.notes[0]
     assert directories.logs["t", 0].log_end == 3
 
 
@@ -357,10 +357,10 @@ def test_a_kill_before_any_change_of_the_disk_loses_nothing() -> None:
             history(disk, acknowledged)
         except SimulatedCrash:
             pass
-        _, directories, loading = started(disk.after_crash(everything_survives))
+        _, directories, loader = started(disk.after_crash(everything_survives))
         assert directories.damaged == {}, crash_at
         log = directories.logs.get(("t", 0))
         found = [] if log is None else content(log)
         # The append that was killed may be there, and is not acknowledged.
         assert found[: len(acknowledged)] == acknowledged and len(found) <= len(acknowledged) + 1, crash_at
-        assert all("was cut" not in note for note in loading.notes)
+        assert all("was cut" not in note for note in loader.notes)

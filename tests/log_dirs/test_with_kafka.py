@@ -17,7 +17,7 @@ from kraftd.log.data.transaction_index import decode_aborted
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.loading import Loading, load_all
+from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
 from kraftd.metadata_dir.meta_properties import read_meta_properties
 from kraftd.wire.batch import Batch, build_batch, iter_batches
@@ -101,13 +101,13 @@ def consumed(cluster: Cluster) -> list[str]:
     return found
 
 
-def opened(data: Path) -> tuple[LogDirectories, Loading]:
+def opened(data: Path) -> tuple[LogDirectories, LogLoader]:
     properties = read_meta_properties(DISK, str(data))
     assert properties is not None
     directories = LogDirectories(
         LogResources(DISK), [LogDirectory(str(data), properties.directory_id)], lambda topic: SETTINGS
     )
-    return directories, load_all(directories, now_ms=1 << 41)
+    return directories, LogLoader(directories, 1 << 41).load()
 
 
 def batches_of(log: DataLog) -> Iterator[Batch]:
@@ -155,11 +155,11 @@ def test_every_file_is_byte_for_byte_a_stock_brokers(cluster: Cluster, tmp_path:
     copy = tmp_path / "data"
     shutil.copytree(broker.data, copy)
     mark = (copy / ".kafka_cleanshutdown").read_bytes()
-    directories, loading = opened(copy)
-    epoch = loading.broker_epoch
+    directories, loader = opened(copy)
+    epoch = loader.broker_epoch
     assert epoch is not None and encode_clean_shutdown(epoch) == mark
     assert decode_clean_shutdown(mark) == epoch
-    assert loading.notes == [] and directories.damaged == {}
+    assert loader.notes == [] and directories.damaged == {}
     log = directories.logs[TOPIC, 0]
     count = sum(batch.header.record_count for batch in batches_of(log))
     assert count == 3000 + 2 + 2, "records of both transactions, and their markers"
@@ -192,8 +192,8 @@ def test_a_stock_broker_goes_on_where_these_logs_stopped_and_the_reverse(cluster
     # kill -9 of the stock broker: what it acknowledged is in the page cache, and here.
     produce(cluster, 3000, 1500)
     broker.kill()
-    directories, loading = opened(broker.data)
-    assert loading.broker_epoch is None and directories.damaged == {}
+    directories, loader = opened(broker.data)
+    assert loader.broker_epoch is None and directories.damaged == {}
     log = directories.logs[TOPIC, 0]
     found = [str(value) for batch in batches_of(log) for value in [batch.header.record_count]]
     assert sum(map(int, found)) == 3000 + 4 + 1500
@@ -214,8 +214,8 @@ def test_a_stock_broker_goes_on_where_these_logs_stopped_and_the_reverse(cluster
 
     # A clean stop of these logs: the stock broker recovers nothing.
     broker.stop()
-    directories, loading = opened(broker.data)
-    assert loading.notes == []
+    directories, loader = opened(broker.data)
+    assert loader.notes == []
     log = directories.logs[TOPIC, 0]
     data = build_batch([b"the last"], log.log_end, log.epochs.latest or 0, 1_800_000_000_000)
     log.append([data], [next(iter_batches(data)).header], 0)

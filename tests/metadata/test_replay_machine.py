@@ -33,7 +33,7 @@ BESIDE_STATE = {
     "partition_count",
     "registration_offsets",
     "replica_changes",
-    "sharing",
+    "shared_values",
     "transaction_offset",
     "unclean_elections",
 }

@@ -45,7 +45,7 @@ from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.metadata_topic_node.node import MetadataTopicNode
 from kraftd.metadata_topic_node.routes import client_registry
-from kraftd.metadata_topic_node.to_broker import PATIENCE_MS
+from kraftd.metadata_topic_node.to_broker import BROKER_WAIT_MS
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches
@@ -534,12 +534,12 @@ def coordinator(harness: ClientHarness, ask: int, node_id: int) -> None:
 def test_broker_that_is_slow_does_not_hold_up_the_client(harness: ClientHarness) -> None:
     harness.unfenced(2)
     place = ask_for_a_coordinator(harness)
-    harness.client_advance(PATIENCE_MS)
+    harness.client_advance(BROKER_WAIT_MS)
     assert [one.destination.node_id for one in harness.sent_to_nodes] == [1, 2]
     coordinator(harness, 1, 2)
     assert harness.answer(place).coordinators[0].node_id == 2
     coordinator(harness, 0, 1)  # late: the client has its answer
-    harness.client_advance(PATIENCE_MS)
+    harness.client_advance(BROKER_WAIT_MS)
     assert len(harness.sent_to_nodes) == 2 and not len(harness.clients.passing_on)
     ask_for_a_coordinator(harness)
     assert harness.sent_to_nodes[-1].destination.node_id == 2, "the broker that answered last is asked first"
@@ -548,9 +548,9 @@ def test_broker_that_is_slow_does_not_hold_up_the_client(harness: ClientHarness)
 def test_slow_brokers_answer_counts_when_no_other_broker_has_one(harness: ClientHarness) -> None:
     harness.unfenced(2)
     place = ask_for_a_coordinator(harness)
-    harness.client_advance(PATIENCE_MS)
+    harness.client_advance(BROKER_WAIT_MS)
     harness.client_step(Answered(harness.sent_to_nodes[1].request_id, None))
-    harness.client_advance(PATIENCE_MS)
+    harness.client_advance(BROKER_WAIT_MS)
     assert place not in harness.answers
     coordinator(harness, 0, 1)
     assert harness.answer(place).coordinators[0].node_id == 1

@@ -23,7 +23,7 @@ from kraftd.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kraftd.metadata_topic_node.node import LEADER_PATIENCE_MS
+from kraftd.metadata_topic_node.node import LEADER_WAIT_MS
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -86,7 +86,7 @@ def test_a_reader_waits_where_a_replica_may_only_lag(observer: ClientHarness, an
 
 def test_a_leader_that_does_not_answer_delays_a_fetch_little(observer: ClientHarness) -> None:
     place = fetch(observer, FAR, 0)
-    observer.client_advance(LEADER_PATIENCE_MS)
+    observer.client_advance(LEADER_WAIT_MS)
     assert error_of(observer, place) == 0
 
 

@@ -80,7 +80,7 @@ def test_of_a_snapshot_it_reports_bytes_and_later_records(tmp_path: Path) -> Non
     behind = harness.storage.log.log_end - end_offset
     assert found[-1].records == Progress(checkpoint.record_count + behind, checkpoint.record_count + behind)
     assert found[-1].bytes.loaded == found[-1].bytes.total
-    assert harness.node.following.loading.snapshots == 1
+    assert harness.node.following.load_progress.snapshots == 1
     assert OffsetAndEpoch(end_offset, 1) in harness.storage.log.snapshots
 
 

@@ -20,8 +20,8 @@ from kraftd.metadata_dir.dump import dump
 from kraftd.wire.batch import build_batch
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, encode_records
-from tests.cli.past import BEGAN_MS, append, begin
 from tests.cli.run import run
+from tests.cli.sample_history import BEGAN_MS, append, begin
 from tests.metadata.histories import replayed
 from tests.redaction.secrets import records_with_secrets, shown_secrets
 

@@ -37,7 +37,7 @@ def credentials(
     image = SimpleNamespace(scram=scram or {}, delegation_tokens=tokens or {})
     context: Any = SimpleNamespace(image=image)
     replay = SimpleNamespace(loads_snapshot=loads_snapshot)
-    following: Any = SimpleNamespace(finalized=SimpleNamespace(epoch=epoch), replay=replay)
+    following: Any = SimpleNamespace(finalized_features=SimpleNamespace(epoch=epoch), replay=replay)
     return NodeCredentials(context, following, BOOTSTRAP, "cluster", secret_key, b"salt")
 
 

@@ -76,7 +76,7 @@ def test_the_first_committed_levels_complete_the_load_and_answer_calls() -> None
     harness.following.abandon(2)
     assert harness.read(0, LEVEL, high_watermark=1) == [ReadCommitted(0, 1, READ_BYTES), MetadataLoaded(1)]
     assert harness.handled == [calls[0], calls[2]] and harness.caught_up == 1
-    assert harness.following.finalized.epoch == 0
+    assert harness.following.finalized_features.epoch == 0
     assert harness.following.knows_metadata(calls[1])
     harness.read(1, TopicRecord("a", bytes(15) + b"\1"), high_watermark=2)
     assert len(harness.handled) == 2 and harness.caught_up == 2
@@ -86,7 +86,7 @@ def test_an_incomplete_read_is_followed_by_another() -> None:
     harness = RecordedFollowing()
     made = harness.read(0, LEVEL, high_watermark=3)
     assert made == [ReadCommitted(0, 3, READ_BYTES), ReadCommitted(1, 3, READ_BYTES)]
-    assert harness.caught_up == 0 and harness.following.finalized.epoch == -1
+    assert harness.caught_up == 0 and harness.following.finalized_features.epoch == -1
 
 
 def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
@@ -96,7 +96,7 @@ def test_a_snapshot_at_the_start_is_loaded_in_a_callback_and_timed() -> None:
     harness.context.now_ms += 30
     harness.core.high_watermark = 5
     harness.following.replay_some(harness._catch_up)
-    loading = harness.following.loading
+    loading = harness.following.load_progress
     assert (loading.snapshots, loading.snapshot_records) == (1, 1)
     assert loading.snapshot_times.total == 30_000_000
     assert harness.caught_up == 1 and harness.outbox.take() == [MetadataLoaded(5)]

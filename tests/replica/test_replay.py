@@ -81,7 +81,7 @@ def test_a_slice_ends_with_the_run_that_fills_it_and_is_counted() -> None:
     replay.more(8)
     data = batch(0, topics(0, 2)) + batch(2, topics(2, 4), at_ms=80) + batch(4, topics(4, 8), 5, at_ms=90)
     replay.begin(0, data)
-    loading = replay.loading
+    loading = replay.load_progress
     found = [
         (replay.run_slice(8), replay.next_offset, loading.records, loading.timestamp_ms) for _ in range(3)
     ]
@@ -111,7 +111,7 @@ def test_a_batch_that_overlaps_the_image_is_applied_in_part() -> None:
     replay.more(6)
     replay.begin(2, batch(0, [*topics(10, 12), *topics(2, 4)]) + batch(4, topics(4, 6)))
     assert replay.run_slice(6) is None
-    assert (replay.next_offset, replay.image.offset, replay.loading.records) == (6, 5, 6)
+    assert (replay.next_offset, replay.image.offset, replay.load_progress.records) == (6, 5, 6)
     assert names(replay.image) == {f"t{number}" for number in range(6)}
 
 
@@ -131,7 +131,7 @@ def test_a_snapshot_comes_before_the_log_in_slices() -> None:
     assert (replay.snapshot_end, replay.loads_snapshot, replay.busy) == (7, True, True)
     assert replay.start() == NEXT_SLICE
     assert replay.more(9) is None
-    assert [(replay.run_slice(9), replay.loading.records) for _ in range(2)] == [
+    assert [(replay.run_slice(9), replay.load_progress.records) for _ in range(2)] == [
         (NEXT_SLICE, 3),
         (NEXT_SLICE, 7),
     ]
@@ -143,7 +143,7 @@ def test_a_snapshot_comes_before_the_log_in_slices() -> None:
 
 def test_the_log_is_not_read_until_the_expected_snapshot_is_loaded() -> None:
     loading = LoadProgress()
-    replay = Replay(Image(), loading=loading)
+    replay = Replay(Image(), load_progress=loading)
     replay.await_snapshot()
     assert replay.loads_snapshot and not replay.busy
     assert replay.more(9) is None and not replay.complete
@@ -151,7 +151,7 @@ def test_the_log_is_not_read_until_the_expected_snapshot_is_loaded() -> None:
     assert (replay.snapshot_end, replay.loads_snapshot, replay.busy) == (7, True, True)
     assert replay.run_slice(9) == ReadCommitted(7, 9, READ_BYTES)
     assert not replay.loads_snapshot
-    assert replay.loading is loading and loading.records == 4
+    assert replay.load_progress is loading and loading.records == 4
     replay.begin(7, batch(7, topics(7, 9)))
     assert replay.run_slice(9) is None and replay.complete
 
@@ -182,7 +182,7 @@ def test_a_run_behind_another_of_its_batch_is_applied_where_that_one_ends() -> N
     replay.begin(0, batch(0, mixed) + batch(5, topics(5, 9)))
     while replay.run_slice(9) is not None:
         pass
-    assert (replay.next_offset, replay.image.offset, replay.loading.records) == (9, 8, 9)
+    assert (replay.next_offset, replay.image.offset, replay.load_progress.records) == (9, 8, 9)
     assert names(replay.image) == {f"t{number}" for number in (0, 1, 3, 4, 5, 6, 7, 8)}
 
 

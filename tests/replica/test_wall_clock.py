@@ -35,7 +35,7 @@ def test_records_are_stamped_by_the_wall_clock_after_its_step(harness: Harness, 
     harness.step(WallClockStepped(ahead_ms))
     harness.register(2)
     assert last_stamp_ms(harness) == harness.clock.ms + ahead_ms
-    assert harness.node.following.loading.timestamp_ms == harness.clock.ms + ahead_ms
+    assert harness.node.following.load_progress.timestamp_ms == harness.clock.ms + ahead_ms
     answer = harness.ask(ApiKey.DESCRIBE_QUORUM, 2, DESCRIBE)
     leader = answer.topics[0].partitions[0].current_voters[0]
     assert leader.last_caught_up_timestamp == leader.last_fetch_timestamp == harness.clock.ms + ahead_ms

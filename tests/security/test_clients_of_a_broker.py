@@ -29,7 +29,7 @@ LISTENERS = {
     "OPEN": "SASL_PLAINTEXT",
     "CONTROLLER": "PLAINTEXT",
 }
-PATIENCE_S = 20
+WAIT_S = 20
 ONE_BROKER: dict[str, object] = {
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 1,
@@ -117,9 +117,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 def send(config: dict[str, Any], topic: str) -> KafkaError | None:
     ends: list[KafkaError | None] = []
-    producer = Producer({**config, "message.timeout.ms": PATIENCE_S * 1000})
+    producer = Producer({**config, "message.timeout.ms": WAIT_S * 1000})
     producer.produce(topic, b"value", on_delivery=lambda error, _: ends.append(error))
-    producer.flush(PATIENCE_S)
+    producer.flush(WAIT_S)
     (end,) = ends
     return end
 
@@ -129,7 +129,7 @@ def receive(config: dict[str, Any], topic: str) -> bytes | KafkaError:
     consumer = Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             message = consumer.poll(0.5)
             if message is not None:
@@ -242,9 +242,9 @@ def test_a_follower_logs_in_at_the_listener_between_brokers(
         config: dict[str, Any] = {"bootstrap.servers": f"{HOST}:{clients_port}"}
         admin = AdminClient(config)
         replicas = NewTopic("t", 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "2"})
-        admin.create_topics([replicas])["t"].result(PATIENCE_S)
+        admin.create_topics([replicas])["t"].result(WAIT_S)
         assert send({**config, "acks": "all"}, "t") is None
-        (partition,) = admin.list_topics("t", timeout=PATIENCE_S).topics["t"].partitions.values()
+        (partition,) = admin.list_topics("t", timeout=WAIT_S).topics["t"].partitions.values()
         assert sorted(partition.isrs) == [1, 2]
         logs = [one.data / "t-0" / f"{0:020}.log" for one in (first, second)]
         wait_until(lambda: logs[0].read_bytes() == logs[1].read_bytes() != b"", "the logs are equal")

@@ -60,7 +60,7 @@ class FetchSettings(NamedTuple):
     fetchers: int  # num.replica.fetchers, a leader
 
 
-class Surroundings(Protocol):
+class FetcherPorts(Protocol):
     """What a fetcher needs of its node. `ask` sends to a leader; None is no answer."""
 
     @property
@@ -126,7 +126,7 @@ class Followed:
 class Fetcher:
     """One connection to one leader, and the partitions that it fetches."""
 
-    def __init__(self, leader_id: int, number: int, settings: FetchSettings, node: Surroundings) -> None:
+    def __init__(self, leader_id: int, number: int, settings: FetchSettings, node: FetcherPorts) -> None:
         self.leader_id = leader_id
         self.number = number
         self.followed: dict[Key, Followed] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from kraftd.broker_node.fetching.fetcher import Fetcher, FetchSettings, Followed, Surroundings
+from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed
 from kraftd.broker_node.fetching.leader_session import Key
 from kraftd.broker_node.replicas import Hosted
 from kraftd.configdef.node import NodeConfig
@@ -36,7 +36,7 @@ def fetch_settings(static: NodeConfig) -> FetchSettings:
 class ReplicaFetchers:
     """The fetchers by leader and number, and the one of each partition that is followed."""
 
-    def __init__(self, settings: FetchSettings, node: Surroundings) -> None:
+    def __init__(self, settings: FetchSettings, node: FetcherPorts) -> None:
         self._settings = settings
         self._node = node
         self._fetchers: dict[tuple[int, int], Fetcher] = {}

@@ -23,7 +23,7 @@ class FileSource:
     def __init__(self, path: str) -> None:
         self.name = path
         try:
-            self._past = DirectoryHistory(RealDisk(), path)
+            self._history = DirectoryHistory(RealDisk(), path)
         except FileNotFoundError:
             raise CommandFailure(f"{path}: there is no such file or directory.", FAILED) from None
 
@@ -31,19 +31,19 @@ class FileSource:
         return f"<FileSource {self.name}>"
 
     async def begin(self, limit: Limit, *, by_checkpoint: bool = False) -> Beginning:
-        past = self._past
-        start = past.log_start
+        history = self._history
+        start = history.log_start
         if start == 0 and not by_checkpoint:
-            return Beginning(0, 0, -1, iter(()), past.size_bytes)
-        within = [one for one in past.checkpoints() if limit.takes_checkpoint(one.id, one.timestamp_ms)]
+            return Beginning(0, 0, -1, iter(()), history.size_bytes)
+        within = [one for one in history.checkpoints() if limit.takes_checkpoint(one.id, one.timestamp_ms)]
         usable = [one for one in within if start is None or one.id.offset >= start]
         if usable:
             return self._from_checkpoint(usable[-1])
         if start == 0:
-            return Beginning(0, 0, -1, iter(()), past.size_bytes)
-        if start is None and not past.checkpoints():
+            return Beginning(0, 0, -1, iter(()), history.size_bytes)
+        if start is None and not history.checkpoints():
             raise CommandFailure(f"{self.name} holds no metadata yet: its node has never run.", FAILED)
-        ends = [one.id.offset for one in past.checkpoints() if one.id.offset >= (start or 0)]
+        ends = [one.id.offset for one in history.checkpoints() if one.id.offset >= (start or 0)]
         if ends:
             raise CommandFailure(not_covered(limit, min(ends)), FAILED)
         raise CommandFailure(
@@ -53,23 +53,23 @@ class FileSource:
         )
 
     async def begin_earliest(self) -> Beginning:
-        past = self._past
-        if past.log_start == 0:
-            return Beginning(0, 0, -1, iter(()), past.size_bytes)
-        usable = [one for one in past.checkpoints() if one.id.offset >= (past.log_start or 0)]
+        history = self._history
+        if history.log_start == 0:
+            return Beginning(0, 0, -1, iter(()), history.size_bytes)
+        usable = [one for one in history.checkpoints() if one.id.offset >= (history.log_start or 0)]
         return self._from_checkpoint(usable[0]) if usable else await self.begin(Limit())
 
     async def extent(self) -> Extent:
-        past = self._past
-        ends = [one.id.offset for one in past.checkpoints() if one.id.offset >= (past.log_start or 0)]
-        first = 0 if past.log_start == 0 or not ends else min(ends) - 1
-        return Extent(first, max([past.log_end, *ends]))
+        history = self._history
+        ends = [one.id.offset for one in history.checkpoints() if one.id.offset >= (history.log_start or 0)]
+        first = 0 if history.log_start == 0 or not ends else min(ends) - 1
+        return Extent(first, max([history.log_end, *ends]))
 
     async def note(self) -> None:
         return None
 
     def _from_checkpoint(self, checkpoint: Checkpoint) -> Beginning:
-        reader = self._past.open_checkpoint(checkpoint)
+        reader = self._history.open_checkpoint(checkpoint)
 
         def runs() -> Iterator[list[Message]]:
             try:
@@ -85,9 +85,9 @@ class FileSource:
         return Beginning(end, epoch, checkpoint.timestamp_ms, runs(), reader.size_bytes)
 
     async def batches(self, start: int, *, follow: bool = False) -> AsyncIterator[Batch]:
-        if self._past.log_start is None:
+        if self._history.log_start is None:
             return
-        reader = self._past.reader(start)
+        reader = self._history.reader(start)
         try:
             while True:
                 for batch in reader.batches():

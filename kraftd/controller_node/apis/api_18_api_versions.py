@@ -25,7 +25,7 @@ def handle(node: Node, call: Call) -> None:
 
 def describe(node: Node, version: int) -> ApiVersionsResponse:
     """The current answer."""
-    finalized = node.following.finalized
+    finalized = node.following.finalized_features
     levels = {**finalized.levels, KRAFT_VERSION: node.core.kraft_version}
     return response(
         node.boundary.registry,

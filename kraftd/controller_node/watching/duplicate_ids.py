@@ -1,8 +1,8 @@
 """Several nodes that run under one id, as the leader sees them: their fetches alternate.
 
-Both fetch, each from its own directory, or from copies of one. A replaced disk is no duplicate: the old one no
-longer fetches. The voters of a static quorum have no directory ids in the core, but their fetches do (v17).
-Copies, and fetches before v17, are recognized by their connections.
+Both fetch, each from its own directory, or from copies of one. A replaced disk is no duplicate: the old one
+no longer fetches. The voters of a static quorum have no directory ids in the core, but their fetches do
+(v17). Copies, and fetches before v17, are recognized by their connections.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class Pending:
 
 
 class Queue:
-    """The handshakes of either known hosts or strangers, and the order in which they begin and go on."""
+    """The handshakes of either known hosts or of others, and the order in which they begin and go on."""
 
     def __init__(self, max_at_once: int, max_of_address: int) -> None:
         self.places: dict[Pending, None] = {}  # begun ones; the longest silent first
@@ -196,7 +196,7 @@ class HandshakePool:
         self._threads = Threads(loop, max(1, min(MAX_THREADS, (os.cpu_count() or 1) // 2)))
         self._running = 0
         self._all: dict[Pending, None] = {}  # the oldest first
-        self._known, self._strangers = (Queue(max_at_once, max_of_address) for _ in range(2))
+        self._known, self._unknown = (Queue(max_at_once, max_of_address) for _ in range(2))
         self._known_is_next = True
         self._tasks: set[asyncio.Task[Any]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -270,8 +270,8 @@ class HandshakePool:
             self._threads.run(partial(pending.handshake.advance, data), partial(self._advanced, pending))
 
     def _next(self) -> Pending | None:
-        """The handshake that goes on or begins next: of a known host and a stranger by turns."""
-        known, others = self._known, self._strangers
+        """The handshake that goes on or begins next: of a known host and another by turns."""
+        known, others = self._known, self._unknown
         for queue in (known, others) if self._known_is_next else (others, known):
             pending = queue.next()
             if pending is not None:
@@ -280,7 +280,7 @@ class HandshakePool:
         return None
 
     def _queue_of(self, pending: Pending) -> Queue:
-        return self._known if pending.known else self._strangers
+        return self._known if pending.known else self._unknown
 
     def _advanced(self, pending: Pending, made: Advance) -> None:
         self._running -= 1
@@ -347,7 +347,7 @@ class HandshakePool:
             if now_s - pending.began_s < pending.timeout_s:
                 break
             self.drop(pending, f"it took longer than {pending.timeout_s * 1000:.0f} ms")
-        for queue in (self._known, self._strangers):
+        for queue in (self._known, self._unknown):
             for pending in queue.stalled(now_s - STALL_S):
                 self.displaced += 1
                 self.drop(pending, f"it was silent for {STALL_S:.0f} s while others waited")
@@ -367,6 +367,4 @@ class HandshakePool:
                 task.cancel()
 
     def __repr__(self) -> str:
-        return (
-            f"<HandshakePool known {self._known!r}, others {self._strangers!r}, {self.displaced} displaced>"
-        )
+        return f"<HandshakePool known {self._known!r}, others {self._unknown!r}, {self.displaced} displaced>"

@@ -106,7 +106,8 @@ class QuorumPeers:
         self._last: dict[int, Address] = {}  # the last address of each node
         self._in_flight: dict[Hashable, Address] = {}  # by the tag of each request that is under way
         self._troubles = troubles
-        self.on_stranger: Callable[[Address], None] = lambda _: None  # of a cluster whose id is not known yet
+        # Gets the address of a node in a cluster whose id is not known yet.
+        self.on_foreign_node: Callable[[Address], None] = lambda _: None
 
     def send(self, effect: raft_effects.Send) -> None:
         to = effect.destination
@@ -118,7 +119,7 @@ class QuorumPeers:
         address = self._in_flight.pop(tag)
         self._troubles.answered(address.node_id, _at(address), message, self.outbound.served(address))
         if self._troubles.lacks_cluster_of(_at(address)):
-            self.on_stranger(address)
+            self.on_foreign_node(address)
         self._received(raft_events.ResponseReceived(tag, message))  # type: ignore[arg-type]
 
     def failed(self, tag: Hashable, failure: Failure) -> None:

@@ -86,7 +86,7 @@ class Watch:
         self._runner.logins.limited_log.warn("login failed", listener=METRICS_LISTENER, reason=reason)
 
     def _held(self, took_ns: int) -> None:
-        self._runner.holds.note(Scrape(), took_ns)
+        self._runner.loop_hold_times.note(Scrape(), took_ns)
 
     def _failed(self, error: Exception) -> None:
         self._runner.log.error("a page of the metrics listener failed", error=repr(error), exc_info=error)
@@ -106,8 +106,8 @@ class Watch:
             node=node,
             storage=storage,
             raft=node.core.metrics(now_ms),
-            steps=steps(runner.holds),
-            longest_step_ns=runner.holds.longest_ns,
+            steps=steps(runner.loop_hold_times),
+            longest_step_ns=runner.loop_hold_times.longest_ns,
             delays=runner.delays,
             syncs=runner.syncs.times,
             idle_ratio=runner.idle.measure(),

@@ -23,7 +23,7 @@ from kraftd.host.cluster_view import NodeView
 from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.resources import LogResources
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.loading import Loading
+from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.raft.events import ShutdownRequested
@@ -124,7 +124,7 @@ class BrokerSide(BrokerExecutor):
             found = producers[topic, partition] = ReplayedProducers(configs.of(topic).partition, now_ms)
             return found
 
-        loading = Loading(directories, now_ms, producers_of)
+        loader = LogLoader(directories, now_ms, producers_of)
         at = Endpoint(CLIENTS, f"n{host.id}", 9092)
         broker = Broker(
             host.id,
@@ -133,7 +133,7 @@ class BrokerSide(BrokerExecutor):
             (at,),
             own_ids,
             supported_features(),
-            previous_epoch=-1 if loading.broker_epoch is None else loading.broker_epoch,
+            previous_epoch=-1 if loader.broker_epoch is None else loader.broker_epoch,
             heartbeat_interval_ms=500,
             session_timeout_ms=3_000,
             registration_timeout_ms=3_600_000,
@@ -154,7 +154,7 @@ class BrokerSide(BrokerExecutor):
             view,
             process.files.log,
             directories,
-            loading,
+            loader,
             producers,
             SCHEDULES,
             disk,

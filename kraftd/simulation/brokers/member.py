@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 GAP_US = 100 * MS
 SESSION_MS = 2_000
 REBALANCE_MS = 2_000
-JOIN_PATIENCE_US = 8 * SECOND  # longer than a rebalance
+JOIN_WAIT_US = 8 * SECOND  # longer than a rebalance
 PROTOCOL = "by-number"
 
 
@@ -75,7 +75,7 @@ class Member:
         self.world.schedule.after(self.rng.between(1, 2 * delay_us), action)
 
     def _ask(
-        self, again: Callable[[], None], message: Message, then: Callable[[Any], None], patience_us: int = 0
+        self, again: Callable[[], None], message: Message, then: Callable[[Any], None], wait_us: int = 0
     ) -> None:
         """Ask the coordinator; without one, or without an answer, do that again."""
         if not self.traffic.running:
@@ -91,8 +91,8 @@ class Member:
             else:
                 then(answer)
 
-        patience = {"patience_us": patience_us} if patience_us else {}
-        self.traffic.ask(side, [(message, answered)], **patience)
+        waiting = {"wait_us": wait_us} if wait_us else {}
+        self.traffic.ask(side, [(message, answered)], **waiting)
 
     # --- membership ---
 
@@ -112,7 +112,7 @@ class Member:
             "simulated",
             [JoinGroupRequestProtocol(PROTOCOL, b"")],
         )
-        self._ask(self._join, message, self._joined, JOIN_PATIENCE_US)
+        self._ask(self._join, message, self._joined, JOIN_WAIT_US)
 
     def _joined(self, answer: Any) -> None:
         if answer.error_code:
@@ -131,7 +131,7 @@ class Member:
         message = SyncGroupRequest(
             self.group, self.generation, self.member_id, None, "simulated", PROTOCOL, assignments
         )
-        self._ask(self._join, message, self._synced, JOIN_PATIENCE_US)
+        self._ask(self._join, message, self._synced, JOIN_WAIT_US)
 
     def _synced(self, answer: Any) -> None:
         topic_id = self.traffic.topic_id(self.traffic.steady)

@@ -35,7 +35,7 @@ STEADY, CHANGING = "records", "fleeting"  # the second is deleted and made again
 PARTITIONS = 3
 COUNTS = {OFFSETS_TOPIC: OFFSETS_PARTITIONS, STEADY: PARTITIONS, CHANGING: PARTITIONS}
 GROUPS = ("group-a", "group-b")
-PATIENCE_US = 5 * SECOND
+ANSWER_WAIT_US = 5 * SECOND
 TOPICS_GAP_US = 1 * SECOND
 VERSIONS = {0: 13, 1: 16, 8: 9, 9: 9, 11: 9, 12: 4, 13: 5, 14: 5, 22: 4}  # by API key
 Then = Callable[[Any], None]  # called with the answer, or None without one
@@ -167,7 +167,7 @@ class Traffic:
     # --- the network ---
 
     def ask(
-        self, side: BrokerSide, requests: list[tuple[Message, Then]], patience_us: int = PATIENCE_US
+        self, side: BrokerSide, requests: list[tuple[Message, Then]], wait_us: int = ANSWER_WAIT_US
     ) -> None:
         """Send requests in one go; each gets an answer, or None."""
         schedule, first = self.world.schedule, self._last + 1
@@ -178,7 +178,7 @@ class Traffic:
             self._under_way[self._last] = Exchange(first, key, side, then)
             parts = encode_request(key, VERSIONS[key], self._last & 0x7FFFFFFF, "client", message)
             frames.append(memoryview(b"".join(parts))[4:])
-            schedule.after(patience_us, self._expire, self._last)
+            schedule.after(wait_us, self._expire, self._last)
         if not self._is_lost():
             schedule.after(self._delay_us(), side.receive, first, first, frames)
 

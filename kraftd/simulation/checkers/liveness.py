@@ -66,8 +66,8 @@ class Liveness:
         world, schedule = self.world, self.world.schedule
         options = world.options
         # Timeouts are drawn between one and two of them; followers of a lost leader notice first.
-        patience_ms = 2 * options.fetch_timeout_ms + 5 * 2 * options.election_timeout_ms + 1_000
-        self._await("L1", self._has_leader, "there is no leader", patience_ms * MS)
+        wait_ms = 2 * options.fetch_timeout_ms + 5 * 2 * options.election_timeout_ms + 1_000
+        self._await("L1", self._has_leader, "there is no leader", wait_ms * MS)
         self.leader_us = schedule.now_us - started_us
         self._await_agreement()
         self.agreed = True
@@ -127,20 +127,16 @@ class Liveness:
             for host in self.cluster.hosts.values()
         }
 
-    def _await(
-        self, invariant: str, holds: Callable[[], bool], text: str, patience_us: int = SETTLE_US
-    ) -> None:
+    def _await(self, invariant: str, holds: Callable[[], bool], text: str, wait_us: int = SETTLE_US) -> None:
         schedule = self.world.schedule
-        end_us = schedule.now_us + patience_us
+        end_us = schedule.now_us + wait_us
         self._mark = -1, 0
         while not holds():
             if schedule.now_us >= end_us:
                 states = "; ".join(repr(host) for host in self.cluster.hosts.values())
                 if invariant == "L7":
                     states = repr(self.world.traffic)
-                raise Violation(
-                    invariant, f"{patience_us // SECOND} s after the world healed {text}: {states}"
-                )
+                raise Violation(invariant, f"{wait_us // SECOND} s after the world healed {text}: {states}")
             schedule.run_until(schedule.now_us + 20 * MS)
 
     def _has_leader(self) -> bool:

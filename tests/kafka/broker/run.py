@@ -56,7 +56,7 @@ WRITES = frozenset(
         *CHANGES,
     }
 ) - {ApiKey.METADATA}
-PATIENCE_S = 3
+WAIT_S = 3
 # What alice may do: resource type, name, pattern, operation.
 RIGHTS = (
     (2, "plain", 3, 3), (2, "plain", 3, 4), (2, "append", 3, 3), (2, "wide", 3, 8), (2, "limits", 3, 4),
@@ -146,7 +146,7 @@ class Run:
         answers = self._ask(request, version, principal)
         kafka, kraftd = self.pair.views(request, version, answers)
         if kafka != kraftd and key not in WRITES and not self._is_session(request):
-            end = time.monotonic() + PATIENCE_S
+            end = time.monotonic() + WAIT_S
             while kafka != kraftd and time.monotonic() < end:
                 time.sleep(0.05)
                 answers = self._ask(request, version, principal)

@@ -16,7 +16,7 @@ BYTES_A_US = 10  # of a value: members are the most of it
 ABORT, COMMIT = 0, 1  # types of control records
 
 
-class Loading:
+class ShardLoader:
     """A partition that is being read from `next_offset` to `end_offset`."""
 
     __slots__ = ("_steps", "end_offset", "group_count", "next_offset", "pace", "record_count", "state")
@@ -31,7 +31,7 @@ class Loading:
         self._steps: Iterator[None] = iter(())
 
     def __repr__(self) -> str:
-        return f"<Loading [{self.next_offset}, {self.end_offset}), {self.record_count} records so far>"
+        return f"<ShardLoader [{self.next_offset}, {self.end_offset}), {self.record_count} records so far>"
 
     @property
     def is_done(self) -> bool:

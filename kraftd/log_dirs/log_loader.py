@@ -1,14 +1,15 @@
 """Opens the logs of all directories at a start, each by itself: on the event loop in slices, or in threads.
 
-loading = Loading(directories, now_ms, producers_of)
-for opening in loading.openings():
+loader = LogLoader(directories, now_ms, producers_of)
+for opening in loader.openings():
     opening.run()                # in any thread; or `yield from opening.slices()` on the loop
-    loading.add(opening)         # on the loop
+    loader.add(opening)         # on the loop
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Self
 
 from kraftd.log.data.opening import Found, Opened, open_data_log
 from kraftd.log.data.recovery import ProducerReplay
@@ -80,7 +81,7 @@ class LogOpening:
             self.error = error
 
 
-class Loading:
+class LogLoader:
     """notes are sentences for the process log. broker_epoch is that of the last clean stop, if every
     directory has the same; else None (KIP-966). remaining counts the logs of each directory that are not open
     yet.
@@ -101,7 +102,7 @@ class Loading:
         self.broker_epoch = self._common_epoch()
 
     def __repr__(self) -> str:
-        return f"<Loading {sum(self.remaining.values())} logs>"
+        return f"<LogLoader {sum(self.remaining.values())} logs>"
 
     def openings(self) -> Iterator[LogOpening]:
         """The logs to open. A directory that cannot be read goes offline. Raises DirectoryProblem for a
@@ -149,11 +150,12 @@ class Loading:
         if not self.remaining[path]:
             directories.all_loaded.add(path)
 
-    def load(self) -> None:
+    def load(self) -> Self:
         """Open all logs at once, for a caller that may block."""
         for opening in self.openings():
             opening.run()
             self.add(opening)
+        return self
 
     # --- inside ---
 
@@ -205,14 +207,3 @@ class Loading:
                 producers = self._producers_of(*key)
                 openings.append(LogOpening(directories, path, name, parsed, found, self._now_ms, producers))
         return openings
-
-
-def load_all(
-    directories: LogDirectories,
-    now_ms: int,
-    producers_of: Callable[[str, int], ProducerReplay | None] = lambda topic, partition: None,
-) -> Loading:
-    """Open all logs at once, for a caller that may block."""
-    loading = Loading(directories, now_ms, producers_of)
-    loading.load()
-    return loading

@@ -76,7 +76,7 @@ def begin(folder: Path) -> PartitionLog:
     return log
 
 
-def write_past(folder: Path) -> Path:
+def write_history(folder: Path) -> Path:
     """Write all of PAST; return the directory."""
     log = begin(folder)
     for number, messages in enumerate(PAST):

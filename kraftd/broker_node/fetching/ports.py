@@ -39,15 +39,15 @@ class Node(Protocol):
     def go_on(self, slices: Iterator[None]) -> None: ...
 
 
-class NodeSurroundings:
-    """See `kraftd.broker_node.fetching.fetcher.Surroundings`."""
+class NodePorts:
+    """See `kraftd.broker_node.fetching.fetcher.FetcherPorts`."""
 
     def __init__(self, node: Node, static: NodeConfig) -> None:
         self._node = node
         self._listener = inter_broker_listener(static)
 
     def __repr__(self) -> str:
-        return f"<NodeSurroundings of {self._node!r}, listener {self._listener}>"
+        return f"<NodePorts of {self._node!r}, listener {self._listener}>"
 
     @property
     def now_ms(self) -> int:
@@ -57,7 +57,7 @@ class NodeSurroundings:
         return self._node.identity
 
     def fetch_version(self) -> int:
-        levels, _ = self._node.view.finalized
+        levels, _ = self._node.view.finalized_features
         return fetch_version(levels.get(METADATA_VERSION, MINIMUM_VERSION))
 
     def ask(
