@@ -18,7 +18,6 @@ from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
 from kraftd.host.storage import Storage
 from kraftd.metadata.features import default_bootstrap_records
 from kraftd.metadata.image import Image
-from kraftd.net.connection_rates import ConnectionRates
 from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
@@ -220,11 +219,6 @@ def limits(config: DaemonConfig) -> Limits:
         max_buffered_bytes=buffered if buffered > 0 else defaults.max_buffered_bytes,
         idle_ms=config.connections_max_idle_ms,
     )
-
-
-def connection_rates(config: DaemonConfig) -> ConnectionRates:
-    """The rates of new connections: of all listeners together, and of single ones."""
-    return ConnectionRates(config.max_connection_creation_rate, config.connection_creation_rates)
 
 
 def overrides_by_address(config: DaemonConfig) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """The daemon: start, run until a signal or a failure, stop.
 
 `run` is what `kraftd start` calls. The order of starting: bind the listeners (so that a port in use costs
-nothing), open and recover the directory, build the node, accept; replay goes on while requests are answered.
+nothing), open security and the directory, build the nodes, accept. Replay goes on while requests are
+answered.
 """
 
 from __future__ import annotations
@@ -32,13 +33,12 @@ from kraftd.runtime.assembly import (
     announced,
     build_keeper,
     build_node,
-    connection_rates,
     limits,
     make_security,
 )
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.connections.acceptor import Acceptor
-from kraftd.runtime.connections.binding import listening_socket, remedy
+from kraftd.runtime.connections.binding import bind, bind_metrics
 from kraftd.runtime.file_modes import wider_modes
 from kraftd.runtime.peers.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import PolicyError, load_policies
@@ -95,40 +95,6 @@ def run(config: DaemonConfig, announce: Announce | None = None, *, rejoins: bool
         loop.close()
 
 
-def bind(config: DaemonConfig) -> list[tuple[socket.socket, Endpoint]]:
-    """A bound socket for each listener, with its port. Raises StartupError."""
-    bound: list[tuple[socket.socket, Endpoint]] = []
-    try:
-        for endpoint in config.listeners:
-            sock = bind_one("listeners", endpoint, repr(endpoint), config.socket_listen_backlog_size)
-            bound.append((sock, endpoint._replace(port=sock.getsockname()[1])))
-    except BaseException:
-        for sock, _ in bound:
-            sock.close()
-        raise
-    return bound
-
-
-def bind_metrics(config: DaemonConfig) -> socket.socket | None:
-    """The socket of the metrics listener, if one is configured. Raises StartupError."""
-    endpoint = config.metrics_listener
-    if endpoint is None:
-        return None
-    import kraftd.runtime.reporting.metrics_listener  # noqa: F401  # slow to load, so loaded before the first request is served
-
-    text = f"{endpoint.host}:{endpoint.port}"
-    return bind_one("kraftd.metrics.listener", endpoint, text, config.socket_listen_backlog_size)
-
-
-def bind_one(key: str, endpoint: Endpoint, text: str, backlog: int) -> socket.socket:
-    """A socket that listens there; the text is the endpoint as in the key. Raises StartupError."""
-    try:
-        return listening_socket(endpoint.host, endpoint.port, backlog)
-    except OSError as error:
-        what = remedy(error, key, endpoint.host, endpoint.port)
-        raise StartupError(f"{key}={text}: cannot listen there: {error.strerror}. {what}") from error
-
-
 class Daemon:
     """One node with its storage, listeners and signals."""
 
@@ -161,20 +127,42 @@ class Daemon:
         self._controller_stops = False
         self._shutdown_requested = False
         self._end: asyncio.Future[None] = loop.create_future()
-        self.security = make_security(config, self.clock)
-        for note in self.security.notes:
-            log.warning("OAUTHBEARER has no keys yet", why=note)
-        self.tokens = TokenRefresh(self.security.token_sources, log)
-        self.tokens.start()
+
+        # The phases of a start, each once and in this order; `_serve` goes on.
+        self._open_security()
         self.storage = self._open_storage()
         try:
-            self.runner = self._make_runner(sockets)
+            self._warn_of_findings()
+            node = self._make_node()
+            self._let_clients_log_in(node)
+            self.runner = self._make_runner(node)
+            self._add_other_nodes()
         except BaseException:
             self.storage.close()
             raise
 
-    def _make_runner(self, sockets: list[tuple[socket.socket, Endpoint]]) -> Runner:
-        """Connect the node, its storage and its listeners. Raises StartupError."""
+    # -- the phases of a start, in their order
+
+    def _open_security(self) -> None:
+        self.security = make_security(self.config, self.clock)
+        for note in self.security.notes:
+            self.log.warning("OAUTHBEARER has no keys yet", why=note)
+        self.tokens = TokenRefresh(self.security.token_sources, self.log)
+        self.tokens.start()
+
+    def _open_storage(self) -> Storage:
+        disk, now_ms = RealDisk(), self.clock.now_ms()
+        try:
+            return open_storage(disk, self.config, now_ms, self.rng.uuid)
+        except CheckpointMissing as missing:
+            from kraftd.runtime.checkpoint_fetch import fetch_missing
+
+            ports = [endpoint.port for _, endpoint in self._sockets]
+            fetch_missing(missing, disk, self.config, now_ms, self.rng.uuid, ports, self.log, self.security)
+        return open_storage(disk, self.config, now_ms, self.rng.uuid)
+
+    def _warn_of_findings(self) -> None:
+        """Log what was found in the directories, in their rights and in the configuration."""
         for note in self.storage.notes:
             self.log.warning("recovered", note=note)
         if self.config.first_election_without and self.storage.log.log_end:
@@ -187,22 +175,29 @@ class Daemon:
             self.log.warning(
                 "other users have rights to this", path=wide.path, mode=f"{wide.mode:o}", remedy=wide.remedy
             )
+
+    def _make_node(self) -> Node:
+        """The controller, by the configuration and the state on disk. Raises StartupError."""
         try:
             policies = load_policies(self.config, self.log)
         except PolicyError as error:
             raise StartupError(str(error)) from error
-        bound = [endpoint for _, endpoint in sockets]
-        authorizer = self.security.authorizer
         node = build_node(
             self.config,
             self.storage,
             self.rng,
             self.clock,
-            bound,
+            [endpoint for _, endpoint in self._sockets],
             policies,
-            authorizer,
+            self.security.authorizer,
             rejoins=self._rejoins,
         )
+        node.boundary.authorizations.allowances = self.config.audit_allowances
+        self._warn_if_another_directory_votes(node)
+        return node
+
+    def _let_clients_log_in(self, node: Node) -> None:
+        """Connect the logins of the listeners with the users and tokens of the metadata."""
         credentials = NodeCredentials(
             node.context,
             node.following,
@@ -213,45 +208,33 @@ class Daemon:
         )
         for guard in self.security.listeners.values():
             guard.begin_serving(credentials)
-        node.boundary.authorizations.allowances = self.config.audit_allowances
-        self._warn_if_another_directory_votes(node)
-        runner = Runner(
+
+    def _make_runner(self, node: Node) -> Runner:
+        """Connect the controller, its storage and its listeners."""
+        return Runner(
             node,
             self.storage,
+            self.config,
             limits(self.config),
+            self.security,
             self.clock,
             self.log,
             self.loop,
             self._failed,
-            self.config.quorum_request_timeout_ms,
-            self.config.audit_log,
-            self.security,
-            self.config.authentication_timeout_ms,
-            self.config.connection_failed_authentication_delay_ms,
-            self.config.ssl_handshake_timeout_ms,
-            connection_rates(self.config),
         )
+
+    def _add_other_nodes(self) -> None:
+        """Serve clients and be a broker in this process, where that is configured. Raises StartupError."""
         if self.config.client_listener_names:
             from kraftd.runtime.client_listeners import serve_clients
 
-            serve_clients(runner, self.config, self.clock, self.rng)
+            serve_clients(self.runner, self.config, self.clock, self.rng)
         if self.config.is_broker:
             from kraftd.runtime.broker_listeners import serve_broker
 
-            ports = {endpoint.listener: endpoint.port for endpoint in bound}
-            serve_broker(runner, self.config, self.rng, announced(self.config.broker_listeners, ports))
-        return runner
-
-    def _open_storage(self) -> Storage:
-        disk, now_ms = RealDisk(), self.clock.now_ms()
-        try:
-            return open_storage(disk, self.config, now_ms, self.rng.uuid)
-        except CheckpointMissing as missing:
-            from kraftd.runtime.checkpoint_fetch import fetch_missing
-
-            ports = [endpoint.port for _, endpoint in self._sockets]
-            fetch_missing(missing, disk, self.config, now_ms, self.rng.uuid, ports, self.log, self.security)
-        return open_storage(disk, self.config, now_ms, self.rng.uuid)
+            ports = {endpoint.listener: endpoint.port for _, endpoint in self._sockets}
+            at = announced(self.config.broker_listeners, ports)
+            serve_broker(self.runner, self.config, self.rng, at)
 
     def _warn_if_another_directory_votes(self, node: Node) -> None:
         """Log that a node's id votes with another directory: nothing else explains why the node does not vote
@@ -273,14 +256,27 @@ class Daemon:
 
     async def _serve(self, announce: Announce | None) -> int:
         # All in one run of the loop: between two runs, uvloop loses signals.
-        loop = self.loop
-        self.runner.on_loaded = self._loaded
+        self._handle_signals()
+        self._start_nodes()
+        if self._metrics_socket is not None:
+            await self._start_watch(self._metrics_socket)
+        await self._start_listeners()
+        if announce is not None:
+            announce(self.storage.directory.cluster_id, tuple(endpoint for _, endpoint in self._sockets))
+        await self._end
+        return await self._close()
+
+    def _handle_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             # Not with the loop's handlers, which it removes at its end: a second signal in the last moments
             # must not change how the process ends.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._signalled)
         signal.signal(signal.SIGHUP, self._hung_up)
+
+    def _start_nodes(self) -> None:
+        """Step the nodes for the first time, and start what works on their files."""
+        self.runner.on_loaded = self._loaded
         self.runner.step(Started())
         self.runner.start_served()
         self.snapshots = build_keeper(self.runner, self.config)
@@ -288,10 +284,11 @@ class Daemon:
         interval_ms = self.config.replica_high_watermark_checkpoint_interval_ms
         self.high_watermark = HighWatermarkKeeper(self.runner, self.runner.node.core, interval_ms)
         self.high_watermark.start()
-        if self._metrics_socket is not None:
-            await self._start_watch(self._metrics_socket)
+
+    async def _start_listeners(self) -> None:
+        """Accept connections; some listeners wait for the ACLs (``early.start.listeners``)."""
         self.tls_watch = TlsWatch(
-            self.security, loop, self.log, self.config.node_config, self._dynamic_configs
+            self.security, self.loop, self.log, self.config.node_config, self._dynamic_configs
         )
         early = {name.upper() for name in self.config.early_start_listeners}
         late = []
@@ -302,10 +299,6 @@ class Daemon:
                 late.append((sock, endpoint))
         if late:
             self._begin_late = lambda: self._listen_late(late)
-        if announce is not None:
-            announce(self.storage.directory.cluster_id, tuple(endpoint for _, endpoint in self._sockets))
-        await self._end
-        return await self._close()
 
     def _dynamic_configs(self) -> Mapping[str, str]:
         """The dynamic configs of this node alone."""
@@ -332,7 +325,7 @@ class Daemon:
         self.log.info("listening", listener=endpoint.listener, host=endpoint.host, port=endpoint.port)
 
     def _listen_late(self, late: list[tuple[socket.socket, Endpoint]]) -> None:
-        """Accept connections of listeners that wait for the ACLs (``early.start.listeners``)."""
+        """Accept connections of the listeners that waited for the ACLs."""
         for sock, endpoint in late:
             task = self.loop.create_task(self._listen(sock, endpoint))
             self._tasks.add(task)

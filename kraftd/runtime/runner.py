@@ -12,7 +12,7 @@ from time import monotonic_ns, thread_time_ns
 from typing import TYPE_CHECKING, Any
 
 from kraftd.answers.effects import StopRequested
-from kraftd.config.security import SecurityConfig
+from kraftd.config import DaemonConfig
 from kraftd.controller_node import effects
 from kraftd.controller_node.node import Node
 from kraftd.host.node_executor import NodeExecutor
@@ -74,18 +74,13 @@ class Runner(NodeExecutor):
         self,
         node: Node,
         storage: Storage,
+        config: DaemonConfig,
         limits: Limits,
+        security: Security,
         clock: Clock,
         log: Any,
         loop: asyncio.AbstractEventLoop,
         failed: Callable[[BaseException], None],
-        request_timeout_ms: int = 2000,
-        audit_log: str = "",
-        security: Security | None = None,
-        login_timeout_ms: int = 15_000,
-        failed_login_delay_ms: int = 100,
-        handshake_timeout_ms: int = 10_000,
-        rates: ConnectionRates | None = None,
     ) -> None:
         self.clock = clock
         self.loop = loop
@@ -97,31 +92,30 @@ class Runner(NodeExecutor):
         super().__init__(node, storage, SnapshotDownload(storage.disk, storage.log), self.wire, ports)
         self.peer_hosts = PeerHosts(node, loop)
         self.connections = Connections(self, limits, loop.call_soon, self.peer_hosts.__contains__)
-        self.admission = Admission(
-            loop, clock.now_ms, rates or ConnectionRates(), self.peer_hosts.__contains__
-        )
-        self.admission.rates.of_address = lambda host: address_quota(node.image.quotas, host)
+        rates = ConnectionRates(config.max_connection_creation_rate, config.connection_creation_rates)
+        self.admission = Admission(loop, clock.now_ms, rates, self.peer_hosts.__contains__)
+        rates.of_address = lambda host: address_quota(node.image.quotas, host)
         own, every = (BROKER_RESOURCE, str(node.core.key.id)), (BROKER_RESOURCE, "")
-        self.admission.rates.dynamic = lambda: (node.image.config(*own), node.image.config(*every))
+        rates.dynamic = lambda: (node.image.config(*own), node.image.config(*every))
         self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
-        self.audit = AuditStream(audit_log, node.identity.node_id, log)
+        self.audit = AuditStream(config.audit_log, node.identity.node_id, log)
         self.served: list[ServedNode] = []  # the nodes beside the controller
         self._by_listener: dict[str, ServedNode] = {}
-        self.security = security or Security(SecurityConfig(), {})
+        self.security = security
         self.logins = Logins(
             self.security,
             self._serve,
             loop,
             clock,
             log,
-            timeout_ms=login_timeout_ms,
-            failure_delay_ms=failed_login_delay_ms,
+            timeout_ms=config.authentication_timeout_ms,
+            failure_delay_ms=config.connection_failed_authentication_delay_ms,
             audit=lambda event: self.audit.write(event, clock.wall_ms(), shown=False),
         )
-        self._handshake_timeout_ms = handshake_timeout_ms
-        self.wiring = LoopWiring(loop, clock, self.security.client_tls, handshake_timeout_ms)
+        self._handshake_timeout_ms = config.ssl_handshake_timeout_ms
+        self.wiring = LoopWiring(loop, clock, security.client_tls, self._handshake_timeout_ms)
         self._wirings = [self.wiring]
-        times, node_id = Times(request_timeout_ms), node.identity.node_id
+        times, node_id = Times(config.quorum_request_timeout_ms), node.identity.node_id
         self.troubles = PeerTroubles(node_id, node.identity.cluster_id)
         self.troubles.was_leader = lambda: node.leadership.last_leader_id == node_id
         self.troubles.own_addresses = frozenset(f"{one.host}:{one.port}" for one in node.identity.endpoints)

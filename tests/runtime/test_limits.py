@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kraftd.config import DaemonConfig, load
-from kraftd.runtime.assembly import StartupError, connection_rates, limits, log_files_limit
+from kraftd.net.connection_rates import ConnectionRates
+from kraftd.runtime.assembly import StartupError, limits, log_files_limit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -51,10 +52,9 @@ def test_a_brokers_logs_have_a_share_of_the_file_descriptors(monkeypatch: pytest
 
 
 def test_rates_of_new_connections_are_of_all_listeners_and_of_single_ones() -> None:
-    rates = connection_rates(
-        configured(
-            "max.connection.creation.rate=100", "listener.name.controller.max.connection.creation.rate=2"
-        )
+    config = configured(
+        "max.connection.creation.rate=100", "listener.name.controller.max.connection.creation.rate=2"
     )
+    rates = ConnectionRates(config.max_connection_creation_rate, config.connection_creation_rates)
     assert [bool(rates.accept("CONTROLLER", 0)) for _ in range(21)] == [False] * 20 + [True]
     assert not rates.accept("OTHER", 0)

@@ -1,11 +1,49 @@
-"""Listening sockets: the addresses that an empty host means, and the remedy if one fails."""
+"""The sockets of the configured listeners: what an empty host means, and the remedy if one fails."""
 
 from __future__ import annotations
 
 import errno
 import socket
 
+from kraftd.config import DaemonConfig
+from kraftd.runtime.assembly import StartupError
+from kraftd.types import Endpoint
+
 PRIVILEGED_PORTS = 1024
+
+
+def bind(config: DaemonConfig) -> list[tuple[socket.socket, Endpoint]]:
+    """A bound socket for each listener, with its port. Raises StartupError."""
+    bound: list[tuple[socket.socket, Endpoint]] = []
+    try:
+        for endpoint in config.listeners:
+            sock = _bind("listeners", endpoint, repr(endpoint), config.socket_listen_backlog_size)
+            bound.append((sock, endpoint._replace(port=sock.getsockname()[1])))
+    except BaseException:
+        for sock, _ in bound:
+            sock.close()
+        raise
+    return bound
+
+
+def bind_metrics(config: DaemonConfig) -> socket.socket | None:
+    """The socket of the metrics listener, if one is configured. Raises StartupError."""
+    endpoint = config.metrics_listener
+    if endpoint is None:
+        return None
+    import kraftd.runtime.reporting.metrics_listener  # noqa: F401  # slow to load, so loaded before the first request is served
+
+    text = f"{endpoint.host}:{endpoint.port}"
+    return _bind("kraftd.metrics.listener", endpoint, text, config.socket_listen_backlog_size)
+
+
+def _bind(key: str, endpoint: Endpoint, text: str, backlog: int) -> socket.socket:
+    """A socket that listens there; the text is the endpoint as in the key. Raises StartupError."""
+    try:
+        return listening_socket(endpoint.host, endpoint.port, backlog)
+    except OSError as error:
+        what = remedy(error, key, endpoint.host, endpoint.port)
+        raise StartupError(f"{key}={text}: cannot listen there: {error.strerror}. {what}") from error
 
 
 def listening_socket(host: str, port: int, backlog: int) -> socket.socket:
