@@ -37,11 +37,11 @@ def _secure(context: click.Context, _: click.Parameter, path: Path | None) -> No
     if path is None:
         return
     from kraftd.client.connection import default_setup
-    from kraftd.client.secured import Secured, load_client_security
+    from kraftd.client.secured import load_client_security, secured
     from kraftd.config.errors import ConfigError
 
     try:
-        token = default_setup.set(Secured(load_client_security(path)))
+        token = default_setup.set(secured(load_client_security(path)))
     except ConfigError as error:
         raise click.BadParameter(str(error), context, param_hint="--command-config") from None
     context.call_on_close(lambda: default_setup.reset(token))

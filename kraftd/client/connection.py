@@ -76,6 +76,7 @@ class Connection:
         self.address = address_text((host, port))
         self.versions: dict[int, tuple[int, int]] = {}
         self._timeout_s = timeout_s
+        self._by_default = setup is None
         self._setup = setup or default_setup.get() or Plaintext()
         self._client_id = client_id
         self._correlation_id = 0
@@ -253,8 +254,8 @@ class Connection:
 
     @property
     def _hint(self) -> str:
-        """The probable cause if a node refuses a plaintext connection."""
-        is_plain = self._setup.tls(self.host) is None
+        """The probable cause if a node refuses a command's plaintext connection."""
+        is_plain = self._by_default and self._setup.tls(self.host) is None
         return "; see its log, or give --command-config if its listener is secured" if is_plain else ""
 
     def _failure(self, why: str) -> Unreachable:

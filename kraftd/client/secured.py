@@ -1,4 +1,4 @@
-"""Connections of commands over TLS and SASL, as a client's file configures them (``--command-config``)."""
+"""Connections over TLS and SASL: a node's, and those of a client's file (``--command-config``)."""
 
 from __future__ import annotations
 
@@ -45,21 +45,11 @@ def load_client_security(path: Path) -> ClientSecurity:
 
 
 class Secured:
-    """The setup of every connection of a command. Raises ConfigError for stores that cannot be used.
+    """The setup of connections over TLS and with a login; each is None if not needed."""
 
-    A token is fetched when a connection first needs one, and when it is to be replaced: that blocks the loop.
-    """
-
-    def __init__(self, security: ClientSecurity) -> None:
-        try:
-            self._tls = TlsContexts(security.tls).client if security.tls is not None else None
-            grant = security.grant
-            tokens = TokenSource(grant, _now_ms, _wall_ms, random.random) if grant is not None else None
-        except ValueError as error:
-            raise ConfigError([str(error)]) from None
-        self._login: Callable[[], ClientExchange] | None = client_login(
-            security, tokens.fetched_text if tokens is not None else None
-        )
+    def __init__(self, tls: ssl.SSLContext | None, login: Callable[[], ClientExchange] | None) -> None:
+        self._tls = tls
+        self._login = login
 
     def tls(self, host: str) -> ssl.SSLContext | None:
         """The context of a connection to a host, None for plaintext."""
@@ -82,6 +72,20 @@ class Secured:
 
     def __repr__(self) -> str:
         return f"<Secured {'TLS' if self._tls else 'plaintext'}{', with a login' if self._login else ''}>"
+
+
+def secured(security: ClientSecurity) -> Secured:
+    """The setup of every connection of a command. Raises ConfigError for stores that cannot be used.
+
+    A token is fetched when a connection first needs one, and when it is to be replaced: that blocks the loop.
+    """
+    try:
+        tls = TlsContexts(security.tls).client if security.tls is not None else None
+        grant = security.grant
+        tokens = TokenSource(grant, _now_ms, _wall_ms, random.random) if grant is not None else None
+    except ValueError as error:
+        raise ConfigError([str(error)]) from None
+    return Secured(tls, client_login(security, tokens.fetched_text if tokens is not None else None))
 
 
 def _now_ms() -> int:

@@ -5,7 +5,7 @@
     connection.answer(slot, parts)                                        # sent in the order of requests
     outbound = Outbound(...); outbound.send(tag, address, message)        # handler.answered or failed follows
 
-Public: `listener`, `connection`, `limits`; `outbound` for requests to other nodes; `tls`; `client`, which
-blocks, for commands; `token_source` for OAUTHBEARER logins. `transport` has the in-memory twin of a loop's
-transport. The caller supplies the event loop: nothing here creates one.
+Public: `listener`, `connection`, `limits`; `outbound` for requests to other nodes; `tls`; `token_source` for
+OAUTHBEARER logins. `transport` has the in-memory twin of a loop's transport. The caller supplies the event
+loop: nothing here creates one.
 """

@@ -7,11 +7,14 @@ votes nor counts as fetching. Its log and its vote stay: it still holds all reco
 
 from __future__ import annotations
 
+import asyncio
 import socket
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from kraftd.client.connection import Connection, Setup
+from kraftd.client.failures import Refused, Unreachable
+from kraftd.client.secured import Secured
 from kraftd.config import DaemonConfig
 from kraftd.host.storage import lock_directory
 from kraftd.log.disk import Disk
@@ -27,10 +30,8 @@ from kraftd.messages.fetch_snapshot_request import (
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
 from kraftd.metadata_dir.checkpoint import PartFile, checkpoint_name, verify_checkpoint
-from kraftd.net.client import Client, Unreachable
 from kraftd.runtime.security.assembly import Security
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
-from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode, error_name
 
 LEADER_WAIT_S = 20.0  # for a leader's answer: longer than two rounds of elections
@@ -40,7 +41,6 @@ PAUSE_S = 0.2
 MAX_REDIRECTS = 4
 
 Address = tuple[str, int]
-Dial = Callable[[str, int], Client]  # connects to a host and a port
 
 
 class NotToBeHad(Exception):
@@ -69,25 +69,17 @@ def fetch_missing(
     log.warning("a snapshot is to be fetched from the leader", why=missing.found)
     directory = lock_directory(disk, config, now_ms, new_directory_id)
     try:
-        fetched = restore(disk, missing, directory.cluster_id, servers, dial=secured(security))
+        setup = setup_of(security)
+        fetched = asyncio.run(restore(disk, missing, directory.cluster_id, servers, setup))
     finally:
         directory.close()
     log.warning("a snapshot was fetched from the leader", snapshot=checkpoint_name(fetched))
 
 
-def secured(security: Security) -> Dial:
-    """Connections with the node's TLS and login for other controllers."""
-
-    def dial(host: str, port: int) -> Client:
-        tls = security.client_tls
-        return Client(host, port, ANSWER_S, tls.contexts.client if tls else None, security.login)
-
-    return dial
-
-
-def in_plaintext(host: str, port: int) -> Client:
-    """A connection without TLS or a login."""
-    return Client(host, port, ANSWER_S)
+def setup_of(security: Security) -> Setup:
+    """The node's TLS and login for other controllers."""
+    tls = security.client_tls
+    return Secured(tls.contexts.client if tls else None, security.login)
 
 
 def other_controllers(config: DaemonConfig, own_ports: frozenset[int]) -> list[Address]:
@@ -107,48 +99,49 @@ def _is_own(address: Address, own_ports: frozenset[int]) -> bool:
         return False
 
 
-def restore(
+async def restore(
     disk: Disk,
     missing: CheckpointMissing,
     cluster_id: str,
     servers: Sequence[Address],
+    setup: Setup,
     leader_wait_s: float = LEADER_WAIT_S,
-    dial: Dial = in_plaintext,
 ) -> OffsetAndEpoch:
     """Store the leader's newest snapshot, checked and durable, in the directory; returns its id.
 
     Asks the servers one after another. Raises DirectoryProblem if none sent it in time, StorageError.
     """
-    deadline_s = time.monotonic() + leader_wait_s
+    clock_s = asyncio.get_running_loop().time
+    deadline_s = clock_s() + leader_wait_s
     while True:
         failures = []
         for server in servers:
             try:
-                return _from(server, disk, missing, cluster_id, dial)
-            except (NotToBeHad, Unreachable) as error:
+                return await _from(server, disk, missing, cluster_id, setup)
+            except (NotToBeHad, Refused, Unreachable) as error:
                 failures.append(str(error))
-        if time.monotonic() > deadline_s:
+        if clock_s() > deadline_s:
             raise DirectoryProblem(
                 f"{missing}. It could not be fetched: {'; '.join(dict.fromkeys(failures))}"
             )
-        time.sleep(PAUSE_S)
+        await asyncio.sleep(PAUSE_S)
 
 
-def _from(
-    server: Address, disk: Disk, missing: CheckpointMissing, cluster_id: str, dial: Dial
+async def _from(
+    server: Address, disk: Disk, missing: CheckpointMissing, cluster_id: str, setup: Setup
 ) -> OffsetAndEpoch:
     """Ask one controller, then the leader that it names."""
     address, epoch = server, 0
     for _ in range(MAX_REDIRECTS):
-        with dial(*address) as client:
-            answer = client.ask(ApiKey.FETCH, _fetch(cluster_id, epoch), FetchResponse)
+        async with await Connection.open(*address, ANSWER_S, setup) as client:
+            answer = await client.ask(_fetch(cluster_id, epoch), FetchResponse)
             if answer.error_code or not answer.responses or not answer.responses[0].partitions:
                 raise NotToBeHad(f"{client.address}: {error_name(answer.error_code)}")
             partition = answer.responses[0].partitions[0]
             if not partition.error_code:
                 found = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
                 _check_reach(client, found, missing)
-                _download(client, disk, missing.directory, cluster_id, epoch, found)
+                await _download(client, disk, missing.directory, cluster_id, epoch, found)
                 return found
             leader = partition.current_leader
             at = [(one.host, one.port) for one in answer.node_endpoints if one.node_id == leader.leader_id]
@@ -159,7 +152,7 @@ def _from(
     raise NotToBeHad(f"{address[0]}:{address[1]}: {error_name(partition.error_code)}")
 
 
-def _check_reach(client: Client, found: OffsetAndEpoch, missing: CheckpointMissing) -> None:
+def _check_reach(client: Connection, found: OffsetAndEpoch, missing: CheckpointMissing) -> None:
     if found.epoch < 0:
         raise NotToBeHad(
             f"{client.address}: the leader's log begins with offset 0 and it names no snapshot. Move the "
@@ -183,8 +176,8 @@ def _fetch(cluster_id: str, epoch: int) -> FetchRequest:
     )
 
 
-def _download(
-    client: Client, disk: Disk, directory: str, cluster_id: str, epoch: int, snapshot_id: OffsetAndEpoch
+async def _download(
+    client: Connection, disk: Disk, directory: str, cluster_id: str, epoch: int, snapshot_id: OffsetAndEpoch
 ) -> None:
     part = PartFile(disk, directory, snapshot_id)
     try:
@@ -193,7 +186,7 @@ def _download(
                 METADATA_PARTITION, epoch, SnapshotId(*snapshot_id), part.size_bytes
             )
             request = FetchSnapshotRequest(cluster_id, topics=[TopicSnapshot(METADATA_TOPIC, [partition])])
-            piece = _piece(client, client.ask(ApiKey.FETCH_SNAPSHOT, request, FetchSnapshotResponse))
+            piece = _piece(client, await client.ask(request, FetchSnapshotResponse))
             if piece.position != part.size_bytes or not piece.unaligned_records:
                 raise NotToBeHad(f"{client.address}: no piece of the snapshot from byte {part.size_bytes} on")
             part.append(piece.unaligned_records)
@@ -208,7 +201,7 @@ def _download(
         raise
 
 
-def _piece(client: Client, answer: FetchSnapshotResponse) -> Piece:
+def _piece(client: Connection, answer: FetchSnapshotResponse) -> Piece:
     if answer.error_code or not answer.topics or not answer.topics[0].partitions:
         raise NotToBeHad(f"{client.address}: {error_name(answer.error_code)}")
     piece = answer.topics[0].partitions[0]

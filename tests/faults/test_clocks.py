@@ -24,11 +24,11 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.messages.create_topics_response import CreateTopicsResponse
 from kraftd.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kraftd.messages.renew_delegation_token_response import RenewDelegationTokenResponse
-from kraftd.net.client import Client, Unreachable
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
 from testkit.process import wait_until
+from testkit.secured_client import Client, Unreachable
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.security.secured_daemon import PLAIN_MODULE, connect, plain
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kraftd.client.connection import Connection, Plaintext, Setup
+from kraftd.client.failures import ClientFailure
 from kraftd.config import load
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CheckpointMissing, DirectoryProblem
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.create_acls_response import CreateAclsResponse
 from kraftd.metadata_dir.checkpoint import checkpoint_name
-from kraftd.net.client import Unreachable
+from kraftd.runtime import checkpoint_fetch
 from kraftd.runtime.assembly import make_security
-from kraftd.runtime.checkpoint_fetch import Dial, restore, secured
-from kraftd.wire.api import ApiKey
+from kraftd.types import OffsetAndEpoch
 from testkit.certificates import Authority
 from testkit.process import free_port
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
@@ -38,13 +40,24 @@ def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
     daemon.stop(signal.SIGKILL)
 
 
+def restore(
+    found: CheckpointMissing,
+    servers: list[tuple[str, int]],
+    cluster_id: str = CLUSTER_ID,
+    wait_s: float = 0,
+    setup: Setup | None = None,
+) -> OffsetAndEpoch:
+    setup = setup or Plaintext()
+    return asyncio.run(checkpoint_fetch.restore(RealDisk(), found, cluster_id, servers, setup, wait_s))
+
+
 def missing(path: Path, log_start_offset: int = 1) -> CheckpointMissing:
     path.mkdir(exist_ok=True)
     return CheckpointMissing(str(path), log_start_offset, "no checkpoint", "do something")
 
 
 def test_the_leaders_newest_snapshot_is_downloaded_completely(leader: DaemonProcess, tmp_path: Path) -> None:
-    found = restore(RealDisk(), missing(tmp_path), CLUSTER_ID, [("127.0.0.1", leader.port)], 0)
+    found = restore(missing(tmp_path), [("127.0.0.1", leader.port)])
     assert found == snapshots(leader)[-1]
     name = checkpoint_name(found)
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -55,19 +68,13 @@ def test_a_snapshot_that_the_log_does_not_continue_is_refused(leader: DaemonProc
     newest = snapshots(leader)[-1].offset
     with pytest.raises(DirectoryProblem, match=rf"do something.*newest snapshot ends at {newest}\b"):
         servers = [("127.0.0.1", leader.port)]
-        restore(RealDisk(), missing(tmp_path, newest + 1), CLUSTER_ID, servers, leader_wait_s=0)
+        restore(missing(tmp_path, newest + 1), servers)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_controller_of_another_cluster_provides_no_snapshot(leader: DaemonProcess, tmp_path: Path) -> None:
     with pytest.raises(DirectoryProblem, match="INCONSISTENT_CLUSTER_ID"):
-        restore(
-            RealDisk(),
-            missing(tmp_path),
-            "cK1bxUW_TcqMIFcIoUDLhg",
-            [("127.0.0.1", leader.port)],
-            leader_wait_s=0,
-        )
+        restore(missing(tmp_path), [("127.0.0.1", leader.port)], "cK1bxUW_TcqMIFcIoUDLhg")
 
 
 def test_every_controller_that_provides_no_snapshot_is_named(leader: DaemonProcess, tmp_path: Path) -> None:
@@ -79,11 +86,9 @@ def test_every_controller_that_provides_no_snapshot_is_named(leader: DaemonProce
         with pytest.raises(
             DirectoryProblem, match=rf":{unused_port}: .*; .*:{young.port}: .*begins with offset 0"
         ):
-            restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, leader_wait_s=0)
+            restore(missing(tmp_path / "log"), servers)
         # A node that has a snapshot is found after them.
-        found = restore(
-            RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, [*servers, ("127.0.0.1", leader.port)], 0
-        )
+        found = restore(missing(tmp_path / "log"), [*servers, ("127.0.0.1", leader.port)])
         assert found == snapshots(leader)[-1]
     finally:
         young.stop(signal.SIGKILL)
@@ -132,28 +137,28 @@ def test_a_secured_leader_is_asked_by_the_quorums_tls_and_login(tmp_path: Path) 
     }
     keys = {key.replace(".", "__"): value for key, value in settings.items()}
     daemon = DaemonProcess(tmp_path, metadata__max__idle__interval__ms=0, **OFTEN, **keys).format().begin()
-    dial = secured(make_security(load(daemon.properties)))
+    setup = checkpoint_fetch.setup_of(make_security(load(daemon.properties)))
     try:
-        wait_until(lambda: acls_created(dial, daemon.port), "it leads")
+        wait_until(lambda: asyncio.run(acls_created(setup, daemon.port)), "it leads")
         wait_until(lambda: not (directory(daemon) / f"{0:020d}.log").exists(), "its log begins late")
         servers = [("127.0.0.1", daemon.port)]
         with pytest.raises(DirectoryProblem, match="it closed the connection"):
-            restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, 0)
-        found = restore(RealDisk(), missing(tmp_path / "log"), CLUSTER_ID, servers, 5, dial)
+            restore(missing(tmp_path / "log"), servers)
+        found = restore(missing(tmp_path / "log"), servers, wait_s=5, setup=setup)
         name = checkpoint_name(found)
         assert (tmp_path / "log" / name).read_bytes() == (directory(daemon) / name).read_bytes()
     finally:
         daemon.stop(signal.SIGKILL)
 
 
-def acls_created(dial: Dial, port: int) -> bool:
+async def acls_created(setup: Setup, port: int) -> bool:
     """Return whether a few hundred ACLs were created; they make the leader's log begin late."""
     try:
-        with dial("127.0.0.1", port) as client:
+        async with await Connection.open("127.0.0.1", port, 2, setup) as client:
             answers = []
             for number in range(40):
                 acls = [AclCreation(2, f"t{number}-{at}", 3, "User:alice", "*", 3, 3) for at in range(20)]
-                answers.append(client.ask(ApiKey.CREATE_ACLS, CreateAclsRequest(acls), CreateAclsResponse))
-    except Unreachable:
+                answers.append(await client.ask(CreateAclsRequest(acls), CreateAclsResponse))
+    except ClientFailure:
         return False
     return all(one.error_code == 0 for answer in answers for one in answer.results)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from kraftd.net.client import Client
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.security.sasl import ClientExchange
 from kraftd.security.sasl_plain import PlainClient
 from kraftd.security.scram_client import ScramClient
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority, Issued
+from testkit.secured_client import Client
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

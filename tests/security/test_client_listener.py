@@ -13,11 +13,11 @@ from kraftd.messages.create_acls_response import CreateAclsResponse
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreateTopicsResponse
 from kraftd.messages.fetch_response import FetchResponse
-from kraftd.net.client import Client, Unreachable
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from testkit.certificates import Authority
 from testkit.process import free_port, wait_until
+from testkit.secured_client import Client, Unreachable
 from tests.metadata_topic_node.clients import consuming
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.security.secured_daemon import STANDARD_AUTHORIZER, connect, tls_keys, tls_of

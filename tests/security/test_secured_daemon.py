@@ -30,13 +30,13 @@ from kraftd.messages.incremental_alter_configs_request import (
 )
 from kraftd.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.net.client import Client, Unreachable
 from kraftd.security.oauthbearer import OAuthBearerClient
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request
 from testkit.certificates import Authority
 from testkit.process import wait_until
+from testkit.secured_client import Client, Unreachable
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.security.secured_daemon import (
     PLAIN_MODULE,

@@ -62,14 +62,14 @@ def _load(file: str, found: list[Finding]) -> DaemonConfig | None:
 def log_in_as(config: DaemonConfig, found: list[Finding]) -> None:
     """Without --command-config, log in to other controllers as this node does."""
     from kraftd.client.connection import default_setup
-    from kraftd.client.secured import Secured
+    from kraftd.client.secured import secured
     from kraftd.config import ConfigError
 
     client = config.security.client
     if default_setup.get() is not None or (client.tls is None and not client.mechanism):
         return
     try:
-        default_setup.set(Secured(client))
+        default_setup.set(secured(client))
     except (ConfigError, OSError) as error:
         found.append(
             problem("config", "security", str(error), "correct the ssl.* and sasl.* keys of the file")

@@ -11,13 +11,13 @@ from confluent_kafka.admin import AdminClient
 
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
-from kraftd.net.client import Client, Unreachable
 from kraftd.security.sasl import ClientExchange
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from testkit.java import ToolRun, tools
 from testkit.node import Broker, Controller
 from testkit.process import HOST
+from testkit.secured_client import Client, Unreachable
 from tests.security.secured_daemon import (
     PLAIN_MODULE,
     SCRAM_MODULE,

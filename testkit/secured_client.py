@@ -1,7 +1,4 @@
-"""A small blocking client of controllers: one connection, one request at a time.
-
-For code without an event loop: the commands, and a daemon that sends requests before it serves.
-"""
+"""A blocking client that logs in: one connection, one request at a time, in the latest common version."""
 
 from __future__ import annotations
 
