@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 from kraftd.groups.records import KeyAndValue
 
@@ -10,18 +11,29 @@ BATCH_BYTES = 61  # of a batch without records
 RECORD_BYTES = 26  # the most that a record needs besides key and value
 
 
+class Producer(NamedTuple):
+    """Of a transaction; `guard` is that of its verification (KIP-890)."""
+
+    producer_id: int = -1
+    producer_epoch: int = -1
+    guard: int = 0
+
+
+NO_PRODUCER = Producer()
+
+
 class Batch:
     """Records that are appended together, from `base_offset` on; `marker` is of a transaction's end."""
 
     __slots__ = ("base_offset", "batch_id", "is_sent", "marker", "producer", "records", "size_bytes")
 
-    def __init__(self, batch_id: int, base_offset: int, producer: tuple[int, int] = (-1, -1)) -> None:
+    def __init__(self, batch_id: int, base_offset: int, producer: Producer = NO_PRODUCER) -> None:
         self.batch_id = batch_id
         self.base_offset = base_offset
         self.producer = producer
         self.records: list[KeyAndValue] = []
         self.size_bytes = BATCH_BYTES
-        self.marker: tuple[int, bool] | None = None
+        self.marker: tuple[int, bool, int] | None = None
         self.is_sent = False
 
     def __repr__(self) -> str:
@@ -55,20 +67,20 @@ class Batches:
     def __repr__(self) -> str:
         return f"<Batches up to {self.next_offset}, {list(self.queue)}>"
 
-    def open_batch(self, size_bytes: int, producer: tuple[int, int] = (-1, -1)) -> Batch:
+    def open_batch(self, size_bytes: int, producer: Producer = NO_PRODUCER) -> Batch:
         """The batch to which records of this size are added: the last one, if it has room and is not sent."""
         last = self.queue[-1] if self.queue else None
         if (
             last is not None
             and not last.is_sent
             and last.marker is None
-            and last.producer == producer == (-1, -1)
+            and last.producer == producer == NO_PRODUCER
             and last.size_bytes + size_bytes <= self.max_bytes
         ):
             return last
         return self.begin(producer)
 
-    def begin(self, producer: tuple[int, int]) -> Batch:
+    def begin(self, producer: Producer) -> Batch:
         self._last_id += 1
         batch = Batch(self._last_id, self.next_offset, producer)
         self.queue.append(batch)

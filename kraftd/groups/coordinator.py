@@ -11,10 +11,12 @@ from typing import Any
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
 from kraftd.ground.refusal import Refusal
 from kraftd.groups import topics as known
 from kraftd.groups.answers import (
     fetch_response,
+    in_version,
     refused_commit,
     refused_deletion,
     refused_description,
@@ -23,18 +25,24 @@ from kraftd.groups.answers import (
     refused_leave,
     refused_transactional_commit,
 )
-from kraftd.groups.call import Call
+from kraftd.groups.batches import NO_PRODUCER, Producer
+from kraftd.groups.call import Call, Topics
 from kraftd.groups.classic.join import Joining
 from kraftd.groups.classic.membership import described, heartbeat, leave, sync
+from kraftd.groups.classic.memory import MemberMemory
+from kraftd.groups.config import GroupConfig
 from kraftd.groups.errors import answer_to_failed_append
+from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
+from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.listing import listed_groups
 from kraftd.groups.offsets.commit import commit, commit_in_transaction, delete_offsets
 from kraftd.groups.offsets.fetch import fetch_offsets
 from kraftd.groups.offsets.removal import delete_groups
-from kraftd.groups.shard import ShardStatus
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.shard import Refuse, ShardStatus
 from kraftd.groups.shards import Shards
-from kraftd.groups.state import Outcome, ShardState
+from kraftd.groups.state import Counts, ShardState
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
@@ -65,12 +73,54 @@ from kraftd.wire.message import Message
 SYNC_PROTOCOL_VERSION = 5  # of SyncGroup: it names the protocol (KIP-559)
 
 
-class GroupCoordinator(Shards):
-    """What a broker does for groups, API by API."""
+class GroupCoordinator(Shards[GroupShard]):
+    """What a broker does for groups, API by API. `new_uuid` makes the random part of member ids."""
+
+    def __init__(self, config: GroupConfig, topics: Topics, new_uuid: Callable[[], str]) -> None:
+        super().__init__(config.offsets_topic_num_partitions)
+        self.config = config
+        self.topics = topics
+        self.new_uuid = new_uuid
+        self.counts = Counts()
+        self.memory = MemberMemory(config.members_max_bytes)
+
+    def new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
+        state = ShardState(self.config, self.respond, self.new_uuid, self.counts, self.memory)
+        return GroupShard(partition, leader_epoch, state, self.effects)
+
+    def in_version(self, response: Message, version: int) -> Message:
+        return in_version(response, version)
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """Take an event."""
+        if isinstance(event, TopicsDeleted):
+            for shard in self.active(now_ms):
+                shard.write(partial(shard.remove_topics, event.topics))
+        return super().step(event, now_ms)
 
     def handle(self, call: Call, request: Message, now_ms: int) -> list[Effect]:
         """Take a request; its answer comes at once or later, as Respond with the call's token."""
         HANDLERS[type(request)](self, call, request, now_ms)
+        return self.take_effects()
+
+    def end_transaction(
+        self,
+        partition: int,
+        producer: Producer,
+        coordinator_epoch: int,
+        is_commit: bool,
+        transaction_version: int,
+        answer: Callable[[ErrorCode], None],
+        now_ms: int,
+    ) -> list[Effect]:
+        """Write the marker of a transaction's end into a partition; producer is its id and epoch."""
+        shard = self.shards.get(partition)
+        if shard is None or shard.status is not ShardStatus.ACTIVE:
+            is_loading = shard is not None and shard.status is ShardStatus.LOADING
+            answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR)
+        else:
+            shard.state.now_ms = now_ms
+            shard.end_transaction(producer, coordinator_epoch, is_commit, transaction_version, answer)
         return self.take_effects()
 
     # Members
@@ -163,7 +213,7 @@ class GroupCoordinator(Shards):
         return False
 
     def txn_offset_commit(self, call: Call, request: TxnOffsetCommitRequest, now_ms: int) -> None:
-        """The caller has asked the transaction's coordinator whether the partition is in it (KIP-890)."""
+        """The caller has asked the transaction's coordinator (KIP-890), and has set the call's guard."""
         refuse_all = partial(refused_transactional_commit, request)
         if not self.permit(call, AclOperation.READ, request.group_id, refuse_all):
             return
@@ -181,7 +231,7 @@ class GroupCoordinator(Shards):
         def refuse(error: ErrorCode) -> Message:
             return known.merge_by_name(answered, refused_transactional_commit(part, error))
 
-        producer = (request.producer_id, request.producer_epoch)
+        producer = Producer(request.producer_id, request.producer_epoch, call.guard)
         self.write(call, request.group_id, now_ms, operation, refuse, producer=producer)
 
     def offset_delete(self, call: Call, request: OffsetDeleteRequest, now_ms: int) -> None:
@@ -302,6 +352,47 @@ class GroupCoordinator(Shards):
                 put(refuse(error.code))
                 continue
             shard.write(partial(delete_groups, shard.state, group_ids), put, refuse)
+
+    # Writing
+
+    def write(
+        self,
+        call: Call,
+        group_id: str,
+        now_ms: int,
+        operation: Callable[[ShardState], Outcome],
+        refuse: Refuse,
+        allow_empty_id: bool = False,
+        producer: Producer = NO_PRODUCER,
+    ) -> None:
+        """Perform an operation in the shard of its group, with errors as a client is answered them."""
+
+        def refuse_mapped(error: ErrorCode) -> Any:
+            return refuse(answer_to_failed_append(error))
+
+        if not group_id and not allow_empty_id:
+            self.respond(call, refuse(ErrorCode.INVALID_GROUP_ID))
+            return
+        try:
+            shard = self.shard_of(group_id, now_ms)
+        except Refusal as error:
+            self.respond(call, refuse(error.code))
+            return
+        shard.write(partial(operation, shard.state), partial(self.respond, call), refuse_mapped, producer)
+
+    def may(self, call: Call, operation: AclOperation, group_id: str) -> bool:
+        """Return whether the caller may do this to a group."""
+        return call.allows(operation, AclResourceType.GROUP, group_id)
+
+    def permit(self, call: Call, operation: AclOperation, group_id: str, refuse: Refuse) -> bool:
+        """Answer a call that may not do this to a group.
+
+        Return whether it may.
+        """
+        if self.may(call, operation, group_id):
+            return True
+        self.respond(call, refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return False
 
 
 # OffsetFetch answers these errors of an append so, because old consumers do not know the usual ones.

@@ -1,4 +1,4 @@
-"""What the broker does for the group coordinator, in the given order."""
+"""What the broker does for a coordinator, in the given order."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ class Respond(Effect, frozen=True):
 
 
 class AppendRecords(Effect, frozen=True):
-    """Append one uncompressed batch to a partition of ``__consumer_offsets``, at this offset, as its leader.
+    """Append one uncompressed batch to a partition of the coordinator's topic, at this offset, as its leader.
 
     Answered by RecordsAppended or AppendFailed. If the partition's log end is another one, by AppendFailed
-    with NOT_COORDINATOR and that end. producer_id: of the transaction whose offsets these are, else -1.
+    with NOT_COORDINATOR and that end. producer_id: of the transaction whose offsets these are, else -1; with
+    the guard of its verification.
     """
 
     partition: int
@@ -31,6 +32,7 @@ class AppendRecords(Effect, frozen=True):
     records: list[KeyAndValue]
     producer_id: int = -1
     producer_epoch: int = -1
+    guard: int = 0
 
     def __repr__(self) -> str:
         span = f"[{self.base_offset}, {self.base_offset + len(self.records)})"
@@ -49,6 +51,7 @@ class AppendMarker(Effect, frozen=True):
     producer_epoch: int
     coordinator_epoch: int
     is_commit: bool
+    transaction_version: int
 
 
 class ReadRecords(Effect, frozen=True):
@@ -71,12 +74,12 @@ class ScheduleLoading(Effect, frozen=True):
 
 
 class PartitionLoaded(Effect, frozen=True):
-    """The coordinator of a partition serves requests now."""
+    """The coordinator of a partition serves requests now, of so many groups or transactional ids."""
 
     partition: int
     leader_epoch: int
     record_count: int
-    group_count: int
+    count: int
 
 
 class PartitionFailed(Effect, frozen=True):

@@ -1,4 +1,4 @@
-"""What the broker reports to the group coordinator."""
+"""What the broker reports to a coordinator."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class PartitionEvent(Event, frozen=True):
-    """Of one partition of ``__consumer_offsets``."""
+    """Of one partition of the coordinator's topic."""
 
     partition: int
 
 
 class PartitionElected(PartitionEvent, frozen=True):
-    """This broker leads a partition of ``__consumer_offsets`` now, from this log start to this log end."""
+    """This broker leads a partition of the coordinator's topic now, from this log start to this log end."""
 
     leader_epoch: int
     log_start_offset: int

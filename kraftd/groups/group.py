@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Protocol
 
 from kraftd.groups.offsets.committed import Committed
-from kraftd.groups.records import GroupRecord
+from kraftd.groups.records import CoordinatorRecord
 from kraftd.messages.list_groups_response import ListedGroup
 
 # The time from which an offset's retention runs, in milliseconds.
@@ -63,5 +63,5 @@ class Group(Protocol):
     def retention_start(self) -> RetentionStart | None:
         """From when offsets age; None if they do not age now."""
 
-    def tombstones(self) -> list[GroupRecord]:
+    def tombstones(self) -> list[CoordinatorRecord]:
         """Records that remove the group."""

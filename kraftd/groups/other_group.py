@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.group import GroupType, RetentionStart
-from kraftd.groups.records import GroupRecord
+from kraftd.groups.records import CoordinatorRecord
 from kraftd.messages.list_groups_response import ListedGroup
 from kraftd.wire.error_code import ErrorCode
 
@@ -59,5 +59,5 @@ class OtherGroup:
     def retention_start(self) -> RetentionStart | None:
         return None
 
-    def tombstones(self) -> list[GroupRecord]:
+    def tombstones(self) -> list[CoordinatorRecord]:
         return []

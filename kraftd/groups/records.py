@@ -1,4 +1,4 @@
-"""The records of ``__consumer_offsets`` and their bytes.
+"""The records of ``__consumer_offsets`` and ``__transaction_state``, and their bytes.
 
 A key is two bytes, the type of the record, and a message of version 0. A value is two bytes, its version, and
 a message of that version; without a value the record is a tombstone.
@@ -6,6 +6,7 @@ a message of that version; without a value the record is a tombstone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from struct import Struct as Layout
 from struct import error as StructError
@@ -16,8 +17,8 @@ from kraftd.messages.group_metadata_key import GroupMetadataKey
 from kraftd.messages.group_metadata_value import GroupMetadataValue
 from kraftd.messages.offset_commit_key import OffsetCommitKey
 from kraftd.messages.offset_commit_value import OffsetCommitValue
-from kraftd.messages.registry import GROUP_RECORDS
-from kraftd.wire.api import group_record_classes
+from kraftd.messages.registry import GROUP_RECORDS, TRANSACTION_RECORDS
+from kraftd.wire.api import group_record_classes, transaction_record_classes
 from kraftd.wire.codec import decode_prefix, encode_bytes
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.message import Message
@@ -37,7 +38,7 @@ _SHORT = Layout(">h")
 _SHORTS = [_SHORT.pack(number) for number in range(64)]
 
 
-class GroupRecord(Struct, frozen=True, gc=False):
+class CoordinatorRecord(Struct, frozen=True, gc=False):
     """A record: its key, its value or None for a tombstone, and the version to write the value in."""
 
     key: Message
@@ -45,7 +46,7 @@ class GroupRecord(Struct, frozen=True, gc=False):
     version: int = 0
 
     def __repr__(self) -> str:
-        return f"<GroupRecord {self.key!r} {'tombstone' if self.value is None else repr(self.value)}>"
+        return f"<CoordinatorRecord {self.key!r} {'tombstone' if self.value is None else repr(self.value)}>"
 
 
 class UnreadableRecord(ValueError):
@@ -56,7 +57,7 @@ class UnknownRecordType(Exception):
     """A record of a type that this release does not have: loading skips it."""
 
 
-def encode_record(record: GroupRecord) -> KeyAndValue:
+def encode_record(record: CoordinatorRecord) -> KeyAndValue:
     """Key and value as they stand in the log."""
     key = _SHORTS[_type_of(type(record.key))] + encode_bytes(record.key, 0)
     if record.value is None:
@@ -66,42 +67,64 @@ def encode_record(record: GroupRecord) -> KeyAndValue:
 
 def decode_record(
     key: bytes | memoryview | None, value: bytes | memoryview | None
-) -> tuple[int, GroupRecord]:
+) -> tuple[int, CoordinatorRecord]:
     """The type and the record of key and value; raises UnknownRecordType or UnreadableRecord.
 
     As in Kafka, bytes that follow a message are passed over.
     """
+    return _decode(key, value, GROUP_RECORDS, group_record_classes)
+
+
+def decode_transaction_record(
+    key: bytes | memoryview | None, value: bytes | memoryview | None
+) -> CoordinatorRecord:
+    """As `decode_record`, of ``__transaction_state``."""
+    return _decode(key, value, TRANSACTION_RECORDS, transaction_record_classes)[1]
+
+
+def _decode(
+    key: bytes | memoryview | None,
+    value: bytes | memoryview | None,
+    rows: dict[int, tuple[str, str, str, str, int, int]],
+    classes: Callable[[int], tuple[type[Message], type[Message]]],
+) -> tuple[int, CoordinatorRecord]:
     if key is None:
         raise UnreadableRecord("a record without a key")
     kind = _leading_short(key, "key")
-    row = GROUP_RECORDS.get(kind)
+    row = rows.get(kind)
     if row is None:
         raise UnknownRecordType(f"type {kind}")
-    key_class, value_class = group_record_classes(kind)
+    key_class, value_class = classes(kind)
     try:
         key_message = decode_prefix(key_class, 0, key, 2)[0]
         if value is None:
-            return kind, GroupRecord(key_message, None)
+            return kind, CoordinatorRecord(key_message, None)
         version = _leading_short(value, "value")
         if not row[4] <= version <= row[5]:
             raise UnreadableRecord(f"{row[3]} in version {version}, which is unknown")
-        return kind, GroupRecord(key_message, decode_prefix(value_class, version, value, 2)[0], version)
+        return kind, CoordinatorRecord(key_message, decode_prefix(value_class, version, value, 2)[0], version)
     except ProtocolError as problem:
         raise UnreadableRecord(str(problem)) from problem
 
 
-def offset_record(group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> GroupRecord:
+def offset_record(
+    group_id: str, topic: str, partition: int, value: OffsetCommitValue | None
+) -> CoordinatorRecord:
     """A committed offset, or the tombstone that removes it."""
     key = OffsetCommitKey(group_id, topic, partition)
     if value is None:
-        return GroupRecord(key, None)
+        return CoordinatorRecord(key, None)
     has_expiry = value.expire_timestamp != -1
-    return GroupRecord(key, value, OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION)
+    return CoordinatorRecord(
+        key, value, OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION
+    )
 
 
-def group_record(group_id: str, value: GroupMetadataValue | None) -> GroupRecord:
+def group_record(group_id: str, value: GroupMetadataValue | None) -> CoordinatorRecord:
     """A classic group with its members, or the tombstone that removes it."""
-    return GroupRecord(GroupMetadataKey(group_id), value, GROUP_METADATA_VERSION if value is not None else 0)
+    return CoordinatorRecord(
+        GroupMetadataKey(group_id), value, GROUP_METADATA_VERSION if value is not None else 0
+    )
 
 
 def _leading_short(data: bytes | memoryview, name: str) -> int:

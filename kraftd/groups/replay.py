@@ -9,7 +9,7 @@ from kraftd.groups.classic.group import ClassicGroup, group_of
 from kraftd.groups.group import GroupType
 from kraftd.groups.offsets.committed import Committed, committed_of
 from kraftd.groups.other_group import OtherGroup
-from kraftd.groups.records import GroupRecord
+from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraftd.messages.group_metadata_key import GroupMetadataKey
@@ -25,7 +25,7 @@ from kraftd.wire.message import Message
 Replay = Callable[[ShardState, Any, Any, int, int], None]
 
 
-def replay(state: ShardState, record: GroupRecord, offset: int, producer_id: int) -> None:
+def replay(state: ShardState, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
     """Apply a record at an offset, of a transaction if its producer id is not -1.
 
     A record of a kind that this coordinator does not serve yet changes nothing.

@@ -1,24 +1,23 @@
-"""The coordinator of the groups of one partition of ``__consumer_offsets``.
+"""One partition of a coordinator's topic: it is loaded, written and kept in memory.
 
 A shard is loading, active or failed. While it is active it makes records, applies them at once, and keeps the
 answers until the high watermark has passed them. If an append fails, what its records changed is taken back.
+What the records mean is said by a subclass: `kraftd.groups.group_shard`, `kraftd.groups.transactions.shard`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable
 from enum import Enum
-from functools import partial
-from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from kraftd.ground.effect import Effect
 from kraftd.ground.refusal import Refusal
-from kraftd.groups.batches import BATCH_BYTES, Batch, Batches, size_of
-from kraftd.groups.classic.group import ClassicGroup
-from kraftd.groups.classic.membership import unload
-from kraftd.groups.classic.rebalance import heard, prepare
+from kraftd.groups.batches import BATCH_BYTES, NO_PRODUCER, Batch, Batches, Producer, size_of
+from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.effects import (
     AppendMarker,
     AppendRecords,
@@ -27,20 +26,16 @@ from kraftd.groups.effects import (
     ReadRecords,
     ScheduleLoading,
 )
-from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.events import RecordsRead
-from kraftd.groups.group import Group
-from kraftd.groups.offsets.removal import expire_offsets, remove_topics
-from kraftd.groups.records import UnreadableRecord, encode_record
-from kraftd.groups.replay import replay
 from kraftd.groups.shard_loader import ShardLoader
-from kraftd.groups.state import Outcome, ShardState
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.records import CoordinatorRecord, UnreadableRecord, encode_record
+from kraftd.groups.timeline import Timeline
 from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import ProtocolError
+from kraftd.wire.records import Record
 
-EXPIRATION = "expiration"
-GROUPS_A_SLICE = 200  # whose members or offsets one event loop callback looks through
 ACTIONS_A_SLICE = 200  # that are due
 
 Operation = Callable[[], Outcome]
@@ -54,6 +49,23 @@ class ShardStatus(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
+
+
+class Limits(Struct, frozen=True):
+    """What bounds a shard: the most that a batch and a read may take, and how long a write may wait."""
+
+    max_batch_bytes: int
+    load_buffer_bytes: int
+    write_timeout_ms: int
+
+
+class CoordinatorState:
+    """What every shard's state has; `now_ms` is the time of the current step."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.timeline = Timeline()
+        self.deadlines = Deadlines()
 
 
 class Waiting:
@@ -78,32 +90,65 @@ class Waiting:
 
 
 class Shard:
-    """One partition's groups; `effects` collects what the broker is to do."""
+    """One partition; `effects` collects what the broker is to do. The methods that begin with `on_` are a
+    subclass's.
+    """
 
-    def __init__(self, partition: int, leader_epoch: int, state: ShardState, effects: list[Effect]) -> None:
+    state: CoordinatorState
+
+    def __init__(self, partition: int, leader_epoch: int, limits: Limits, effects: list[Effect]) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
-        self.state = state
+        self.limits = limits
         self.effects = effects
         self.status = ShardStatus.LOADING
         self.start_offset = 0
         self.loader: ShardLoader | None = None
-        self.arming: Iterator[Group] | None = (
-            None  # groups of a loaded partition, whose members are not watched
-        )
-        self.batches = Batches(0, state.config.max_batch_bytes)
+        self.is_replayed = False  # all of the log, although requests may not be served yet
+        self.batches = Batches(0, limits.max_batch_bytes)
         self.waiting: deque[Waiting] = deque()
 
     def __repr__(self) -> str:
         what = self.loader if self.status is ShardStatus.LOADING else self.batches
-        return f"<Shard {self.partition} {self.status.value} epoch {self.leader_epoch}, {what!r}>"
+        where = f"{self.partition} {self.status.value} epoch {self.leader_epoch}"
+        return f"<{type(self).__name__} {where}, {what!r}>"
 
-    # Loading
+    @property
+    def timeline(self) -> Timeline:
+        return self.state.timeline
+
+    # What a subclass says
+
+    def on_record(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
+        """Apply a record that is written."""
+        raise NotImplementedError
+
+    def on_loaded_record(self, record: Record, producer_id: int) -> None:
+        """Apply a record of the log. Raises UnreadableRecord."""
+        raise NotImplementedError
+
+    def on_transaction_end(self, producer_id: int, is_commit: bool) -> None:
+        """Apply the end of a transaction that has written into this partition."""
+
+    def on_loaded(self) -> None:
+        """All records are replayed: `serve`, now or after some slices."""
+        self.serve(0)
+
+    def on_slice(self) -> None:
+        """Go on with what `on_loaded` began."""
+
+    def on_settled(self) -> None:
+        """Changes became final, or were taken back."""
+
+    def on_unload(self) -> None:
+        """Another broker leads the partition, which was served here."""
+
+    # ShardLoader
 
     def load(self, start_offset: int, end_offset: int) -> None:
         """Read the partition from its start to its end."""
         self.start_offset = start_offset
-        self.loader = ShardLoader(self.state, start_offset, end_offset)
+        self.loader = ShardLoader(self, start_offset, end_offset)
         self.read_on()
 
     def read_on(self) -> None:
@@ -112,7 +157,7 @@ class Shard:
         if loader.is_done:
             self.activate(loader)
         else:
-            most = self.state.config.offsets_load_buffer_bytes
+            most = self.limits.load_buffer_bytes
             self.effects.append(ReadRecords(self.partition, self.leader_epoch, loader.next_offset, most))
 
     def take_read(self, event: RecordsRead) -> None:
@@ -128,10 +173,10 @@ class Shard:
 
     def load_slice(self) -> None:
         """Load on, for a slice of the event loop's time."""
-        if self.arming is not None:
-            self.watch_slice(self.arming)
-        else:
+        if not self.is_replayed:
             self.replay_slice()
+        elif self.loader is not None:
+            self.on_slice()
 
     def replay_slice(self) -> None:
         """Replay a slice; then let others run, read on, or begin to serve."""
@@ -153,49 +198,33 @@ class Shard:
             self.read_on()
 
     def activate(self, loader: ShardLoader) -> None:
-        """All records are replayed: watch the members, which get a whole session timeout, and serve."""
+        """All records are replayed."""
+        self.is_replayed = True
         self.batches.next_offset = loader.next_offset
         self.state.timeline.offset = loader.next_offset
-        self.state.offsets.sweep()
-        self.arming = iter(list(self.state.groups.values()))
-        self.watch_slice(self.arming)
+        self.on_loaded()
 
-    def watch_slice(self, groups: Iterator[Group]) -> None:
-        """Watch the members of some groups; after the last one, serve requests."""
-        state, loader = self.state, self.loader
-        assert loader is not None
-        for group in islice(groups, GROUPS_A_SLICE):
-            if isinstance(group, ClassicGroup):
-                for member in group.members.values():
-                    heard(state, group, member)
-                if len(group.members) > state.config.group_max_size:
-                    self.write(partial(prepare, state, group))
-            loader.group_count += 1
-        if loader.group_count < len(state.groups):
-            self.effects.append(ScheduleLoading(self.partition, self.leader_epoch))
-            return
-        self.loader = self.arming = None
+    def serve(self, count: int) -> None:
+        """Serve requests, with so many groups or transactional ids."""
+        assert self.loader is not None
+        record_count, self.loader = self.loader.record_count, None
         self.status = ShardStatus.ACTIVE
-        self.schedule_expiration()
-        counts = (loader.record_count, loader.group_count)
-        self.effects.append(PartitionLoaded(self.partition, self.leader_epoch, *counts))
+        self.effects.append(PartitionLoaded(self.partition, self.leader_epoch, record_count, count))
 
     def fail(self, reason: str) -> None:
         """Stop: the partition cannot be loaded."""
-        self.loader = self.arming = None
+        self.loader = None
         self.status = ShardStatus.FAILED
         self.effects.append(PartitionFailed(self.partition, self.leader_epoch, reason))
 
     def unload(self) -> None:
         """Another broker leads the partition: refuse all that waits."""
-        self.loader = self.arming = None
+        self.loader = None
         self.state.deadlines.clear()
         self.end(list(self.waiting), ErrorCode.NOT_COORDINATOR)
         self.waiting.clear()
         if self.status is ShardStatus.ACTIVE:
-            for group in self.state.groups.values():
-                if isinstance(group, ClassicGroup):
-                    unload(self.state, group)
+            self.on_unload()
         self.status = ShardStatus.FAILED
 
     # Writing
@@ -205,7 +234,7 @@ class Shard:
         operation: Operation,
         answer: Answer | None = None,
         refuse: Refuse | None = None,
-        producer: tuple[int, int] = (-1, -1),
+        producer: Producer = NO_PRODUCER,
     ) -> None:
         """Perform an operation: apply its records, and answer once they, and all before them, are committed.
 
@@ -224,7 +253,7 @@ class Shard:
         outcome: Outcome,
         answer: Answer | None = None,
         refuse: Refuse | None = None,
-        producer: tuple[int, int] = (-1, -1),
+        producer: Producer = NO_PRODUCER,
     ) -> None:
         """Apply and append the records of an outcome."""
         if outcome.records and not self.add_records(outcome, producer):
@@ -235,22 +264,22 @@ class Shard:
         if outcome.response is None and outcome.after is None and (refuse is None or not outcome.records):
             return
         end_offset = self.batches.next_offset
-        deadline_ms = self.state.now_ms + self.state.config.offsets_commit_timeout_ms
+        deadline_ms = self.state.now_ms + self.limits.write_timeout_ms
         waiting = Waiting(outcome, answer, refuse, end_offset, deadline_ms)
         if end_offset <= self.state.timeline.committed:
             self.end([waiting], None)
         else:
             self.waiting.append(waiting)
 
-    def add_records(self, outcome: Outcome, producer: tuple[int, int]) -> bool:
+    def add_records(self, outcome: Outcome, producer: Producer) -> bool:
         """Put records into batches and apply them.
 
         Return whether they fit: an outcome whose records must be together may need more than a batch.
         """
-        batches, state = self.batches, self.state
+        batches = self.batches
         encoded = [encode_record(record) for record in outcome.records]
         sizes = [size_of(record) for record in encoded]
-        needed = sum(sizes) if outcome.atomic or producer != (-1, -1) else max(sizes)
+        needed = sum(sizes) if outcome.atomic or producer != NO_PRODUCER else max(sizes)
         if needed + BATCH_BYTES > batches.max_bytes:
             return False
         batch: Batch | None = batches.open_batch(needed, producer)
@@ -258,24 +287,9 @@ class Shard:
             if batch is None or batch.size_bytes + size > batches.max_bytes:
                 batch = batches.begin(producer)
             if outcome.replayed:
-                replay(state, record, batches.next_offset, producer[0])
+                self.on_record(record, batches.next_offset, producer[0])
             batches.add(batch, pair)
         return True
-
-    def end_transaction(
-        self,
-        producer: tuple[int, int],
-        coordinator_epoch: int,
-        is_commit: bool,
-        answer: Answer,
-    ) -> None:
-        """Apply and append the marker of a transaction's end (WriteTxnMarkers); answer with an error code."""
-        batch = self.batches.begin(producer)
-        batch.marker = (coordinator_epoch, is_commit)
-        self.state.timeline.offset = self.batches.next_offset
-        self.state.offsets.end_transaction(producer[0], is_commit)
-        self.batches.next_offset += 1
-        self.submit(Outcome(response=ErrorCode.NONE), answer, answer_to_failed_append)
 
     def flush(self) -> None:
         """Append the next batch, unless one is on its way."""
@@ -286,7 +300,11 @@ class Shard:
         if batch.marker is None:
             self.effects.append(AppendRecords(*place, batch.records, *batch.producer))
         else:
-            self.effects.append(AppendMarker(*place, *batch.producer, *batch.marker))
+            producer_id, producer_epoch, _ = batch.producer
+            coordinator_epoch, is_commit, version = batch.marker
+            self.effects.append(
+                AppendMarker(*place, producer_id, producer_epoch, coordinator_epoch, is_commit, version)
+            )
 
     def appended(self, batch_id: int) -> None:
         """A batch is in the log; the next one can go."""
@@ -305,7 +323,7 @@ class Shard:
         failed = [waiting for waiting in self.waiting if waiting.end_offset > offset]
         self.waiting = deque(waiting for waiting in self.waiting if waiting.end_offset <= offset)
         self.end(failed, error)
-        self.state.offsets.sweep()
+        self.on_settled()
         return True
 
     def commit(self, offset: int) -> None:
@@ -315,7 +333,7 @@ class Shard:
         self.state.timeline.commit(offset)
         while self.waiting and self.waiting[0].end_offset <= offset:
             self.end([self.waiting.popleft()], None)
-        self.state.offsets.sweep()
+        self.on_settled()
 
     def end(self, waiting: list[Waiting], error: ErrorCode | None) -> None:
         """Answer operations: their records are committed, or never will be."""
@@ -358,27 +376,3 @@ class Shard:
             self.write(action)
         while self.waiting and self.waiting[0].deadline_ms <= self.state.now_ms:
             self.end([self.waiting.popleft()], ErrorCode.REQUEST_TIMED_OUT)
-
-    def schedule_expiration(self) -> None:
-        due_ms = self.state.now_ms + self.state.config.offsets_retention_check_interval_ms
-        self.state.deadlines.schedule(EXPIRATION, due_ms, self.expire)
-
-    def expire(self) -> Outcome:
-        """Remove expired offsets, and groups that are empty without them."""
-        self.schedule_expiration()
-        return self.in_slices("expiring", partial(expire_offsets, self.state), list(self.state.groups))
-
-    def remove_topics(self, topics: dict[str, bytes]) -> Outcome:
-        """Remove the offsets of deleted topics."""
-        remove = partial(remove_topics, self.state, topics)
-        groups = dict.fromkeys([*self.state.offsets.by_group, *self.state.offsets.open_producers])
-        return self.in_slices(("removing", *topics), remove, list(groups))
-
-    def in_slices(
-        self, key: Hashable, operation: Callable[[list[str]], Outcome], groups: list[str]
-    ) -> Outcome:
-        """Perform an operation on some groups, and on the others in later event loop callbacks."""
-        if len(groups) > GROUPS_A_SLICE:
-            rest = partial(self.in_slices, key, operation, groups[GROUPS_A_SLICE:])
-            self.state.deadlines.schedule(key, self.state.now_ms + 1, rest)
-        return operation(groups[:GROUPS_A_SLICE])

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 from kraftd.ground.pace import Pace
-from kraftd.groups.records import UnknownRecordType, UnreadableRecord, decode_record
-from kraftd.groups.replay import replay
-from kraftd.groups.state import ShardState
+from kraftd.groups.records import UnreadableRecord
+from kraftd.groups.timeline import Timeline
 from kraftd.wire.batch import Batch, control_records, iter_batches
-from kraftd.wire.records import decode_records
+from kraftd.wire.records import Record, decode_records
 
 RECORD_US = 3  # of replaying a record, besides what its value costs
 BYTES_A_US = 10  # of a value: members are the most of it
 ABORT, COMMIT = 0, 1  # types of control records
 
 
+class Replayer(Protocol):
+    """What applies the records of a log."""
+
+    @property
+    def timeline(self) -> Timeline: ...
+
+    def on_loaded_record(self, record: Record, producer_id: int) -> None: ...
+
+    def on_transaction_end(self, producer_id: int, is_commit: bool) -> None: ...
+
+
 class ShardLoader:
     """A partition that is being read from `next_offset` to `end_offset`."""
 
-    __slots__ = ("_steps", "end_offset", "group_count", "next_offset", "pace", "record_count", "state")
+    __slots__ = ("_steps", "end_offset", "next_offset", "pace", "record_count", "replayer")
 
-    def __init__(self, state: ShardState, start_offset: int, end_offset: int) -> None:
-        self.state = state
+    def __init__(self, replayer: Replayer, start_offset: int, end_offset: int) -> None:
+        self.replayer = replayer
         self.next_offset = start_offset
         self.end_offset = end_offset
         self.record_count = 0
-        self.group_count = 0  # whose members are watched
         self.pace = Pace()
         self._steps: Iterator[None] = iter(())
 
@@ -39,7 +49,7 @@ class ShardLoader:
 
     def take(self, data: bytes | memoryview, high_watermark: int) -> None:
         """Accept what was read; `run` replays it."""
-        self.state.timeline.commit(high_watermark)
+        self.replayer.timeline.commit(high_watermark)
         self._steps = self._replay(data)
 
     def run(self) -> bool:
@@ -62,23 +72,20 @@ class ShardLoader:
             self.next_offset = batch.header.last_offset + 1
 
     def _replay_batch(self, batch: Batch) -> Iterator[None]:
-        state, producer_id = self.state, batch.header.producer_id
-        for view in decode_records(batch):
-            if view.offset < self.next_offset:
+        producer_id = batch.header.producer_id
+        for record in decode_records(batch):
+            if record.offset < self.next_offset:
                 continue  # the partition begins within this batch
             self.record_count += 1
             try:
-                _, record = decode_record(view.key, view.value)
-            except UnknownRecordType:
-                continue  # of a newer release that was in use here once
+                self.replayer.on_loaded_record(record, producer_id)
             except UnreadableRecord as problem:
-                raise UnreadableRecord(f"offset {view.offset}: {problem}") from problem
-            replay(state, record, view.offset, producer_id)
-            if self.pace.spent(RECORD_US + len(view.value or b"") // BYTES_A_US):
+                raise UnreadableRecord(f"offset {record.offset}: {problem}") from problem
+            if self.pace.spent(RECORD_US + len(record.value or b"") // BYTES_A_US):
                 yield
 
     def _end_transaction(self, batch: Batch) -> None:
         for record in control_records(batch):
             if record.type in (ABORT, COMMIT):
-                self.state.timeline.offset = record.offset
-                self.state.offsets.end_transaction(batch.header.producer_id, record.type == COMMIT)
+                self.replayer.timeline.offset = record.offset
+                self.replayer.on_transaction_end(batch.header.producer_id, record.type == COMMIT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msgspec import Struct
 
@@ -13,31 +12,13 @@ from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.classic.states import EMPTY
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.group import Group
 from kraftd.groups.offsets.store import OffsetStore
-from kraftd.groups.records import GroupRecord
-from kraftd.groups.timeline import Timeline
+from kraftd.groups.shard import CoordinatorState
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
 Respond = Callable[[Call, Message], None]
-After = Callable[[ErrorCode | None], "Outcome | None"]
-
-
-class Outcome(Struct, gc=False):
-    """What a step wants written, and its answer once that is committed.
-
-    replayed: the records change the state at once, and an append that fails takes them back; records of
-    classic groups say what the state is already. after is called when the records are committed, or with the
-    error if they are not. atomic: the records go into one batch.
-    """
-
-    records: list[GroupRecord] = []
-    response: Any = None
-    replayed: bool = True
-    after: After | None = None
-    atomic: bool = True
 
 
 class Counts(Struct):
@@ -50,8 +31,8 @@ class Counts(Struct):
     refused_members: int = 0
 
 
-class ShardState:
-    """State and tools of a shard; `now_ms` is the time of the current step."""
+class ShardState(CoordinatorState):
+    """State and tools of a shard of groups."""
 
     def __init__(
         self,
@@ -61,16 +42,14 @@ class ShardState:
         counts: Counts,
         memory: MemberMemory,
     ) -> None:
+        super().__init__()
         self.config = config
         self.respond = respond
         self.new_uuid = new_uuid
         self.counts = counts
         self.memory = memory
-        self.now_ms = 0
-        self.timeline = Timeline()
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore(self.timeline)
-        self.deadlines = Deadlines()
 
     def __repr__(self) -> str:
         return f"<ShardState of {len(self.groups)} groups, {self.offsets!r}>"

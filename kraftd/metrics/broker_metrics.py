@@ -13,7 +13,8 @@ from kraftd.broker_node.replicas import Hosted
 from kraftd.broker_node.traffic import TopicTraffic
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.states import ClassicState
-from kraftd.groups.shard import Shard, ShardStatus
+from kraftd.groups.group_shard import GroupShard
+from kraftd.groups.shard import ShardStatus
 from kraftd.metrics.family import Bean, Family, Labels, ReadOne, Samples, own
 from kraftd.metrics.readings import Readings
 from kraftd.partition.partition import Partition
@@ -79,7 +80,7 @@ def _count(name: str, meaning: str, counts: Callable[[Partition], bool]) -> Fami
 # -- groups
 
 
-def _shards(broker: BrokerNode) -> list[Shard]:
+def _shards(broker: BrokerNode) -> list[GroupShard]:
     return [one for one in broker.groups.coordinator.shards.values() if one.status is ShardStatus.ACTIVE]
 
 

@@ -204,6 +204,13 @@ def group_record_classes(key: int) -> tuple[type[Message], type[Message]]:
 
 
 @cache
+def transaction_record_classes(key: int) -> tuple[type[Message], type[Message]]:
+    """The same of a record of ``__transaction_state``."""
+    row = registry.TRANSACTION_RECORDS[key]
+    return load(row[0], row[1]), load(row[2], row[3])
+
+
+@cache
 def message_class(name: str) -> type[Message]:
     """The class of any message by its name, such as ``QuorumStateData``; KeyError when there is none."""
     return load(registry.MODULES[name], name)

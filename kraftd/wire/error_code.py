@@ -169,6 +169,13 @@ def known_error(code: int) -> ErrorCode:
     return found
 
 
+def error_of(code: int) -> ErrorCode:
+    """The error of a code; UNKNOWN_SERVER_ERROR for one that this release does not know."""
+    found = ErrorCode._value2member_map_.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert isinstance(found, ErrorCode)
+    return found
+
+
 def error_name(code: int) -> str:
     """Kafka's name of a code, or the code itself if it has none here."""
     return (

@@ -39,6 +39,7 @@ def build_keyed_batch(
     base_offset: int = 0,
     leader_epoch: int = -1,
     producer: tuple[int, int, int] = _NO_PRODUCER,
+    attributes: int = 0,
 ) -> bytes:
     """One uncompressed batch of these records. `producer` is its id, its epoch and the first sequence number.
 
@@ -59,6 +60,7 @@ def build_keyed_batch(
             rows,
             base_offset=base_offset,
             leader_epoch=leader_epoch,
+            attributes=attributes,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=base_sequence,

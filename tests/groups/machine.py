@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kraftd.groups.batches import Producer
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.config import GroupConfig
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -160,7 +161,7 @@ class GroupMachine(RuleBasedStateMachine):
     def end_transaction(self, producer: int, is_commit: bool) -> None:
         ends: list[ErrorCode] = []
         for number in self.desk.logs:
-            place = (number, (producer, 0), 0, is_commit, ends.append, self.desk.now_ms)
+            place = (number, Producer(producer, 0), 0, is_commit, 0, ends.append, self.desk.now_ms)
             self.desk.perform(self.desk.coordinator.end_transaction(*place))
         self.desk.flush()
         assert ends == [ErrorCode.NONE] * len(self.desk.logs)

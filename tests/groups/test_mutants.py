@@ -17,8 +17,8 @@ from kraftd.groups.classic.states import PREPARING_REBALANCE
 from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.offsets.committed import Committed
 from kraftd.groups.offsets.store import OffsetStore
+from kraftd.groups.outcome import Outcome
 from kraftd.groups.shard import Shard
-from kraftd.groups.state import Outcome
 from kraftd.groups.timeline import Timeline
 from tests.groups import test_classic_groups as classic
 from tests.groups import test_offsets as offsets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.groups.batches import Producer
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.events import TopicsDeleted
@@ -50,7 +51,9 @@ def error_of(desk: Desk, request: OffsetCommitRequest, version: int = COMMIT) ->
 def end_transaction(desk: Desk, producer_id: int, is_commit: bool) -> None:
     ends: list[ErrorCode] = []
     desk.perform(
-        desk.coordinator.end_transaction(0, (producer_id, 0), 0, is_commit, ends.append, desk.now_ms)
+        desk.coordinator.end_transaction(
+            0, Producer(producer_id, 0), 0, is_commit, 0, ends.append, desk.now_ms
+        )
     )
     desk.flush()
     assert ends == [ErrorCode.NONE]
@@ -334,7 +337,7 @@ def test_a_marker_that_cannot_be_appended_is_taken_back() -> None:
     desk.ask(txn_commit(10, 5), 3)
     desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
     ends: list[ErrorCode] = []
-    desk.perform(desk.coordinator.end_transaction(0, (5, 0), 0, True, ends.append, desk.now_ms))
+    desk.perform(desk.coordinator.end_transaction(0, Producer(5, 0), 0, True, 0, ends.append, desk.now_ms))
     desk.flush()
     assert ends == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     desk.failure = None

@@ -27,7 +27,7 @@ from kraftd.groups.events import (
 from kraftd.groups.java_hashes import hash_map_order, partition_for, string_hash
 from kraftd.groups.other_group import OtherGroup
 from kraftd.groups.records import (
-    GroupRecord,
+    CoordinatorRecord,
     UnknownRecordType,
     UnreadableRecord,
     decode_record,
@@ -109,7 +109,7 @@ def test_records_of_unknown_types_are_passed_over() -> None:
 
 def test_a_group_of_another_protocol_keeps_its_id() -> None:
     desk = Desk()
-    record = GroupRecord(ConsumerGroupMetadataKey("modern"), ConsumerGroupMetadataValue(3))
+    record = CoordinatorRecord(ConsumerGroupMetadataKey("modern"), ConsumerGroupMetadataValue(3))
     desk.logs[0].append((encode_record(record), -1))
     desk.committed[0] = 1
     desk.reload()

@@ -23,7 +23,7 @@ from kraftd.groups.classic.states import (
 from kraftd.groups.group import GroupType, RetentionStart
 from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.offsets.committed import Committed
-from kraftd.groups.records import GroupRecord, group_record
+from kraftd.groups.records import CoordinatorRecord, group_record
 from kraftd.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kraftd.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraftd.messages.list_groups_response import ListedGroup
@@ -149,7 +149,7 @@ class ClassicGroup:
             return _committed_ms
         return None
 
-    def tombstones(self) -> list[GroupRecord]:
+    def tombstones(self) -> list[CoordinatorRecord]:
         return [group_record(self.group_id, None)]
 
     # Members
@@ -337,7 +337,7 @@ class ClassicGroup:
 
     # As a record
 
-    def record(self, assignment: dict[str, bytes] | None = None) -> GroupRecord:
+    def record(self, assignment: dict[str, bytes] | None = None) -> CoordinatorRecord:
         """The group as its record: with the members' assignments, or with those of a leader's SyncGroup."""
         members = [
             MemberMetadata(
@@ -362,7 +362,7 @@ class ClassicGroup:
         )
         return group_record(self.group_id, value)
 
-    def empty_record(self) -> GroupRecord:
+    def empty_record(self) -> CoordinatorRecord:
         """The record of a group that a request has just created."""
         since_ms = -1 if self.state_since_ms is None else self.state_since_ms
         value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=since_ms)

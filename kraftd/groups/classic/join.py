@@ -26,7 +26,8 @@ from kraftd.groups.classic.rebalance import (
 from kraftd.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from kraftd.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kraftd.groups.errors import answer_to_failed_append
-from kraftd.groups.state import Outcome, ShardState
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.state import ShardState
 from kraftd.messages.join_group_request import JoinGroupRequest
 from kraftd.messages.join_group_response import JoinGroupResponse
 from kraftd.messages.sync_group_response import SyncGroupResponse

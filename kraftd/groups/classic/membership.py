@@ -19,7 +19,8 @@ from kraftd.groups.classic.rebalance import (
 )
 from kraftd.groups.classic.states import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
 from kraftd.groups.errors import answer_to_failed_append
-from kraftd.groups.state import Outcome, ShardState
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.state import ShardState
 from kraftd.messages.describe_groups_response import DescribedGroup
 from kraftd.messages.heartbeat_request import HeartbeatRequest
 from kraftd.messages.heartbeat_response import HeartbeatResponse

@@ -8,7 +8,8 @@ from kraftd.groups.classic.answers import UNKNOWN_MEMBER_ID, answer_join, answer
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.member import ClassicMember
 from kraftd.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
-from kraftd.groups.state import Outcome, ShardState
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.state import ShardState
 from kraftd.messages.sync_group_response import SyncGroupResponse
 from kraftd.wire.error_code import ErrorCode
 

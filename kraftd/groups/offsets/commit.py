@@ -10,8 +10,9 @@ from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.rebalance import heard
 from kraftd.groups.classic.states import PREPARING_REBALANCE, STABLE
 from kraftd.groups.group import Group
-from kraftd.groups.records import GroupRecord, offset_record
-from kraftd.groups.state import Outcome, ShardState
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.records import CoordinatorRecord, offset_record
+from kraftd.groups.state import ShardState
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.offset_commit_response import (
     OffsetCommitResponse,
@@ -55,7 +56,7 @@ def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Out
         heard(state, group, group.members[request.member_id])
     now_ms, metadata_max = state.now_ms, state.config.offset_metadata_max_bytes
     expires_ms = NO_TIME if request.retention_time_ms == NO_TIME else now_ms + request.retention_time_ms
-    records: list[GroupRecord] = []
+    records: list[CoordinatorRecord] = []
     topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
         rows: list[OffsetCommitResponsePartition] = []
@@ -92,7 +93,7 @@ def commit_in_transaction(state: ShardState, request: TxnOffsetCommitRequest, ve
         group = state.new_classic_group(request.group_id)
     group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, version)
     metadata_max = state.config.offset_metadata_max_bytes
-    records: list[GroupRecord] = []
+    records: list[CoordinatorRecord] = []
     topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
         rows: list[TxnOffsetCommitResponsePartition] = []
@@ -127,7 +128,7 @@ def delete_offsets(state: ShardState, request: OffsetDeleteRequest) -> Outcome:
     group = state.group(request.group_id)
     group.check_offset_delete()
     offsets = state.offsets.of_group(request.group_id)
-    records: list[GroupRecord] = []
+    records: list[CoordinatorRecord] = []
     topics: list[OffsetDeleteResponseTopic] = []
     for topic in request.topics:
         is_subscribed = group.is_subscribed_to(topic.name)

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.group import Group
-from kraftd.groups.records import GroupRecord, offset_record
-from kraftd.groups.state import Outcome, ShardState
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.records import CoordinatorRecord, offset_record
+from kraftd.groups.state import ShardState
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
 ZERO_UUID = bytes(16)
@@ -15,7 +16,7 @@ ZERO_UUID = bytes(16)
 
 def expire_offsets(state: ShardState, group_ids: Iterable[str]) -> Outcome:
     """Remove offsets whose time is over, and groups that are empty without them."""
-    records: list[GroupRecord] = []
+    records: list[CoordinatorRecord] = []
     for group_id in group_ids:
         group = state.groups.get(group_id)
         if group is not None and expire_of_group(state, group, records) and group.is_empty():
@@ -23,7 +24,7 @@ def expire_offsets(state: ShardState, group_ids: Iterable[str]) -> Outcome:
     return Outcome(records, atomic=False)
 
 
-def expire_of_group(state: ShardState, group: Group, records: list[GroupRecord]) -> bool:
+def expire_of_group(state: ShardState, group: Group, records: list[CoordinatorRecord]) -> bool:
     """Add tombstones of a group's expired offsets.
 
     Return whether no offset is left, neither committed nor in an open transaction.
@@ -52,7 +53,7 @@ def expire_of_group(state: ShardState, group: Group, records: list[GroupRecord])
 
 def delete_groups(state: ShardState, group_ids: Iterable[str]) -> Outcome:
     """Delete groups without members, with all of their offsets."""
-    records: list[GroupRecord] = []
+    records: list[CoordinatorRecord] = []
     results: list[DeletableGroupResult] = []
     for group_id in group_ids:
         try:
@@ -70,7 +71,7 @@ def delete_groups(state: ShardState, group_ids: Iterable[str]) -> Outcome:
 
 def remove_topics(state: ShardState, topics: dict[str, bytes], group_ids: Iterable[str]) -> Outcome:
     """Remove the offsets that groups have in deleted topics, given by name and topic id."""
-    records: list[GroupRecord] = []
+    records: list[CoordinatorRecord] = []
     for group_id in group_ids:
         for place, committed in state.offsets.of_group(group_id).items():
             if place[0] in topics and committed.topic_id in (ZERO_UUID, topics[place[0]]):

@@ -1,0 +1,307 @@
+"""A coordinator beside this broker's partitions: its records are appended, read and committed there.
+
+It loads a partition of its topic when this broker becomes its leader, and drops it when it is no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.broker_node.effects import ReadPartition
+from kraftd.ground.effect import Effect
+from kraftd.ground.event import Event
+from kraftd.groups.call import Call as CoordinatorCall
+from kraftd.groups.effects import (
+    AppendMarker,
+    AppendRecords,
+    PartitionFailed,
+    PartitionLoaded,
+    ReadRecords,
+    Respond,
+    ScheduleLoading,
+)
+from kraftd.groups.events import (
+    AppendFailed,
+    HighWatermarkAdvanced,
+    LoadingDue,
+    PartitionElected,
+    PartitionResigned,
+    RecordsAppended,
+    RecordsRead,
+)
+from kraftd.groups.shards import Shards
+from kraftd.partition.partition import ACKS_ALL
+from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, TRANSACTIONAL
+from kraftd.partition.validation import ProduceRefusal
+from kraftd.types import ZERO_UUID
+from kraftd.wire.end_marker import build_end_marker
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.keyed_records import KeyedRecord, build_keyed_batch
+
+if TYPE_CHECKING:
+    from kraftd.answers.node import Slices
+    from kraftd.answers.settings import ClientSettings
+    from kraftd.answers.view import ClusterView
+    from kraftd.broker_node.events import PartitionRead
+    from kraftd.broker_node.own_requests import OwnRequests
+    from kraftd.broker_node.producer_ids import ProducerIds
+    from kraftd.broker_node.produces import Produces
+    from kraftd.broker_node.replicas import Hosted, Replicas
+    from kraftd.partition.effects import AppendBatches
+    from kraftd.requests.boundary import Boundary
+    from kraftd.requests.call import Call
+    from kraftd.requests.outbox import Outbox
+
+
+class KnownTopics:
+    """What the image says of topics, for a coordinator."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+
+    def topic_id(self, name: str) -> bytes | None:
+        """The id of a topic; None if there is none."""
+        return self._view.image.topic_names().get(name)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name of a topic; None if there is none."""
+        topic = self._view.image.topic(topic_id)
+        return None if topic is None else topic.name
+
+    def has_partition(self, name: str, index: int) -> bool:
+        """Return whether a topic has a partition."""
+        return self._view.image.partition(self.topic_id(name) or ZERO_UUID, index) is not None
+
+    def __repr__(self) -> str:
+        return f"<KnownTopics {self._view.image.topic_count}>"
+
+
+class CoordinatingNode(Protocol):
+    """What a coordinator's driver uses of its node."""
+
+    now_ms: int
+
+    @property
+    def view(self) -> ClusterView: ...
+    @property
+    def outbox(self) -> Outbox: ...
+    @property
+    def boundary(self) -> Boundary: ...
+    @property
+    def replicas(self) -> Replicas: ...
+    @property
+    def settings(self) -> ClientSettings: ...
+    @property
+    def produces(self) -> Produces: ...
+    @property
+    def own_requests(self) -> OwnRequests: ...
+    @property
+    def producer_ids(self) -> ProducerIds: ...
+    @property
+    def wall_ms(self) -> int: ...
+
+    def guarded(self, call: Call, work: Callable[[], None]) -> bool: ...
+    def append(self, hosted: Hosted, append: AppendBatches) -> None: ...
+    def go_on(self, slices: Slices) -> None: ...
+
+
+class Coordination:
+    """Drives a coordinator; `node` performs what it wants. `topic` is the coordinator's, `content` what it
+    keeps, for the log.
+    """
+
+    topic: ClassVar[str]
+    content: ClassVar[str]
+
+    def __init__(self, node: CoordinatingNode, coordinator: Shards[Any]) -> None:
+        self._shards = coordinator
+        self._node = node
+        self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
+        self.is_dirty = False
+        self._performers: dict[type, Callable[[Any], None]] = {
+            Respond: self._respond,
+            AppendRecords: self._append,
+            AppendMarker: self._append_marker,
+            ReadRecords: self._read,
+            ScheduleLoading: lambda effect: self._node.go_on(self._load_later(effect)),
+            PartitionLoaded: self._loaded,
+            PartitionFailed: self._failed,
+        }
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._shards!r}>"
+
+    # -- requests
+
+    def new_call(self, call: Call) -> CoordinatorCall:
+        """A request as the coordinator sees it."""
+        call.settled = True
+        boundary = self._node.boundary
+
+        def allows(operation: AclOperation, type: AclResourceType, name: str) -> bool:
+            return boundary.allows(call, operation, type, name)
+
+        self.follow_image()
+        return CoordinatorCall(call, call.version, call.client_id, f"/{call.host}", allows)
+
+    def _respond(self, effect: Respond) -> None:
+        call: Call = effect.token
+        self._node.guarded(call, lambda: self.answer(call, effect.response))
+
+    def answer(self, call: Call, response: Any) -> None:
+        """Answer a call."""
+        self._node.boundary.answer(call, response)
+
+    def follow_image(self) -> None:
+        """Take what the coordinator needs to know of the image."""
+        image = self._node.view.image
+        topic = image.topic(image.topic_names().get(self.topic, ZERO_UUID))
+        if topic is not None:
+            self._shards.partition_count = len(topic.partitions)
+
+    # -- driving
+
+    def flush(self) -> None:
+        """At the end of a step: append what its requests and events have written."""
+        while self.is_dirty:
+            self.is_dirty = False
+            self._carry_out(self._shards.flush(self._node.wall_ms))
+
+    def deadline_ms(self) -> int | None:
+        """When `run_due` has work, by the node's time; None for never."""
+        due_ms = self._shards.deadline_ms()
+        return None if due_ms is None else due_ms - self._node.wall_ms + self._node.now_ms
+
+    def run_due(self) -> None:
+        """Perform what is due."""
+        due_ms = self._shards.deadline_ms()
+        if due_ms is not None and due_ms <= self._node.wall_ms:
+            self.follow_image()
+            self.perform(self._shards.tick(self._node.wall_ms))
+
+    def step(self, event: Event) -> None:
+        self.perform(self._shards.step(event, self._node.wall_ms))
+
+    def perform(self, effects: list[Effect]) -> None:
+        self.is_dirty = True
+        self._carry_out(effects)
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            self._performers[type(effect)](effect)
+
+    # -- partitions
+
+    def leadership_changed(self, index: int, hosted: Hosted | None) -> None:
+        """A partition of the topic may have another leader, or be gone."""
+        self.follow_image()
+        partition = None if hosted is None else hosted.partition
+        if partition is not None and partition.is_leader:
+            self.step(
+                PartitionElected(
+                    index, partition.leader_epoch, partition.log_start_offset, partition.next_offset
+                )
+            )
+            self.step(HighWatermarkAdvanced(index, partition.high_watermark))
+        else:
+            self.step(PartitionResigned(index))
+
+    def high_watermark_moved(self, index: int, offset: int) -> None:
+        """The high watermark of a partition of the topic moved."""
+        self.step(HighWatermarkAdvanced(index, offset))
+
+    def append_ended(self, index: int, base_offset: int, error: ErrorCode | None) -> None:
+        """An append to a partition of the topic ended."""
+        batch_id = self._batches.pop((index, base_offset), None)
+        if batch_id is None:
+            return
+        if error is None:
+            self.step(RecordsAppended(index, batch_id))
+        else:
+            self.step(AppendFailed(index, batch_id, error))
+
+    def _append(self, effect: AppendRecords) -> None:
+        records = [KeyedRecord(key, value) for key, value in effect.records]
+        producer = effect.producer_id, effect.producer_epoch, 0  # as Kafka's coordinators have it
+        attributes = TRANSACTIONAL if effect.producer_id >= 0 else 0
+        data = build_keyed_batch(records, effect.timestamp_ms, producer=producer, attributes=attributes)
+        self._append_batch(effect, bytearray(data), len(records), guard=effect.guard)
+
+    def _append_marker(self, effect: AppendMarker) -> None:
+        data = build_end_marker(
+            effect.producer_id,
+            effect.producer_epoch,
+            is_commit=effect.is_commit,
+            coordinator_epoch=effect.coordinator_epoch,
+            timestamp_ms=effect.timestamp_ms,
+        )
+        self._append_batch(effect, data, 1, transaction_version=effect.transaction_version)
+
+    def _append_batch(
+        self,
+        effect: AppendRecords | AppendMarker,
+        data: bytearray,
+        count: int,
+        *,
+        guard: int = 0,
+        transaction_version: int = LEGACY_TRANSACTIONS,
+    ) -> None:
+        hosted = self._node.replicas.get(self.topic, effect.partition)
+        partition = None if hosted is None else hosted.partition
+        if hosted is None or partition is None:
+            self.step(AppendFailed(effect.partition, effect.batch_id, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+            return
+        if partition.next_offset != effect.base_offset:  # another client has written into the topic
+            failed = effect.partition, effect.batch_id, ErrorCode.NOT_COORDINATOR
+            self.step(AppendFailed(*failed, partition.log_end_offset))
+            return
+        self._node.replicas.refresh_config(hosted)
+        produced = partition.append_own(
+            data, ACKS_ALL, self._node.wall_ms, transaction_version=transaction_version, guard=guard
+        )
+        if isinstance(produced, ProduceRefusal):
+            self.step(AppendFailed(effect.partition, effect.batch_id, produced.error))
+            return
+        assert produced.append is not None
+        hosted.traffic.bytes_in += len(data)
+        hosted.traffic.messages_in += count
+        self._batches[effect.partition, produced.base_offset] = effect.batch_id
+        self._node.append(hosted, produced.append)
+
+    # -- loading
+
+    def _read(self, effect: ReadRecords) -> None:
+        self._node.outbox.emit(
+            ReadPartition(self.topic, effect.partition, effect.offset, effect.max_bytes, effect.leader_epoch)
+        )
+
+    def partition_read(self, event: PartitionRead) -> None:
+        """Records of a partition of the topic, or why there are none."""
+        hosted = self._node.replicas.get(self.topic, event.partition)
+        partition = None if hosted is None else hosted.partition
+        marks = 0 if partition is None else partition.high_watermark
+        self.step(RecordsRead(event.partition, event.leader_epoch, event.data, marks, event.error))
+
+    def _load_later(self, effect: ScheduleLoading) -> Slices:
+        yield
+        self.step(LoadingDue(effect.partition, effect.leader_epoch))
+
+    def _loaded(self, effect: PartitionLoaded) -> None:
+        if effect.record_count:
+            self._node.outbox.log(
+                "info",
+                f"{self.content} loaded",
+                partition=f"{self.topic}-{effect.partition}",
+                records=effect.record_count,
+                **{self.content: effect.count},
+            )
+
+    def _failed(self, effect: PartitionFailed) -> None:
+        self._node.outbox.log(
+            "error",
+            f"{self.content} could not be loaded",
+            partition=f"{self.topic}-{effect.partition}",
+            why=effect.reason,
+        )
