@@ -13,6 +13,7 @@ from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
+from kraftd.broker_node.coordinators import Coordinators
 from kraftd.broker_node.directory_assignments import DirectoryAssignments
 from kraftd.broker_node.effects import (
     DescribeDirectories,
@@ -39,8 +40,6 @@ from kraftd.broker_node.events import (
 )
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers, fetch_settings
 from kraftd.broker_node.fetching.ports import NodePorts
-from kraftd.broker_node.group_config import group_config
-from kraftd.broker_node.group_coordination import GroupCoordination
 from kraftd.broker_node.isr_changes import IsrChanges
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
 from kraftd.broker_node.own_requests import OwnRequests
@@ -50,7 +49,8 @@ from kraftd.broker_node.produces import Produces
 from kraftd.broker_node.record_deletions import RecordDeletions
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.broker_node.topic_configs import TopicConfigs
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, TopicCreation
+from kraftd.broker_node.topic_creation import TopicCreation
+from kraftd.broker_node.verification import Verifications
 from kraftd.configdef.node import NodeConfig
 from kraftd.fetch.session_cache import SessionCache
 from kraftd.ground.effect import Effect
@@ -117,12 +117,13 @@ class BrokerNode(AnsweringNode):
         self.topic_creation = TopicCreation(
             static, self.ask_controller, self.outbox, settings.request_timeout_ms
         )
-        self.groups = GroupCoordination(self, group_config(static), new_uuid)
+        self.coordinators = Coordinators(self, static, new_uuid)
+        self.groups, self.transactions = self.coordinators.groups, self.coordinators.transactions
+        self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(
             self, self.source, self.source.take, settings.session_limits, new_session_id
         )
-        # Logs at the start, until all is hosted.
-        self._found: dict[tuple[str, int], Uuid | None] | None = None
+        self._found: dict[tuple[str, int], Uuid | None] | None = None  # logs at the start, until hosted
         self._is_changing = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
@@ -141,7 +142,7 @@ class BrokerNode(AnsweringNode):
             RecordsExpired: lambda event: self.replicas.expired(event.topic, event.partition),
             OffsetsFound: lambda event: self._on_looked_up(event.request_id, event.found),
             DirectoriesDescribed: lambda event: self._on_looked_up(event.request_id, event.directories),
-            PartitionRead: self.groups.partition_read,
+            PartitionRead: self.coordinators.partition_read,
         }
 
     # -- driving
@@ -149,7 +150,7 @@ class BrokerNode(AnsweringNode):
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         self.now_ms = now_ms
         self.handlers[type(event)](event)
-        self.groups.flush()
+        self.coordinators.flush()
         self.directory_assignments.send(now_ms)
         self.isr_changes.send()
         self.fetchers.send()
@@ -165,7 +166,8 @@ class BrokerNode(AnsweringNode):
             self.isr_changes.deadline_ms(),
             self.fetchers.deadline_ms(),
             self.own_requests.deadline_ms(),
-            self.groups.deadline_ms(),
+            self.coordinators.deadline_ms(),
+            self.verifications.deadline_ms(),
             self.directory_assignments.deadline_ms(),
             *super().deadlines_ms(),
         ]
@@ -176,7 +178,8 @@ class BrokerNode(AnsweringNode):
         self.deletions.run_due(self.now_ms)
         self.go_on(self.isr_changes.check(iter(self.replicas)))
         self.own_requests.run_due(self.now_ms)
-        self.groups.run_due()
+        self.coordinators.run_due()
+        self.verifications.run_due(self.now_ms)
         super().on_deadline()
 
     @property
@@ -238,8 +241,7 @@ class BrokerNode(AnsweringNode):
     def on_marks_moved(self, hosted: Hosted, marks: MarksMoved) -> None:
         """The high watermark or the last stable offset of a partition moved."""
         self.client_fetches.changed((hosted.topic, hosted.index))
-        if hosted.topic == OFFSETS_TOPIC:
-            self.groups.high_watermark_moved(hosted.index, marks.high_watermark)
+        self.coordinators.high_watermark_moved(hosted, marks.high_watermark)
 
     def records_sent(self, call: Call, reads: Sequence[RecordsOf], records: Sequence[Buffer]) -> None:
         """Count what an answer to a fetch carries."""
@@ -422,8 +424,7 @@ class BrokerNode(AnsweringNode):
             self.produces.replicated(changed)
             self.deletions.moved(changed)
             self.client_fetches.changed((changed.topic, changed.index))
-            if changed.topic == OFFSETS_TOPIC:
-                self.groups.leadership_changed(changed.index, hosted)
+            self.coordinators.leadership_changed(changed, hosted)
 
     # -- logs
 
@@ -484,8 +485,7 @@ class BrokerNode(AnsweringNode):
         self.follow_up(hosted, self.fetchers.append_ended(key, one.end_offset, one.error))
 
     def _append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
-        if one.topic == OFFSETS_TOPIC:
-            self.groups.append_ended(one.partition, one.base_offset, error)
+        self.coordinators.append_ended(one, error)
         self.produces.written(one.topic, one.partition, one.base_offset, error)
 
     def _on_looked_up(self, request_id: int, found: object) -> None:

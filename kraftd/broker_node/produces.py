@@ -26,14 +26,26 @@ NO_OFFSET = -1
 
 
 class UnderWay:
-    """One Produce, and how many of its partitions are not settled yet."""
+    """Appends of one request, and how many of its partitions are not settled yet.
 
-    __slots__ = ("acks", "call", "left", "response")
+    The answer of a Produce is `response`; without a call, `then` is called instead.
+    """
 
-    def __init__(self, call: Call, response: ProduceResponse) -> None:
+    __slots__ = ("acks", "call", "left", "response", "then", "timeout_ms")
+
+    def __init__(
+        self,
+        acks: int,
+        timeout_ms: int,
+        call: Call | None = None,
+        response: ProduceResponse | None = None,
+        then: Callable[[], None] | None = None,
+    ) -> None:
+        self.acks = acks
+        self.timeout_ms = timeout_ms
         self.call = call
-        self.acks = call.message.acks
         self.response = response
+        self.then = then
         self.left = 1  # the handler itself, until it has seen all partitions
 
     def __repr__(self) -> str:
@@ -92,9 +104,9 @@ class Produces:
 
     def handled(self, under_way: UnderWay, now_ms: int) -> None:
         """All partitions of a Produce were judged."""
-        self._settle(under_way)
+        self.settle(under_way)
         if under_way.left and under_way.acks == ACKS_ALL:
-            until_ms = now_ms + max(0, under_way.call.message.timeout_ms)
+            until_ms = now_ms + max(0, under_way.timeout_ms)
             self._by_deadline.park(under_way, under_way, (), until_ms)
 
     def written(self, topic: str, index: int, base_offset: int, error: ErrorCode | None) -> None:
@@ -128,12 +140,12 @@ class Produces:
             for part in self._parts_of.pop(under_way, ()):
                 if self._unreplicated.abandon(part) is not None:
                     part.answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-                    self._settle(under_way)
+                    self.settle(under_way)
 
     def _written(self, part: Part) -> None:
         partition = _partition_of(part)
         if part.under_way.acks != ACKS_ALL:
-            self._settle(part.under_way)
+            self.settle(part.under_way)
         elif partition is None or partition.acknowledged(part.required_offset) is not None:
             self._replicated(part)
         else:
@@ -151,7 +163,7 @@ class Produces:
         if error:
             self._fail(part, error)
         else:
-            self._settle(part.under_way)
+            self.settle(part.under_way)
 
     def _fail(self, part: Part, error: ErrorCode) -> None:
         answer = part.answer
@@ -159,9 +171,10 @@ class Produces:
         if error != ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
             answer.base_offset = NO_OFFSET
             answer.log_start_offset = NO_OFFSET
-        self._settle(part.under_way)
+        self.settle(part.under_way)
 
-    def _settle(self, under_way: UnderWay) -> None:
+    def settle(self, under_way: UnderWay) -> None:
+        """One part of a request has its answer."""
         under_way.left -= 1
         if under_way.left == 0:
             self._by_deadline.abandon(under_way)
@@ -169,8 +182,12 @@ class Produces:
             self._send(under_way)
 
     def _send(self, under_way: UnderWay) -> None:
-        """Answer a Produce whose partitions are all settled."""
+        """Answer a request whose partitions are all settled."""
         call, response = under_way.call, under_way.response
+        if under_way.then is not None:
+            under_way.then()
+            return
+        assert call is not None and response is not None
         if under_way.acks == 0:
             self._send_nothing(call, response)
             return

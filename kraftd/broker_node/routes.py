@@ -12,6 +12,7 @@ _TOPIC = AclResourceType.TOPIC
 _GROUP, _CLUSTER = AclResourceType.GROUP, AclResourceType.CLUSTER
 _TRANSACTIONS = AclResourceType.TRANSACTIONAL_ID
 _READ, _DESCRIBE, _DELETE = AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE
+_WRITE, _ACTION = AclOperation.WRITE, AclOperation.CLUSTER_ACTION
 # What an answer asks to show what its client may do with a group (KIP-430).
 _SHOWN = tuple(
     (operation, _GROUP)
@@ -23,6 +24,11 @@ _OF_FOLLOWERS = ((AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER),)
 def _of_groups(key: ApiKey, operation: AclOperation, *also: Ask) -> Row:
     """A row of an API that the group coordinator answers."""
     return Row(key, operation, _GROUP, "broker_node.group_requests", also)
+
+
+def _of_transactions(key: ApiKey, operation: AclOperation, *also: Ask) -> Row:
+    """A row of an API that the transaction coordinator answers."""
+    return Row(key, operation, _TRANSACTIONS, "broker_node.transaction_requests", also)
 
 
 # Those beside `answers.routes`, which any node with an image serves.
@@ -60,6 +66,25 @@ ROWS: tuple[Row, ...] = (
         "broker_node.apis.api_22_init_producer_id",
         ((AclOperation.IDEMPOTENT_WRITE, _CLUSTER), (AclOperation.WRITE, _TOPIC)),
     ),
+    _of_transactions(ApiKey.ADD_PARTITIONS_TO_TXN, _WRITE, (_WRITE, _TOPIC), (_ACTION, _CLUSTER)),
+    _of_transactions(ApiKey.ADD_OFFSETS_TO_TXN, _WRITE, (_READ, _GROUP)),
+    _of_transactions(ApiKey.END_TXN, _WRITE),
+    Row(
+        ApiKey.WRITE_TXN_MARKERS,
+        AclOperation.ALTER,
+        _CLUSTER,
+        "broker_node.apis.api_27_write_txn_markers",
+        ((_ACTION, _CLUSTER),),
+    ),
+    Row(
+        ApiKey.TXN_OFFSET_COMMIT,
+        _WRITE,
+        _TRANSACTIONS,
+        "broker_node.apis.api_28_txn_offset_commit",
+        ((_READ, _GROUP), (_READ, _TOPIC)),
+    ),
+    _of_transactions(ApiKey.DESCRIBE_TRANSACTIONS, _DESCRIBE, (_DESCRIBE, _TOPIC)),
+    _of_transactions(ApiKey.LIST_TRANSACTIONS, _DESCRIBE),
     Row(ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "broker_node.apis.api_21_delete_records"),
     Row(ApiKey.DESCRIBE_LOG_DIRS, _DESCRIBE, _CLUSTER, "broker_node.apis.api_35_describe_log_dirs"),
     Row(

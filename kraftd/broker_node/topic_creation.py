@@ -15,6 +15,7 @@ from kraftd.wire.error_code import ErrorCode, error_name
 from kraftd.wire.message import Message
 
 OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
 MOST_AT_ONCE = 1_000  # topics whose creation is under way
 
 Ask = Callable[[Message, Callable[[Message | None], None]], None]
@@ -57,6 +58,8 @@ class TopicCreation:
 
     def _topic(self, name: str) -> CreatableTopic:
         integer = self._static.integer
+        if name == TRANSACTIONS_TOPIC:
+            return self._transactions_topic()
         if name != OFFSETS_TOPIC:
             return CreatableTopic(name, integer("num.partitions"), integer("default.replication.factor"))
         configs = {
@@ -68,5 +71,21 @@ class TopicCreation:
             name,
             integer("offsets.topic.num.partitions"),
             integer("offsets.topic.replication.factor"),
+            configs=[CreatableTopicConfig(*one) for one in configs.items()],
+        )
+
+    def _transactions_topic(self) -> CreatableTopic:
+        integer = self._static.integer
+        configs = {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(integer("transaction.state.log.min.isr")),
+            "segment.bytes": str(integer("transaction.state.log.segment.bytes")),
+            "unclean.leader.election.enable": "false",
+        }
+        return CreatableTopic(
+            TRANSACTIONS_TOPIC,
+            integer("transaction.state.log.num.partitions"),
+            integer("transaction.state.log.replication.factor"),
             configs=[CreatableTopicConfig(*one) for one in configs.items()],
         )

@@ -10,6 +10,8 @@ BROKER_ROLE = "broker"
 
 OF_BROKERS = frozenset(
     (
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        "add.partitions.to.txn.retry.backoff.ms",
         "auto.create.topics.enable",
         "group.initial.rebalance.delay.ms",
         "group.max.session.timeout.ms",
@@ -33,7 +35,16 @@ OF_BROKERS = frozenset(
         "replica.fetch.min.bytes",
         "replica.fetch.wait.max.ms",
         "replica.lag.time.max.ms",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         "transaction.max.timeout.ms",
         "transaction.partition.verification.enable",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        "transaction.state.log.load.buffer.size",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.segment.bytes",
+        "transaction.two.phase.commit.enable",
+        "transactional.id.expiration.ms",
     )
 )

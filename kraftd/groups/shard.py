@@ -27,9 +27,9 @@ from kraftd.groups.effects import (
     ScheduleLoading,
 )
 from kraftd.groups.events import RecordsRead
-from kraftd.groups.shard_loader import ShardLoader
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord, UnreadableRecord, encode_record
+from kraftd.groups.shard_loader import ShardLoader
 from kraftd.groups.timeline import Timeline
 from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.error_code import ErrorCode

@@ -27,12 +27,12 @@ from kraftd.partition.producer_entry import (
     Origin,
     ProducerEntry,
     ProducerError,
+    Sequenced,
 )
 from kraftd.partition.producers import NO_GUARD, CompletedTransaction, ProducerStates
 from kraftd.partition.replicas import FollowerProgress
 from kraftd.partition.validation import ProduceRefusal, ValidBatch, find_refusal, validate
 from kraftd.partition.views import BrokerView, EpochView, Registration
-from kraftd.wire.batch import BatchHeader
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.python_records import Buffer
@@ -298,7 +298,7 @@ class Partition:
         return self._append(found, Origin.COORDINATOR, guard, transaction_version)
 
     def start_verification(
-        self, header: BatchHeader, now_ms: int, *, supports_epoch_bump: bool
+        self, header: Sequenced, now_ms: int, *, supports_epoch_bump: bool
     ) -> int | ErrorCode:
         """The guard for a transactional batch whose coordinator is to be asked first, NO_GUARD if it need
         not be.

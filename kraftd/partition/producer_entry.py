@@ -6,7 +6,7 @@ An entry is a value: a batch that is accepted makes another one.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -98,6 +98,17 @@ class ProducerEntry(Struct, frozen=True, gc=False):
         if self.transaction_start != NO_OFFSET:
             text += f", transaction from {self.transaction_start}"
         return f"<Producer {self.producer_id} {text}>"
+
+
+class Sequenced(Protocol):
+    """What a verification needs to know of a batch."""
+
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
 
 
 class Verification(Struct):

@@ -27,6 +27,7 @@ from kraftd.partition.producer_entry import (
     ProducerEntry,
     ProducerError,
     SentBatch,
+    Sequenced,
     Verification,
     check_marker_epoch,
     end_marker,
@@ -249,7 +250,7 @@ class ProducerStates:
             and entry.producer_epoch == producer_epoch
         )
 
-    def start_verification(self, header: BatchHeader, now_ms: int, *, supports_epoch_bump: bool) -> int:
+    def start_verification(self, header: Sequenced, now_ms: int, *, supports_epoch_bump: bool) -> int:
         """The guard that a transactional batch must show once its coordinator has confirmed the partition.
 
         NO_GUARD if the transaction has begun here, so that no coordinator needs to be asked.

@@ -2,24 +2,28 @@
 
 Authorization: WRITE on each topic; WRITE on the transactional id for records of a transaction. Sent by:
 producers. Answered when the records are written (acks=1) or replicated (acks=all); never for acks=0, where an
-error closes the connection. Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED (whole request). Per partition:
-TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; NOT_LEADER_OR_FOLLOWER with the
-current leader (KIP-951);
-INVALID_TOPIC_EXCEPTION for internal topics; INVALID_REQUIRED_ACKS, NOT_ENOUGH_REPLICAS,
-NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR. What a batch may be refused for is
-in `kraftd.partition.validation` and `producers`. POLICY_VIOLATION for the metadata topic, which the quorum
-alone writes.
+error closes the connection. Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_PRODUCER_ID_MAPPING (whole
+request). Per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID;
+NOT_LEADER_OR_FOLLOWER with the current leader (KIP-951); INVALID_TXN_STATE, TRANSACTION_ABORTABLE,
+CONCURRENT_TRANSACTIONS of the verification (KIP-890); INVALID_TOPIC_EXCEPTION for internal topics;
+INVALID_REQUIRED_ACKS, NOT_ENOUGH_REPLICAS, NOT_ENOUGH_REPLICAS_AFTER_APPEND, REQUEST_TIMED_OUT,
+KAFKA_STORAGE_ERROR. What a batch may be refused for is in `kraftd.partition.validation` and `producers`.
+POLICY_VIOLATION for the metadata topic, which the quorum alone writes.
 """
 
 from __future__ import annotations
 
+from struct import Struct as Layout
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.broker_node.produces import NO_OFFSET, UnderWay
+from kraftd.broker_node.verification import Batch, Guards, Support
 from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.ground.refusal import Refusal
+from kraftd.groups.transactions.partitions import Results
+from kraftd.groups.transactions.transaction import TopicPartition
 from kraftd.messages.produce_response import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -28,9 +32,10 @@ from kraftd.messages.produce_response import (
 )
 from kraftd.partition.partition import VALID_ACKS
 from kraftd.partition.producer_entry import TRANSACTIONAL
+from kraftd.partition.producers import NO_GUARD
 from kraftd.partition.validation import ProduceRefusal
 from kraftd.requests.permission import Permission
-from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
+from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from kraftd.wire.batch import MAGIC
 from kraftd.wire.error_code import ErrorCode
 
@@ -43,27 +48,68 @@ PARTITION_US = 80  # to judge a batch and to write it
 BYTES_A_US = 1_000
 ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-MAGIC_AT, ATTRIBUTES_LOW_AT = 16, 22  # in a batch's header
+MAGIC_AT, ATTRIBUTES_LOW_AT, PRODUCER_AT = 16, 22, 43  # in a batch's header
+_PRODUCER = Layout(">qhi")  # its id, its epoch, the first sequence number
+KNOWS_ABORTABLE_VERSION, ADDS_PARTITIONS_VERSION = 11, 12  # KIP-890
+# Why a partition is not verified: the producer is to send again, without looking for another leader.
+_RETRIABLE = frozenset(
+    (
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    )
+)
+_UNVERIFIED = "Unable to verify the partition has been added to the transaction."
+Batches = dict[tuple[str, Uuid, int], Batch]
 
 
 def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
-    appending = _append_all(node, call)
+    id = call.message.transactional_id
+    batches = _transactional_batches(call.message)
+    if batches:
+        writes = AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID
+        if id is None or not node.boundary.allows(call, *writes, id):
+            raise Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        _append_verified(node, call, id, batches)
+        return None
+    appending = _append_all(node, call, {}, {})
     if call.is_large:
         return appending  # later requests of the connection wait for it
     at_once(appending)
     return None
 
 
-def _append_all(node: BrokerNode, call: Call) -> Slices[None]:
+def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batches: Batches) -> None:
+    """Append the records of a transaction once its coordinator has confirmed their partitions (KIP-890)."""
+    verified: dict[TopicPartition, Batch] = {}
+    for (name, topic_id, index), batch in batches.items():
+        found = node.topic_name(topic_id) if topic_id != ZERO_UUID else name
+        writes = AclOperation.WRITE, AclResourceType.TOPIC
+        is_here = found is not None and node.replicas.get(found, index) is not None
+        if found is not None and is_here and node.boundary.allows_quietly(call, *writes, found):
+            verified[found, index] = batch
+    if len({batch[:2] for batch in verified.values()}) > 1:
+        raise Refusal(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    call.settled = True
+
+    def then(errors: Results, guards: Guards) -> None:
+        appending = _append_all(node, call, errors, guards)
+        if call.is_large:
+            node.boundary.large.begin(call, appending)
+        else:
+            node.guarded(call, lambda: at_once(appending))
+
+    version = call.version
+    support = Support(version >= ADDS_PARTITIONS_VERSION, version >= KNOWS_ABORTABLE_VERSION)
+    node.verifications.verify(transactional_id, verified, support, then, is_repeated=support.adds)
+
+
+def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -> Slices[None]:
     request = call.message
-    id = request.transactional_id
-    if _has_transactional_records(request) and (
-        id is None or not node.boundary.allows(call, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, id)
-    ):
-        raise Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     writing = Permission(node.boundary, call, AclOperation.WRITE, AclResourceType.TOPIC)
     response = ProduceResponse()
-    under_way = UnderWay(call, response)
+    under_way = UnderWay(request.acks, request.timeout_ms, call, response)
     call.settled = True
     pace = Pace()
     for topic in request.topic_data:
@@ -72,8 +118,11 @@ def _append_all(node: BrokerNode, call: Call) -> Slices[None]:
         for one in topic.partition_data:
             answer = PartitionProduceResponse(one.index, error, NO_OFFSET)
             answers.partition_responses.append(answer)
-            if not error:
-                _append(node, under_way, name, one, answer)
+            place = name, one.index
+            if not error and place in errors:
+                _refuse_unverified(answer, errors[place], call.version)
+            elif not error:
+                _append(node, under_way, name, one, answer, guards.get(place, NO_GUARD))
             if pace.spent(PARTITION_US + len(one.records or b"") // BYTES_A_US):
                 yield
         response.responses.append(answers)
@@ -81,16 +130,29 @@ def _append_all(node: BrokerNode, call: Call) -> Slices[None]:
     node.produces.handled(under_way, node.now_ms)
 
 
-def _has_transactional_records(request: ProduceRequest) -> bool:
-    """Return whether the first batch of any partition belongs to a transaction."""
-    return any(
-        one.records is not None
-        and len(one.records) > ATTRIBUTES_LOW_AT
-        and one.records[MAGIC_AT] == MAGIC
-        and one.records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL
+def _transactional_batches(request: ProduceRequest) -> Batches:
+    """The first batches of partitions that belong to a transaction."""
+    return {
+        (topic.name, topic.topic_id, one.index): Batch(*_PRODUCER.unpack_from(one.records, PRODUCER_AT))
         for topic in request.topic_data
         for one in topic.partition_data
+        if one.records is not None
+        and len(one.records) >= PRODUCER_AT + _PRODUCER.size
+        and one.records[MAGIC_AT] == MAGIC
+        and one.records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL
+    }
+
+
+def _refuse_unverified(answer: PartitionProduceResponse, error: ErrorCode, version: int) -> None:
+    """Say why a partition is not verified, with an error for which its producer does the right thing."""
+    is_retriable = error in _RETRIABLE or (
+        error is ErrorCode.CONCURRENT_TRANSACTIONS and version < ADDS_PARTITIONS_VERSION
     )
+    answer.error_code = ErrorCode.NOT_ENOUGH_REPLICAS if is_retriable else error
+    if is_retriable:
+        answer.error_message = f"{_UNVERIFIED} Underlying error: {error.name}"
+    elif error is ErrorCode.INVALID_TXN_STATE:
+        answer.error_message = "Partition was not added to the transaction"
 
 
 def _judge(node: BrokerNode, writing: Permission, topic: TopicProduceData) -> tuple[str, int]:
@@ -113,9 +175,11 @@ def _append(
     name: str,
     data: PartitionProduceData,
     answer: PartitionProduceResponse,
+    guard: int,
 ) -> None:
     """Append the records of one partition, or say in its answer why not."""
     call = under_way.call
+    assert call is not None
     hosted = node.replicas.get(name, data.index)
     is_here = hosted is not None and hosted.partition is not None
     missing = ErrorCode.NONE if is_here else node.missing_partition(name, data.index)
@@ -131,7 +195,9 @@ def _append(
         node.replicas.refresh_config(hosted)
         partition, traffic = hosted.partition, hosted.traffic
         traffic.produces += 1
-        produced = partition.produce(data.records or b"", call.version, under_way.acks, node.wall_ms)
+        produced = partition.produce(
+            data.records or b"", call.version, under_way.acks, node.wall_ms, guard=guard
+        )
         if isinstance(produced, ProduceRefusal):
             traffic.failed_produces += 1
             if produced.error in TOO_LARGE:

@@ -1,10 +1,10 @@
-"""FindCoordinator (10), v0-6: the broker that leads a group's partition of `__consumer_offsets`.
+"""FindCoordinator (10), v0-6: the broker that leads a group's partition of `__consumer_offsets`, or that of a
+transactional id of `__transaction_state`.
 
 Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for share groups. Sent by:
 consumers, producers and admin clients. Answered at once; the topic is created where it is missing. Errors, of
 each key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED,
-INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE. Differs from Apache Kafka: transactions and share groups have no
-coordinator yet.
+INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE. Differs from Apache Kafka: share groups have no coordinator yet.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.nodes import broker_listener
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
+from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.java_hashes import partition_for
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_OF_MANY = 4
 GROUP, TRANSACTION, SHARE = 0, 1, 2  # the types of keys
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 KEY_US, KEY_CHARACTERS_A_US = 8, 20
 NEEDED = {
     GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -53,8 +54,8 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
             found.append(_none(key, ErrorCode.INVALID_REQUEST))
         elif key_type != SHARE and not describing.allows(key):
             found.append(_none(key, error))
-        elif key_type == GROUP:
-            found.append(_coordinator(node, call, key))
+        elif key_type in TOPICS:
+            found.append(_coordinator(node, call, TOPICS[key_type], key))
         else:
             found.append(_none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
         if pace.spent(KEY_US + len(key) // KEY_CHARACTERS_A_US + describing.cost_us):
@@ -75,11 +76,11 @@ def _none(key: str, error: ErrorCode) -> Coordinator:
     return Coordinator(key, -1, "", -1, error, error.message)
 
 
-def _coordinator(node: BrokerNode, call: Call, key: str) -> Coordinator:
+def _coordinator(node: BrokerNode, call: Call, name: str, key: str) -> Coordinator:
     image = node.view.image
-    topic = image.topic(image.topic_names().get(OFFSETS_TOPIC, ZERO_UUID))
+    topic = image.topic(image.topic_names().get(name, ZERO_UUID))
     if topic is None:
-        node.topic_creation.create(OFFSETS_TOPIC)
+        node.topic_creation.create(name)
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     state = topic.partitions.get(partition_for(key, len(topic.partitions)))
     broker = None if state is None else image.brokers.get(state.leader)

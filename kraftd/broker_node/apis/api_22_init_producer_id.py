@@ -1,11 +1,11 @@
-"""InitProducerId (22), v0-6: the id of an idempotent producer.
+"""InitProducerId (22), v0-6: the id and the epoch of a producer.
 
-Authorization: IDEMPOTENT_WRITE on the cluster, or WRITE on any topic; with a transactional id WRITE on it.
-Sent by: idempotent and transactional producers. Answered when this broker has a block of ids. Errors:
+Authorization: IDEMPOTENT_WRITE on the cluster, or WRITE on any topic; with a transactional id WRITE on it,
+and TWO_PHASE_COMMIT for transactions of two phases. Sent by: idempotent and transactional producers. Answered
+when this broker has a block of ids, for a transactional id when its record is committed. Errors:
 CLUSTER_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST for an id without its
-epoch or the reverse, COORDINATOR_LOAD_IN_PROGRESS while the controller gives no block, NOT_COORDINATOR for a
-transactional id. Differs from Apache Kafka: transactions are not served yet; a producer without an id waits
-for the next block.
+epoch or the reverse, COORDINATOR_LOAD_IN_PROGRESS while the controller gives no block; those of transactional
+ids are in `kraftd.groups.transactions`. Differs from Apache Kafka: a producer waits for the next block.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ def handle(node: BrokerNode, call: Call) -> None:
     request, boundary = call.message, node.boundary
     transactional_id = request.transactional_id
     if transactional_id is not None:
-        type = AclResourceType.TRANSACTIONAL_ID
-        if not boundary.allows(call, AclOperation.WRITE, type, transactional_id):
-            raise Refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        raise Refusal(ErrorCode.NOT_COORDINATOR)
+        node.transactions.handle(call)
+        return
     cluster = AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME
     if not boundary.allows_quietly(call, *cluster) and not boundary.allows_on_any(
         call, AclOperation.WRITE, AclResourceType.TOPIC

@@ -1,0 +1,72 @@
+"""The coordinators of a broker, each beside the partitions of its topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kraftd.broker_node.coordination import Coordination
+from kraftd.broker_node.fetching.ports import inter_broker_listener
+from kraftd.broker_node.group_config import group_config
+from kraftd.broker_node.group_coordination import GroupCoordination
+from kraftd.broker_node.markers import MarkingNode
+from kraftd.broker_node.transaction_config import transaction_config
+from kraftd.broker_node.transaction_coordination import TransactionCoordination
+from kraftd.configdef.node import NodeConfig
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.events import AppendEnded, PartitionRead
+    from kraftd.broker_node.replicas import Hosted
+    from kraftd.wire.error_code import ErrorCode
+
+
+class Coordinators:
+    """Hands what happens to partitions of internal topics to their coordinators; other topics have none."""
+
+    def __init__(self, node: MarkingNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
+        self.groups = GroupCoordination(node, group_config(static), new_uuid)
+        self.transactions = TransactionCoordination(
+            node,
+            transaction_config(static),
+            self.groups.coordinator.partition_for,
+            inter_broker_listener(static),
+        )
+        both: tuple[Coordination, ...] = self.groups, self.transactions
+        self._by_topic = {each.topic: each for each in both}
+
+    def __repr__(self) -> str:
+        return f"<Coordinators {list(self._by_topic.values())!r}>"
+
+    def flush(self) -> None:
+        """At the end of a step: append what it has written. One may lead to more of the other."""
+        while any(each.is_dirty for each in self._by_topic.values()):
+            for each in self._by_topic.values():
+                each.flush()
+
+    def deadline_ms(self) -> int | None:
+        """When `run_due` has work; None for never."""
+        due = (each.deadline_ms() for each in self._by_topic.values())
+        return min((one for one in due if one is not None), default=None)
+
+    def run_due(self) -> None:
+        for each in self._by_topic.values():
+            each.run_due()
+
+    def partition_read(self, event: PartitionRead) -> None:
+        self._by_topic[event.topic].partition_read(event)
+
+    def leadership_changed(self, changed: Hosted, hosted: Hosted | None) -> None:
+        """A partition may have another leader, or be gone."""
+        coordinator = self._by_topic.get(changed.topic)
+        if coordinator is not None:
+            coordinator.leadership_changed(changed.index, hosted)
+
+    def high_watermark_moved(self, hosted: Hosted, offset: int) -> None:
+        coordinator = self._by_topic.get(hosted.topic)
+        if coordinator is not None:
+            coordinator.high_watermark_moved(hosted.index, offset)
+
+    def append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
+        coordinator = self._by_topic.get(one.topic)
+        if coordinator is not None:
+            coordinator.append_ended(one.partition, one.base_offset, error)

@@ -1,0 +1,216 @@
+"""The transaction coordinator beside this broker's partitions of ``__transaction_state``: the markers that it
+has to send, the producer ids that it takes, and the partitions of this broker that ask it (KIP-890).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kraftd.broker_node.coordination import Coordination, KnownTopics
+from kraftd.broker_node.markers import MarkingNode, write_marker
+from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
+from kraftd.ground.destination import Destination
+from kraftd.groups.transactions.config import TransactionConfig
+from kraftd.groups.transactions.coordinator import TransactionCoordinator
+from kraftd.groups.transactions.effects import (
+    MarkersAnswered,
+    ProducerIdTaken,
+    SendMarkers,
+    TakeProducerId,
+)
+from kraftd.groups.transactions.partitions import Added, Results
+from kraftd.groups.transactions.transaction import TopicPartition
+from kraftd.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kraftd.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kraftd.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kraftd.messages.write_txn_markers_response import WriteTxnMarkersResponse
+from kraftd.types import ZERO_UUID
+from kraftd.wire.error_code import ErrorCode, error_of
+from kraftd.wire.message import Message
+
+if TYPE_CHECKING:
+    from kraftd.requests.call import Call
+
+TRANSACTION_VERSION = "transaction.version"
+NO_LEADER = -1
+
+
+class TransactionCoordination(Coordination):
+    """Drives the transaction coordinator. `listener` is the one among brokers."""
+
+    topic = TRANSACTIONS_TOPIC
+    content = "transactional_ids"
+
+    def __init__(
+        self,
+        node: MarkingNode,
+        config: TransactionConfig,
+        group_partition_for: Callable[[str], int],
+        listener: str,
+    ) -> None:
+        self.coordinator = TransactionCoordinator(config, KnownTopics(node.view), group_partition_for)
+        super().__init__(node, self.coordinator)
+        self._broker = node
+        self._listener = listener
+        self._performers |= {SendMarkers: self._send_markers, TakeProducerId: self._take_id}
+
+    def handle(self, call: Call) -> None:
+        """Take a request of a producer, or of an operator."""
+        coordinator_call = self.new_call(call)
+        self.perform(self.coordinator.handle(coordinator_call, call.message, self._node.wall_ms))
+
+    def follow_image(self) -> None:
+        super().follow_image()
+        levels, _ = self._node.view.finalized_features
+        self.coordinator.transaction_version = levels.get(TRANSACTION_VERSION, 0)
+
+    def _take_id(self, effect: TakeProducerId) -> None:
+        self._broker.producer_ids.take(lambda id: self.step(ProducerIdTaken(effect.number, id)))
+
+    # -- markers
+
+    def _send_markers(self, effect: SendMarkers) -> None:
+        """Have each leader write the markers of its partitions."""
+        results: Results = {}
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for place in effect.partitions:
+            leader = self._leader_of(*place)
+            if leader is None:
+                results[place] = ErrorCode.NONE  # the topic was deleted: it has no more to decide
+            elif leader == NO_LEADER:
+                results[place] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            else:
+                by_leader.setdefault(leader, []).append(place)
+        left = len(by_leader)
+
+        def answered(part: Results) -> None:
+            nonlocal left
+            results.update(part)
+            left -= 1
+            if left == 0:
+                self._markers_answered(effect, results)
+
+        if not by_leader:
+            self._markers_answered(effect, results)
+        for leader, places in by_leader.items():
+            marker = WritableTxnMarker(
+                effect.producer_id,
+                effect.producer_epoch,
+                effect.is_commit,
+                [WritableTxnMarkerTopic(name, indexes) for name, indexes in by_topic(places).items()],
+                effect.coordinator_epoch,
+                effect.transaction_version,
+            )
+            if leader == self._node.view.node_id:
+                write_marker(self._broker, marker, answered)
+            else:
+                self._ask_to_write(leader, marker, places, answered)
+
+    def _markers_answered(self, effect: SendMarkers, results: Results) -> None:
+        whose = effect.transactional_id, effect.producer_id, effect.producer_epoch
+        self.step(MarkersAnswered(effect.partition, effect.coordinator_epoch, *whose, results))
+
+    def _ask_to_write(
+        self,
+        leader: int,
+        marker: WritableTxnMarker,
+        places: list[TopicPartition],
+        answered: Callable[[Results], None],
+    ) -> None:
+        def then(response: Message | None) -> None:
+            found: Results = dict.fromkeys(places, ErrorCode.NOT_LEADER_OR_FOLLOWER)  # to be tried again
+            if isinstance(response, WriteTxnMarkersResponse):
+                for row in response.markers:
+                    for topic in row.topics:
+                        for one in topic.partitions:
+                            found[topic.name, one.partition_index] = error_of(one.error_code)
+            answered(found)
+
+        self._ask(leader, "transaction-markers", WriteTxnMarkersRequest([marker]), then)
+
+    # -- verification
+
+    def ask_coordinator(self, added: Added, is_verify_only: bool, then: Callable[[Results], None]) -> None:
+        """Ask the coordinator of a transaction whether partitions are in it, or to add them."""
+        self.follow_image()
+        coordinator = self.coordinator
+        leader = self._leader_of(TRANSACTIONS_TOPIC, coordinator.partition_for(added.transactional_id))
+        if leader in (None, NO_LEADER):
+            then(dict.fromkeys(added.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif leader != self._node.view.node_id:
+            assert leader is not None
+            self._ask_to_add(leader, added, is_verify_only, then)
+        elif is_verify_only:
+            then(coordinator.verify(added, self._node.wall_ms))
+        else:
+            coordinator.add(
+                added,
+                lambda error: then(dict.fromkeys(added.partitions, error)),
+                self._node.wall_ms,
+            )
+            self.perform(coordinator.take_effects())
+
+    def _ask_to_add(
+        self, leader: int, added: Added, is_verify_only: bool, then: Callable[[Results], None]
+    ) -> None:
+        topics = by_topic(sorted(added.partitions))
+        one = AddPartitionsToTxnTransaction(
+            added.transactional_id,
+            added.producer_id,
+            added.producer_epoch,
+            is_verify_only,
+            [AddPartitionsToTxnTopic(name, indexes) for name, indexes in topics.items()],
+        )
+
+        def answered(response: Message | None) -> None:
+            error = ErrorCode.NETWORK_EXCEPTION
+            found: Results = {}
+            if isinstance(response, AddPartitionsToTxnResponse):
+                error = error_of(response.error_code)
+                for row in response.results_by_transaction:
+                    for topic in row.topic_results:
+                        for each in topic.results_by_partition:
+                            found[topic.name, each.partition_index] = error_of(each.partition_error_code)
+            if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                error = ErrorCode.INVALID_TXN_STATE
+            then({place: found.get(place, error) for place in added.partitions})
+
+        self._ask(leader, "add-partitions-to-txn", AddPartitionsToTxnRequest([one]), answered)
+
+    # -- other brokers
+
+    def _leader_of(self, topic: str, index: int) -> int | None:
+        """The live leader of a partition, NO_LEADER without one, None if there is no such partition."""
+        image = self._node.view.image
+        state = image.partition(image.topic_names().get(topic, ZERO_UUID), index)
+        if state is None:
+            return None
+        broker = image.brokers.get(state.leader)
+        return NO_LEADER if broker is None or broker.fenced else state.leader
+
+    def _ask(
+        self, broker_id: int, purpose: str, message: Message, then: Callable[[Message | None], None]
+    ) -> None:
+        node = self._broker
+        broker = node.view.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.listener(self._listener)
+        destination = None if endpoint is None else Destination(broker_id, endpoint.host, endpoint.port)
+        client_id = f"broker-{node.view.node_id}-{purpose}"
+        node.own_requests.ask_node(destination, self._listener, client_id, message, None, then)
+
+
+def by_topic(places: list[TopicPartition]) -> dict[str, tuple[int, ...]]:
+    """Partitions by their topics."""
+    found: dict[str, tuple[int, ...]] = {}
+    for topic, index in places:
+        found[topic] = (*found.get(topic, ()), index)
+    return found

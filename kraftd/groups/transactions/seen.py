@@ -1,0 +1,56 @@
+"""DescribeTransactions and ListTransactions: transactional ids as operators see them (KIP-664)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from re import Pattern
+
+from kraftd.groups.transactions.states import BY_NAME, DEAD
+from kraftd.groups.transactions.transaction import TransactionalId
+from kraftd.messages.describe_transactions_response import TopicData
+from kraftd.messages.describe_transactions_response import TransactionState as Described
+from kraftd.messages.list_transactions_request import ListTransactionsRequest
+from kraftd.messages.list_transactions_response import TransactionState as Listed
+
+
+def described(entry: TransactionalId) -> Described:
+    """One transactional id, with the partitions whose markers are not written yet."""
+    current = entry.current
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in sorted(current.partitions):
+        by_topic.setdefault(topic, []).append(index)
+    return Described(
+        transactional_id=entry.id,
+        transaction_state=current.state.text,
+        transaction_timeout_ms=current.timeout_ms,
+        transaction_start_time_ms=current.start_ms,
+        producer_id=current.producer_id,
+        producer_epoch=current.producer_epoch,
+        topics=[TopicData(topic, tuple(indexes)) for topic, indexes in by_topic.items()],
+    )
+
+
+def unknown_states(request: ListTransactionsRequest) -> tuple[str, ...]:
+    """The states of a request that are none."""
+    return tuple(dict.fromkeys(name for name in request.state_filters if name not in BY_NAME))
+
+
+def listed(
+    entries: Iterable[TransactionalId],
+    request: ListTransactionsRequest,
+    pattern: Pattern[str] | None,
+    now_ms: int,
+) -> Iterator[Listed]:
+    """The transactional ids that pass the filters of a request."""
+    producer_ids = set(request.producer_id_filters)
+    states = {BY_NAME[name] for name in request.state_filters if name in BY_NAME}
+    for entry in entries:
+        current = entry.current
+        if (
+            current.state is not DEAD
+            and (not producer_ids or current.producer_id in producer_ids)
+            and (not request.state_filters or current.state in states)
+            and (request.duration_filter < 0 or now_ms - current.start_ms > request.duration_filter)
+            and (pattern is None or pattern.fullmatch(entry.id))
+        ):
+            yield Listed(entry.id, current.producer_id, current.state.text)

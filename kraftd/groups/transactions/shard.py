@@ -1,0 +1,273 @@
+"""The coordinator of the transactional ids of one partition of ``__transaction_state``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from msgspec.structs import replace
+
+from kraftd.ground.effect import Effect
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.records import CoordinatorRecord, UnknownRecordType, decode_transaction_record
+from kraftd.groups.shard import CoordinatorState, Limits, Shard, ShardStatus
+from kraftd.groups.transactions.config import TransactionConfig
+from kraftd.groups.transactions.effects import MarkersAnswered, SendMarkers
+from kraftd.groups.transactions.records import expired_record, transaction_of, transaction_record
+from kraftd.groups.transactions.states import DEAD, EXPIRABLE, ONGOING, PREPARE_COMMIT, PREPARED
+from kraftd.groups.transactions.transaction import (
+    NO_TIMEOUT_MS,
+    TopicPartition,
+    Transaction,
+    TransactionalId,
+)
+from kraftd.messages.transaction_log_key import TransactionLogKey
+from kraftd.messages.transaction_log_value import TransactionLogValue
+from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.records import Record
+
+ABORTING, EXPIRING = "aborting", "expiring"
+IDS_A_SLICE = 500  # that one event loop callback looks through
+RETRY_MS = 100  # until markers and completions are written again
+
+Answer = Callable[[ErrorCode], None]
+
+# Why a marker is not written: these pass.
+RETRIABLE = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    )
+)
+# The producer or the coordinator was replaced: this transaction is another's now.
+SUPERSEDED = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED))
+
+_REMAPPED = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def answer_to_failed_write(error: ErrorCode) -> ErrorCode:
+    """What a producer is answered whose record could not be written for this reason."""
+    return _REMAPPED.get(error, error)
+
+
+class TransactionShard(Shard):
+    """One partition's transactional ids. `abort` aborts a transaction whose time is over."""
+
+    def __init__(
+        self,
+        partition: int,
+        leader_epoch: int,
+        config: TransactionConfig,
+        transaction_version: Callable[[], int],
+        abort: Callable[[TransactionShard, TransactionalId], None],
+        effects: list[Effect],
+    ) -> None:
+        limits = Limits(config.max_batch_bytes, config.log_load_buffer_bytes, config.write_timeout_ms)
+        super().__init__(partition, leader_epoch, limits, effects)
+        self.state = CoordinatorState()
+        self.config = config
+        self.transaction_version = transaction_version
+        self.abort = abort
+        self.ids: dict[str, TransactionalId] = {}
+        self.ongoing: dict[str, None] = {}  # those with a transaction that is not decided
+
+    # Loading
+
+    def on_loaded_record(self, record: Record, producer_id: int) -> None:
+        try:
+            decoded = decode_transaction_record(record.key, record.value)
+        except UnknownRecordType:
+            return  # of a newer release that was in use here once
+        assert isinstance(decoded.key, TransactionLogKey)
+        if decoded.value is None:
+            self.ids.pop(decoded.key.transactional_id, None)
+        else:
+            assert isinstance(decoded.value, TransactionLogValue)
+            id = decoded.key.transactional_id
+            self.ids[id] = TransactionalId(id, transaction_of(decoded.value))
+
+    def on_loaded(self) -> None:
+        """Serve, and end what was decided before: its markers may not be written, or not all."""
+        self.serve(len(self.ids))
+        self.schedule_aborts()
+        self.schedule_expiration()
+        for entry in self.ids.values():
+            if entry.current.state is ONGOING:
+                self.ongoing[entry.id] = None
+            elif entry.current.state in PREPARED:
+                self.complete(entry)
+
+    # Changes
+
+    def change(self, entry: TransactionalId, new: Transaction, then: Answer) -> None:
+        """Write a new state. It counts once its record is committed; `then` gets NONE, or why it is not."""
+        entry.pending = new.state
+
+        def after(error: ErrorCode | None) -> None:
+            if error is None:
+                self.apply(entry, new)
+                then(ErrorCode.NONE)
+            else:
+                entry.pending = None
+                then(answer_to_failed_write(error))
+
+        record = transaction_record(entry.id, new, self.transaction_version())
+        self.submit(Outcome([record], replayed=False, after=after))
+
+    def apply(self, entry: TransactionalId, new: Transaction) -> None:
+        entry.pending, entry.current = None, new
+        if new.state is ONGOING:
+            self.ongoing[entry.id] = None
+        else:
+            self.ongoing.pop(entry.id, None)
+
+    # Markers
+
+    def complete(self, entry: TransactionalId) -> None:
+        """Have the markers of a decided transaction written; then it is complete."""
+        entry.has_failed_fence = False
+        entry.completed = entry.current.completed(self.state.now_ms)
+        entry.pending = entry.completed.state
+        self.send_markers(entry)
+
+    def send_markers(self, entry: TransactionalId) -> None:
+        """Send the markers that are not written yet."""
+        current = entry.current
+        if not current.partitions:
+            self.write_completed(entry)
+            return
+        self.effects.append(
+            SendMarkers(
+                self.partition,
+                self.leader_epoch,
+                entry.id,
+                current.producer_id,
+                current.producer_epoch,
+                current.state is PREPARE_COMMIT,
+                current.client_version,
+                tuple(sorted(current.partitions)),
+            )
+        )
+
+    def markers_answered(self, event: MarkersAnswered) -> None:
+        """Some markers are written, some may have to be sent again."""
+        entry = self.ids.get(event.transactional_id)
+        if entry is None or entry.completed is None or entry.current.state not in PREPARED:
+            return
+        current = entry.current
+        if (current.producer_id, current.producer_epoch) != (event.producer_id, event.producer_epoch):
+            return
+        is_former = event.coordinator_epoch != self.leader_epoch
+        left: set[TopicPartition] = set(current.partitions)
+        is_over = False
+        for place, error in event.results.items():
+            if error in SUPERSEDED and not is_former:
+                is_over = True
+            elif error not in RETRIABLE and error not in SUPERSEDED:
+                left.discard(place)
+        entry.current = replace(current, partitions=frozenset(left))
+        if is_over:
+            return
+        if left:
+            self.state.deadlines.schedule(
+                ("markers", entry.id), self.state.now_ms + RETRY_MS, partial(self._send_again, entry)
+            )
+        else:
+            self.write_completed(entry)
+
+    def _send_again(self, entry: TransactionalId) -> Outcome:
+        if entry.completed is not None:
+            self.send_markers(entry)
+        return Outcome()
+
+    def write_completed(self, entry: TransactionalId) -> None:
+        """Write that all markers are written."""
+        new = entry.completed
+        if new is None:
+            return
+
+        def then(error: ErrorCode) -> None:
+            if error is ErrorCode.NONE:
+                entry.completed = None
+                return
+            entry.pending = new.state
+            if self.status is ShardStatus.ACTIVE:
+                self.state.deadlines.schedule(
+                    ("completed", entry.id), self.state.now_ms + RETRY_MS, partial(self._write_again, entry)
+                )
+
+        self.change(entry, new, then)
+
+    def _write_again(self, entry: TransactionalId) -> Outcome:
+        self.write_completed(entry)
+        return Outcome()
+
+    # Time
+
+    def schedule_aborts(self) -> None:
+        due_ms = self.state.now_ms + self.config.abort_interval_ms
+        self.state.deadlines.schedule(ABORTING, due_ms, self.abort_late)
+
+    def abort_late(self) -> Outcome:
+        """Abort the transactions that have lasted longer than their producers have asked for."""
+        self.schedule_aborts()
+        for id in list(self.ongoing):
+            entry = self.ids[id]
+            current = entry.current
+            if (
+                entry.pending is None
+                and current.timeout_ms != NO_TIMEOUT_MS
+                and current.start_ms + current.timeout_ms < self.state.now_ms
+            ):
+                self.abort(self, entry)
+        return Outcome()
+
+    def schedule_expiration(self) -> None:
+        due_ms = self.state.now_ms + self.config.expire_interval_ms
+        self.state.deadlines.schedule(EXPIRING, due_ms, self.expire)
+
+    def expire(self) -> Outcome:
+        """Remove the transactional ids that are idle for transactional.id.expiration.ms."""
+        self.schedule_expiration()
+        return self._expire(list(self.ids))
+
+    def _expire(self, ids: list[str]) -> Outcome:
+        if len(ids) > IDS_A_SLICE:
+            rest = partial(self._expire, ids[IDS_A_SLICE:])
+            self.state.deadlines.schedule("expiring on", self.state.now_ms + 1, rest)
+        oldest_ms = self.state.now_ms - self.config.id_expiration_ms
+        gone: list[TransactionalId] = []
+        records: list[CoordinatorRecord] = []
+        for id in ids[:IDS_A_SLICE]:
+            entry = self.ids.get(id)
+            if (
+                entry is not None
+                and entry.pending is None
+                and entry.current.state in EXPIRABLE
+                and entry.current.last_update_ms <= oldest_ms
+            ):
+                entry.pending = DEAD
+                gone.append(entry)
+                records.append(expired_record(id))
+
+        def after(error: ErrorCode | None) -> None:
+            for entry in gone:
+                entry.pending = None
+                if error is None and self.ids.get(entry.id) is entry:
+                    del self.ids[entry.id]
+
+        return Outcome(records, replayed=False, after=after if records else None, atomic=False)
