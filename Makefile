@@ -14,7 +14,7 @@ HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench audit clients-test image-test
+.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit clients-test image-test
 .PHONY: clean
 
 help:  ## what can be made
@@ -100,6 +100,9 @@ fuzz: setup spark-setup  ## hostile input for the C extensions with sanitizers; 
 
 bench: setup  ## kraftd beside Apache Kafka's controller: a table, bench/results/*.json, bench/plots/*.svg
 	$(BIN)/python -m bench $(ARGS)
+
+hostile: setup  ## attacks on three nodes, kraftd's and Apache Kafka's: what others notice; ARGS="--rows random"
+	$(BIN)/python -m bench.hostile $(ARGS)
 
 audit: setup  ## known vulnerabilities of all locked requirements; asks a service on the internet
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes $(foreach lock,$(wildcard requirements*.lock),--requirement $(lock))

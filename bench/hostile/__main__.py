@@ -165,7 +165,10 @@ def main() -> int:
     console.print(f"written to {written}")
     if options.keep:
         console.print(f"plot: {draw(remember(results, PLOTS), PLOTS)}")
-    return 0
+    deposed = [name for name, sides in results.items() if sides.get(options.label, {}).get("depositions")]
+    if deposed:
+        sys.stderr.write(f"kraftd's leader was deposed: {', '.join(deposed)}\n")
+    return 1 if deposed else 0
 
 
 if __name__ == "__main__":

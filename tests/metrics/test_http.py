@@ -110,6 +110,17 @@ async def test_an_unfinished_head_times_out(served: Served, monkeypatch: pytest.
     writer.close()
 
 
+async def test_a_connection_without_a_further_request_ends(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "IDLE_S", 0.05)
+    reader, writer = await served.open()
+    writer.write(head())
+    await reader.readuntil(b"GET /x\n")
+    await ends(reader)
+    writer.close()
+
+
 async def ends(reader: asyncio.StreamReader) -> None:
     """Check that the other side closes without an answer."""
     try:
