@@ -102,7 +102,7 @@ ROWS: tuple[Row, ...] = (
         ApiKey.ELECT_LEADERS,
         AclOperation.ALTER,
         _CLUSTER,
-        "decide controller.partitions.election:elect_leaders",
+        "controller_node.apis.api_43_elect_leaders",
     ),
     Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -115,13 +115,13 @@ ROWS: tuple[Row, ...] = (
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         AclOperation.ALTER,
         _CLUSTER,
-        "decide controller.partitions.reassignment:alter_partition_reassignments",
+        "controller_node.apis.api_45_alter_partition_reassignments",
     ),
     Row(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         AclOperation.DESCRIBE,
         _CLUSTER,
-        "decide controller.partitions.reassignment:list_partition_reassignments",
+        "controller_node.apis.api_46_list_partition_reassignments",
     ),
     Row(
         ApiKey.ALTER_CLIENT_QUOTAS,

@@ -217,7 +217,7 @@ class Boundary:
     def serve(self, job: Job, found: Call | Refused) -> None:
         """Handle the call of a large request, from the next slice on."""
         if isinstance(found, Refused):
-            self.large.serve(job, found.call, self._refuse_unread(found), found.count * COST_US_PER_UNREAD)
+            self.large.serve(job, found.call, self._refuse_unread(found), found.size * COST_US_PER_UNREAD)
         else:
             self.large.serve(job, found, self._work_of(found), cost_us(found.message))
 
@@ -230,8 +230,9 @@ class Boundary:
             self.allows(call, refusal.operation, refusal.type, CLUSTER_NAME)  # which audits it
         else:
             self.note_denials(call, refusal.operation, refusal.type, refused.count)
-        self.count_refused(call, {int(refusal.code): refused.count})
-        parts = yield from call.frame_in_slices(refusal.response(), refused.encoded(refusal))
+        self.count_refused(call, {int(refusal.code): refused.refused_count})
+        answer = refuse(call.key, call.version, None, refusal.code, refusal.code.message)
+        parts = yield from call.frame_in_slices(answer, refused.encoded(refusal))
         self.send(call, parts)
 
     def _work_of(self, call: Call) -> Work:

@@ -16,7 +16,7 @@ import msgspec
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.requests.call import Call
-from kraftd.wire.api import request_class
+from kraftd.wire.api import flexible, request_class
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.engine import C_ENGINE, Repeated
 from kraftd.wire.error_code import ErrorCode
@@ -27,6 +27,7 @@ from kraftd.wire.slices import EncodedRows
 PART_BYTES = 65_536
 MAX_SAMPLE_ELEMENTS = 10
 SAMPLE = "\ue000a name that no encoding contains by chance"
+INNER_SAMPLE = 0x5AA55AA5
 
 
 class UnreadRefusal(NamedTuple):
@@ -36,21 +37,24 @@ class UnreadRefusal(NamedTuple):
     element and the row of its refusal, for a name. `copied` is the field of the element that the row repeats,
     empty if it repeats none; elements that are strings are repeated themselves.
     `checked` is a field that has the same value in all elements as in the sample. `repeated` says how
-    an element that is named twice is refused.
+    an element that is named twice is refused. `inner` is an array of the element, if its own elements are
+    refused. Their rows follow the copied field, and begin with the field `inner_copied` of such an element.
     """
 
     elements: tuple[str, ...]
     copied: str
-    request: Callable[[str], Message]
+    request: Callable[[str], Message]  # with one inner element, if there are any: INNER_SAMPLE
     response: type[Message]
     rows: str
-    row: Callable[[str], Message]
+    row: Callable[[str], Message]  # likewise
     code: ErrorCode
     operation: AclOperation
     type: AclResourceType
     checked: str = ""
     repeated: Repeated = Repeated.DECODED
     reserved: frozenset[str] = frozenset()  # names that are refused in another way
+    inner: str = ""
+    inner_copied: str = ""
 
 
 class WholeRefusal(NamedTuple):
@@ -60,12 +64,26 @@ class WholeRefusal(NamedTuple):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A call that is refused undecoded: the number of its elements, and the encoded rows of the answer."""
+    """A call that is refused undecoded: the number of its elements, the encoded rows of the answer, and the
+    number of rows within them.
+    """
 
     call: Call
     refusal: UnreadRefusal | WholeRefusal
     count: int = 0
     rows: bytes = b""
+    inner_count: int = 0
+
+    @property
+    def size(self) -> int:
+        """The number of all rows, for what the refusal costs."""
+        return self.count + self.inner_count
+
+    @property
+    def refused_count(self) -> int:
+        """How many elements of the answer carry the error."""
+        has_inner = isinstance(self.refusal, UnreadRefusal) and self.refusal.inner
+        return self.inner_count if has_inner else self.count
 
     def encoded(self, refusal: UnreadRefusal) -> EncodedRows:
         """The rows in parts that a connection writes one at a time."""
@@ -89,13 +107,13 @@ def refuse_unread(
     if isinstance(refusal, WholeRefusal):
         cls = request_class(key)
         is_well_formed = C_ENGINE.rows_of_unread(
-            cls, version, frame, offset, (), "", "", b"", Repeated.KEPT, b"", b"", max_elements
+            cls, version, frame, offset, (), "", "", b"", Repeated.KEPT, b"", b"", "", "", b"", max_elements
         )
         return Refused(call, refusal) if is_well_formed else None
     template = _template(refusal, key, version)
     if template is None or (refusal.reserved and _holds(frame, refusal.reserved)):
         return None
-    value, prefix, suffix = template
+    value, prefix, suffix, inner_suffix = template
     found = C_ENGINE.rows_of_unread(
         request_class(key),
         version,
@@ -108,6 +126,9 @@ def refuse_unread(
         refusal.repeated,
         prefix,
         suffix,
+        refusal.inner,
+        refusal.inner_copied,
+        inner_suffix,
         max_elements,
     )
     return None if found is None else Refused(call, refusal, *found)
@@ -119,8 +140,10 @@ def _holds(frame: Buffer, names: frozenset[str]) -> bool:
 
 
 @cache
-def _template(refusal: UnreadRefusal, key: int, version: int) -> tuple[bytes, bytes, bytes] | None:
-    """The bytes of the checked field, and those before and after the copied one in a row."""
+def _template(refusal: UnreadRefusal, key: int, version: int) -> tuple[bytes, bytes, bytes, bytes] | None:
+    """The bytes of the checked field, those before and after the copied one in a row; and of an inner row,
+    those after its copied field.
+    """
     engine, cls = C_ENGINE, request_class(key)
     assert engine is not None
     sample = encode_bytes(refusal.request(SAMPLE), version)
@@ -138,6 +161,9 @@ def _template(refusal: UnreadRefusal, key: int, version: int) -> tuple[bytes, by
             Repeated.KEPT,
             b"",
             b"",
+            "",
+            "",
+            b"",
             MAX_SAMPLE_ELEMENTS,
         )
         return None if found is None else found[1]
@@ -147,6 +173,12 @@ def _template(refusal: UnreadRefusal, key: int, version: int) -> tuple[bytes, by
         return None
     row = EncodedRows(refusal.response, refusal.rows, version).encode(refusal.row(SAMPLE))
     if not copied:
-        return value, row, b""
+        return value, row, b"", b""
     before, found, after = row.partition(copied)
-    return (value, before, after) if found else None
+    if not found:
+        return None
+    if not refusal.inner:
+        return value, before, after, b""
+    rest = after.partition(INNER_SAMPLE.to_bytes(4))[2]
+    tags = b"\0" if flexible(key, version) else b""  # of the row, behind those of the inner row
+    return value, before, tags, rest.removesuffix(tags)

@@ -1176,6 +1176,7 @@ typedef struct {
 typedef struct {
     Py_ssize_t begin;
     uint32_t size;
+    Py_ssize_t inner; /* where the array within the element begins, whose elements have rows, too */
 } Span;
 
 static int scan_bytes(Scan *s, Py_ssize_t count)
@@ -1194,7 +1195,7 @@ static int scan_uvarint(Scan *s, uint32_t *value)
         sum |= (uint64_t)(byte & 127) << shift;
         if (byte < 128) {
             *value = (uint32_t)sum;
-            return sum > UINT32_MAX ? -1 : 0;
+            return sum > UINT32_MAX || (byte == 0 && shift) ? -1 : 0; /* an answer's have no more bytes than needed */
         }
     }
     return -1;
@@ -1316,28 +1317,76 @@ static int scan_struct(Scan *s, const Plan *plan, int depth)
     return scan_tags(s, plan, depth - 1);
 }
 
-/* Of each element: the place of one field, `copied`, and whether another, `checked`, has these bytes. */
-static int scan_element(Scan *s, const Field *array, const Field *copied, const Field *checked, const Py_buffer *wanted,
-                        Span *span)
+/* An array of a request whose elements become rows: the fields of an element that are copied, that have the
+   same bytes in all, and that hold rows within the row, of which one field is copied. */
+typedef struct {
+    const Field *array, *copied, *checked, *inner, *inner_copied;
+} Elements;
+
+typedef struct {
+    Py_ssize_t count, size; /* the rows within rows, and their bytes */
+} Inner;
+
+static int scan_element(Scan *s, const Elements *elements, const Py_buffer *wanted, const Py_buffer *inner_suffix,
+                        Inner *all, Span *span);
+
+/* Move past the array within an element. Count its rows, or write them with their number to `to`. */
+static int scan_inner(Scan *s, const Elements *elements, const Py_buffer *suffix, Inner *all, uint8_t **to)
 {
+    const Elements rows = {elements->inner, elements->inner_copied, NULL, NULL, NULL};
+    Py_ssize_t begin = s->at, count;
+    Span span;
+    if (scan_count(s, elements->inner, &count) < 0 || count < 0)
+        return -1;
+    if (to) {
+        memcpy(*to, s->data + begin, (size_t)(s->at - begin));
+        *to += s->at - begin;
+    }
+    all->count += count;
+    all->size += s->at - begin + count * suffix->len;
+    for (; count > 0; count--) {
+        if (scan_element(s, &rows, NULL, NULL, NULL, &span) < 0)
+            return -1;
+        all->size += span.size;
+        if (to) {
+            memcpy(*to, s->data + span.begin, span.size);
+            memcpy(*to += span.size, suffix->buf, (size_t)suffix->len);
+            *to += suffix->len;
+        }
+    }
+    return 0;
+}
+
+static int scan_element(Scan *s, const Elements *elements, const Py_buffer *wanted, const Py_buffer *inner_suffix,
+                        Inner *all, Span *span)
+{
+    const Field *array = elements->array, *copied = elements->copied, *checked = elements->checked;
     Py_ssize_t begin = s->at;
-    *span = (Span){begin, 0};
+    *span = (Span){begin, 0, 0};
     if (array->kind != STRUCT) {
         if (scan_value(s, array, 0, MAX_DEPTH) < 0)
             return -1;
-        *span = (Span){begin, (uint32_t)(s->at - begin)};
+        span->size = (uint32_t)(s->at - begin);
         return 0;
     }
     const Plan *plan = array->nested;
     for (const Field *field = plan->fields; field < plan->fields + plan->n_body; field++, begin = s->at) {
+        if (field == elements->inner) {
+            span->inner = begin;
+            if (scan_inner(s, elements, inner_suffix, all, NULL) < 0)
+                return -1;
+            continue;
+        }
         s->copying = field == copied;
         /* The copied field must not be null. */
         int failed = field == copied && !field->array ? scan_value(s, field, 0, MAX_DEPTH) : scan_field(s, field, MAX_DEPTH);
         s->copying = 0;
         if (failed < 0)
             return -1;
-        if (field == copied)
-            *span = (Span){begin, (uint32_t)(s->at - begin)};
+        if (field == copied) {
+            span->begin = begin;
+            span->size = (uint32_t)(s->at - begin);
+        }
         if (field == checked && (s->at - begin != wanted->len || memcmp(s->data + begin, wanted->buf, (size_t)wanted->len)))
             return -1;
     }
@@ -1389,13 +1438,9 @@ static const Field *field_named(const Plan *plan, PyObject *attribute)
 enum { KEPT, DECODED, DROPPED };
 enum { MAX_ARRAYS = 4 };
 
-/* An array of a request whose elements become rows. */
-typedef struct {
-    const Field *array, *copied, *checked;
-} Elements;
-
 /* Find the fields by name; return the number of arrays, or -1 if there are no such. */
-static int find_elements(const Plan *plan, PyObject *names, PyObject *copied, PyObject *checked, Elements *found)
+static int find_elements(const Plan *plan, PyObject *names, PyObject *copied, PyObject *checked, PyObject *inner,
+                         PyObject *inner_copied, Elements *found)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(names);
     if (!plan || count > MAX_ARRAYS)
@@ -1403,21 +1448,33 @@ static int find_elements(const Plan *plan, PyObject *names, PyObject *copied, Py
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
         Elements *one = found + i;
-        *one = (Elements){PyUnicode_Check(name) ? field_named(plan, name) : NULL, NULL, NULL};
+        *one = (Elements){PyUnicode_Check(name) ? field_named(plan, name) : NULL, NULL, NULL, NULL, NULL};
         if (!one->array || !one->array->array)
             return -1;
-        if (one->array->kind != STRUCT)
+        int has_inner = PyUnicode_GET_LENGTH(inner) > 0;
+        if (one->array->kind != STRUCT) {
+            if (has_inner)
+                return -1;
             continue;
+        }
         one->copied = field_named(one->array->nested, copied);
         one->checked = field_named(one->array->nested, checked);
         if (!one->copied && PyUnicode_GET_LENGTH(copied) > 0)
+            return -1;
+        if (!has_inner)
+            continue;
+        one->inner = field_named(one->array->nested, inner);
+        if (!one->inner || !one->inner->array || one->inner == one->copied || one->inner == one->checked)
+            return -1;
+        if (one->inner->kind == STRUCT && !(one->inner_copied = field_named(one->inner->nested, inner_copied)))
             return -1;
     }
     return (int)count;
 }
 
 /* Move past an array, and add the spans of its elements. */
-static int scan_elements(Scan *s, const Elements *elements, const Py_buffer *wanted, Span **spans, Py_ssize_t *count)
+static int scan_elements(Scan *s, const Elements *elements, const Py_buffer *wanted, const Py_buffer *inner_suffix,
+                         Inner *all, Span **spans, Py_ssize_t *count)
 {
     Py_ssize_t more;
     if (scan_count(s, elements->array, &more) < 0 || more < 0)
@@ -1429,30 +1486,34 @@ static int scan_elements(Scan *s, const Elements *elements, const Py_buffer *wan
         return -1;
     *spans = grown;
     for (Span *span = grown + *count, *end = span + more; span < end; span++)
-        if (scan_element(s, elements->array, elements->copied, elements->checked, wanted, span) < 0)
+        if (scan_element(s, elements, wanted, inner_suffix, all, span) < 0)
             return -1;
     *count += more;
     return 0;
 }
 
-/* (cls, version, view, offset, elements, copied, checked, value, repeated, prefix, suffix, max_elements)
-   -> (the number of rows, the rows) or None: see CEngine.rows_of_unread. */
+/* (cls, version, view, offset, elements, copied, checked, value, repeated, prefix, suffix, inner, inner_copied,
+   inner_suffix, max_elements) -> (the number of rows, the rows, the number of rows within them) or None: see
+   CEngine.rows_of_unread. */
 static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *cls, *names, *copied_name, *checked_name, *found = NULL;
+    PyObject *cls, *names, *copied_name, *checked_name, *inner_name, *inner_copied_name, *found = NULL;
     long version;
     int repeated;
     Py_ssize_t offset, most;
-    Py_buffer view, value, prefix, suffix;
-    if (!PyArg_ParseTuple(args, "Oly*nO!UUy*iy*y*n", &cls, &version, &view, &offset, &PyTuple_Type, &names,
-                          &copied_name, &checked_name, &value, &repeated, &prefix, &suffix, &most))
+    Py_buffer view, value, prefix, suffix, inner_suffix;
+    if (!PyArg_ParseTuple(args, "Oly*nO!UUy*iy*y*UUy*n", &cls, &version, &view, &offset, &PyTuple_Type, &names,
+                          &copied_name, &checked_name, &value, &repeated, &prefix, &suffix, &inner_name,
+                          &inner_copied_name, &inner_suffix, &most))
         return NULL;
     Codec *codec = (Codec *)Py_XNewRef(codec_of(cls));
     Plan *plan = codec ? plan_of(codec, version) : NULL;
     Elements arrays[MAX_ARRAYS];
-    int n_arrays = find_elements(plan, names, copied_name, checked_name, arrays);
-    int usable = n_arrays >= 0 && 0 <= offset && offset <= view.len && view.len <= INT32_MAX;
+    int n_arrays = find_elements(plan, names, copied_name, checked_name, inner_name, inner_copied_name, arrays);
+    int usable = n_arrays >= 0 && (n_arrays < 2 || !arrays[0].inner) && 0 <= offset && offset <= view.len && view.len <= INT32_MAX;
+    const Elements *last = n_arrays > 0 ? arrays + n_arrays - 1 : NULL; /* rows within rows are of one array */
     Span *spans = NULL;
+    Inner all = {0, 0};
     Py_ssize_t count = 0, size = 0;
     int failed = 0;
     if (usable) {
@@ -1462,16 +1523,18 @@ static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
             const Elements *one = arrays, *end = arrays + n_arrays;
             while (one < end && one->array != field)
                 one++;
-            failed = one < end ? scan_elements(&s, one, &value, &spans, &count) : scan_field(&s, field, MAX_DEPTH);
+            failed = one < end ? scan_elements(&s, one, &value, &inner_suffix, &all, &spans, &count)
+                               : scan_field(&s, field, MAX_DEPTH);
         }
         failed = failed || scan_tags(&s, plan, MAX_DEPTH) < 0 || (n_arrays > 0 && count == 0);
         if (!failed && repeated != KEPT) {
             Py_ssize_t left = drop_repeated(view.buf, spans, count);
-            failed = left < 0 || (repeated == DECODED && left != count);
+            failed = left < 0 || (left != count && (repeated == DECODED || all.size));
             count = left;
         }
         for (Py_ssize_t i = 0; !failed && i < count; i++)
             size += spans[i].size + prefix.len + suffix.len;
+        size += all.size;
         failed = failed || size > INT32_MAX;
         PyEval_RestoreThread(state);
     }
@@ -1484,11 +1547,17 @@ static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
             for (Py_ssize_t i = 0; i < count; i++) {
                 memcpy(to, prefix.buf, (size_t)prefix.len);
                 memcpy(to += prefix.len, from + spans[i].begin, spans[i].size);
-                memcpy(to += spans[i].size, suffix.buf, (size_t)suffix.len);
+                to += spans[i].size;
+                if (last && last->inner) {
+                    Scan s = {from, spans[i].inner, view.len, most, 0};
+                    Inner again = {0, 0};
+                    (void)scan_inner(&s, last, &inner_suffix, &again, &to); /* the scan was good before */
+                }
+                memcpy(to, suffix.buf, (size_t)suffix.len);
                 to += suffix.len;
             }
             PyEval_RestoreThread(state);
-            found = Py_BuildValue("(nN)", count, rows);
+            found = Py_BuildValue("(nNn)", count, rows, all.count);
         }
     } else if (!PyErr_Occurred()) {
         found = Py_NewRef(Py_None);
@@ -1498,6 +1567,7 @@ static PyObject *rows_of_unread(PyObject *Py_UNUSED(module), PyObject *args)
     PyBuffer_Release(&value);
     PyBuffer_Release(&prefix);
     PyBuffer_Release(&suffix);
+    PyBuffer_Release(&inner_suffix);
     Py_XDECREF(codec);
     return found;
 }

@@ -64,17 +64,22 @@ class CEngine(Protocol):
         repeated: int,
         prefix: bytes,
         suffix: bytes,
+        inner: str,
+        inner_copied: str,
+        inner_suffix: bytes,
         max_elements: int,
         /,
-    ) -> tuple[int, bytes] | None:
+    ) -> tuple[int, bytes, int] | None:
         """The number of elements in arrays of a message, and for each a row of an answer: `prefix`, the
         bytes of the element's field `copied`, `suffix`. No element is decoded, and other threads run.
+        With `inner`, an array in the only array, its rows come before the suffix: their number, and for each
+        the bytes of the field `inner_copied` and `inner_suffix`. The last number is that of all inner rows.
 
         `elements` are arrays of structs, or of strings, which are then copied themselves. If `copied` is
         empty, the rows of structs are alike. None if anything is unusual, so that the message has to be
         decoded: a malformed message, a copied field that is null, a field `checked` (if not empty) with
         other bytes than `value`, no element or more than `max_elements`. `repeated` is a `Repeated`. If
-        there are no `elements`, no rows: then (0, b"") says that the message is well-formed.
+        there are no `elements`, no rows: then (0, b"", 0) says that the message is well-formed.
         """
 
     def build_batch(

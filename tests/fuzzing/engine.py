@@ -21,7 +21,7 @@ from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.engine import Repeated
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
-from kraftd.wire.table import table_of, within
+from kraftd.wire.table import FieldRow, MessageTable, table_of, within
 from testkit.random_messages import damaged, make, one
 from tests.fuzzing.hostile import ODD, exact, fuzz, outcome, plain, without_memory
 
@@ -62,22 +62,39 @@ def fuzz_unread(random: Random, c: Any) -> None:
     fields.append("")
     copied, checked = random.choice(fields), random.choice(("", random.choice(fields)))
     elements = random.choice(((array.attribute,), (), tuple(of_structs)))
+    inner, inner_copied = random.choice((("", ""), *inner_fields(table, array)))
     for _ in range(6):
         prefix, suffix = random.randbytes(random.randrange(3)), random.randbytes(random.randrange(3))
         rest = (elements, copied, checked, random.choice((b"", b"\0", b"\2")), random.randrange(3))
-        limit = random.choice((12, 5_000))
-        found = outcome(c.rows_of_unread, cls, version, exact(data), 0, *rest, prefix, suffix, limit)
+        limit, last = random.choice((12, 5_000)), random.randbytes(random.randrange(3))
+        more = prefix, suffix, inner, inner_copied, last, limit
+        found = outcome(c.rows_of_unread, cls, version, exact(data), 0, *rest, *more)
         if isinstance(found, tuple):
-            count, rows = found
+            count, rows, inner_count = found
             message, _ = python_codec.decode_prefix(cls, version, data, 0, limit)
             expected = sum(len(getattr(message, name)) for name in elements)
             is_right = count <= expected if rest[-1] == Repeated.DROPPED else count == expected
             assert is_right, (cls, version, data, rest)
-            assert len(rows) <= count * len(prefix + suffix) + len(data)
+            if inner and count:
+                of_elements = [getattr(one, inner) for one in getattr(message, elements[0])]
+                assert inner_count == sum(map(len, of_elements)), (cls, version, data, rest)
+            assert len(rows) <= count * len(prefix + suffix) + inner_count * len(last) + len(data)
         else:
             assert found is None or "Unsupported" in repr(found), found
-        without_memory(random, c.rows_of_unread, cls, version, data, 0, *rest, prefix, suffix, limit)
+        without_memory(random, c.rows_of_unread, cls, version, data, 0, *rest, *more)
         data = damaged(random, data)
+
+
+def inner_fields(table: MessageTable, array: FieldRow) -> list[tuple[str, str]]:
+    """The arrays within the elements of an array, each with a field of its elements, empty for primitives."""
+    if array.is_primitive():
+        return []
+    found = []
+    for row in table.structs[array.type].fields:
+        if row.array:
+            fields = [""] if row.is_primitive() else [one.attribute for one in table.structs[row.type].fields]
+            found += [(row.attribute, field) for field in fields]
+    return found
 
 
 def long_message(random: Random, name: str) -> tuple[int, bytes]:
