@@ -11,6 +11,7 @@ from functools import partial
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.node import AnsweringNode
 from kraftd.answers.routes import refused, routes_of, shared_routes, unchecked
+from kraftd.metadata_topic_node.refused_changes import CHANGES
 from kraftd.requests.registry import Registry, Row, handler_of
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -50,7 +51,6 @@ ROWS: tuple[Row, ...] = (
         ((AclOperation.DESCRIBE, _TRANSACTIONS), (AclOperation.CLUSTER_ACTION, _CLUSTER)),
     ),
     Row(ApiKey.LIST_GROUPS, None, None, "metadata_topic_node.apis.api_16_list_groups"),
-    Row(ApiKey.DELETE_TOPICS, AclOperation.DELETE, _TOPIC, "metadata_topic_node.apis.api_20_delete_topics"),
     Row(ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "metadata_topic_node.apis.api_21_delete_records"),
     Row(
         ApiKey.INIT_PRODUCER_ID,
@@ -70,25 +70,8 @@ ROWS: tuple[Row, ...] = (
         "metadata_topic_node.apis.api_23_offset_for_leader_epoch",
         ((AclOperation.CLUSTER_ACTION, _CLUSTER),),
     ),
-    Row(
-        ApiKey.ALTER_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-        _TOPIC,
-        "metadata_topic_node.apis.api_33_alter_configs",
-    ),
-    Row(
-        ApiKey.CREATE_PARTITIONS,
-        AclOperation.ALTER,
-        _TOPIC,
-        "metadata_topic_node.apis.api_37_create_partitions",
-    ),
-    Row(
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-        _TOPIC,
-        "metadata_topic_node.apis.api_44_incremental_alter_configs",
-    ),
     Row(ApiKey.LIST_TRANSACTIONS, None, None, "metadata_topic_node.apis.api_16_list_groups"),
+    *(Row(key, CHANGES[key][0], _TOPIC, "metadata_topic_node.refused_changes") for key in CHANGES),
 )
 # Refused, so that a client looks for the coordinator, which is a broker.
 OF_COORDINATORS = (
