@@ -89,8 +89,8 @@ ROWS: tuple[Row, ...] = (
         "controller_node.apis.api_38_create_delegation_token",
         ((AclOperation.CREATE_TOKENS, AclResourceType.USER),),
     ),
-    Row(ApiKey.RENEW_DELEGATION_TOKEN, None, None, "controller_node.apis.api_39_renew_delegation_token"),
-    Row(ApiKey.EXPIRE_DELEGATION_TOKEN, None, None, "controller_node.apis.api_40_expire_delegation_token"),
+    Row(ApiKey.RENEW_DELEGATION_TOKEN, None, None, "controller_node.apis.token_expiry"),
+    Row(ApiKey.EXPIRE_DELEGATION_TOKEN, None, None, "controller_node.apis.token_expiry"),
     Row(
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
         None,
