@@ -6,6 +6,6 @@
     outbound = Outbound(...); outbound.send(tag, address, message)        # handler.answered or failed follows
 
 Public: `listener`, `connection`, `limits`; `outbound` for requests to other nodes; `tls`; `token_source` for
-OAUTHBEARER logins. `transport` has the in-memory twin of a loop's transport. The caller supplies the event
-loop: nothing here creates one.
+OAUTHBEARER logins. `transport` is the interface of a loop's transport. The caller supplies the event loop:
+nothing here creates one.
 """

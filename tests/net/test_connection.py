@@ -11,8 +11,8 @@ import pytest
 from kraftd.net.connection import JOINED_BYTES, WINDOW_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
-from kraftd.net.transport import MemoryTransport
 from kraftd.net.turns import MAX_EAGER_BYTES, MAX_READERS, MAX_TURN_NS, Turns
+from testkit.memory_transport import MemoryTransport
 
 
 def framed(body: bytes) -> bytes:

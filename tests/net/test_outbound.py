@@ -15,11 +15,11 @@ from kraftd.messages.vote_request import PartitionData, TopicData, VoteRequest
 from kraftd.messages.vote_response import VoteResponse
 from kraftd.net.outbound import Address, Failure, Link, Outbound, Times
 from kraftd.net.splitter import FrameSplitter
-from kraftd.net.transport import MemoryTransport
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, parse_request_header
 from kraftd.wire.message import Message
+from testkit.memory_transport import MemoryTransport
 
 PEER = Address(2, "127.0.0.1", 9093)
 PRE_VOTE = VoteRequest(

@@ -17,7 +17,6 @@ from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.net.connection import Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
-from kraftd.net.transport import MemoryTransport
 from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.connections.logins import Logins
@@ -29,6 +28,7 @@ from kraftd.security.sasl_session import SaslRules, SaslSession
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
+from testkit.memory_transport import MemoryTransport
 from testkit.process import wait_until
 from tests.runtime.daemon_process import DaemonProcess
 

@@ -11,11 +11,11 @@ from kraftd.ground.destination import Destination
 from kraftd.host.peer_troubles import PeerTroubles
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.net.outbound import Address, Link, Times
-from kraftd.net.transport import MemoryTransport
 from kraftd.raft.effects import Send
 from kraftd.raft.events import ConnectionLost, SendFailed
 from kraftd.runtime.peers.sending import QuorumPeers
 from kraftd.wire.error_code import ErrorCode
+from testkit.memory_transport import MemoryTransport
 
 
 class Wiring:
