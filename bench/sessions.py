@@ -17,6 +17,7 @@ import matplotlib
 from kraftd.fetch.parked_fetches import ParkedFetches
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.fetch.sessions import FetchSessions
+from kraftd.ground.pace import at_once
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.wire.frames import encode_response
 from testkit.synthetic import SyntheticPartitions, topic_id
@@ -39,9 +40,8 @@ def measure(count: int) -> tuple[float, int]:
     partitions = source.create("many", topic_id(0), count)
     parked = ParkedFetches(FetchSessions(source, CacheLimits(), lambda: 7))
     in_session = [FetchPartition(index, partition_max_bytes=1 << 20) for index in range(count)]
-    (full,) = parked.fetch(
-        0, FetchRequest(session_epoch=0, topics=[FetchTopic("", topic_id(0), in_session)]), VERSION, 0
-    )
+    everything = FetchRequest(session_epoch=0, topics=[FetchTopic("", topic_id(0), in_session)])
+    (full,) = at_once(parked.fetch(0, everything, VERSION, 0))
     session_id = full.response.session_id
     took_us, size_bytes = [], 0
     moved: list[FetchPartition] = []
@@ -56,8 +56,8 @@ def measure(count: int) -> tuple[float, int]:
         for index in grown:
             partitions[index].append(100)
             partitions[index].high_watermark += 1
-            parked.changed(("many", index), 0)
-        (done,) = parked.fetch(0, request, VERSION, 0)
+            at_once(parked.changed(("many", index), 0))
+        (done,) = at_once(parked.fetch(0, request, VERSION, 0))
         parts = encode_response(FETCH, VERSION, 1, done.response)
         took_us.append((time.process_time_ns() - began) / 1000)
         size_bytes = sum(map(len, parts))

@@ -1,9 +1,8 @@
-"""The fetches of a node's clients: answered or parked, and completed by changes, a few in each callback."""
+"""The fetches of a node's clients: answered or parked, and completed by changes, in slices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kraftd.fetch.parked_fetches import Completed, ParkedFetches
@@ -11,15 +10,16 @@ from kraftd.fetch.session_cache import CacheLimits
 from kraftd.fetch.sessions import FetchSessions
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import PartitionSource
+from kraftd.ground.pace import ROW_US, Pace
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AnswerRecords, RecordsOf
+from kraftd.requests.large_requests import Work
 
 if TYPE_CHECKING:
     from kraftd.answers.node import AnsweringNode, Slices
 
-PARTITIONS_PER_CALLBACK = 500  # of fetches that are answered in one event loop callback
-FETCH_COST = 10  # what a fetch costs beside its partitions, in partitions
+FETCH_US = 100  # what a fetch costs beside its partitions, for the pace
 
 
 class ClientFetches:
@@ -40,16 +40,23 @@ class ClientFetches:
         self._node = node
         self._take_reads = take_reads
         self.calls: dict[int, set[Call]] = {}
+        self._is_expiring = False
 
-    def begin(self, call: Call, reader: Hashable) -> None:
+    def begin(self, call: Call, reader: Hashable) -> Work:
         """Answer a fetch, or park it."""
         self.calls.setdefault(call.connection_id, set()).add(call)
+
+        def is_wanted() -> bool:
+            return call in self.calls.get(call.connection_id, ())
+
         try:
-            done = self.parked.fetch(call, call.message, call.version, self._node.now_ms, reader)
+            done = yield from self.parked.fetch(
+                call, call.message, call.version, self._node.now_ms, reader, is_wanted
+            )
         except Exception:
             self._forget(call)
             raise
-        self.complete(done)
+        yield from self.complete(done)
 
     def changed(self, key: Hashable) -> None:
         """Notify the fetches that wait for a partition, by (topic, index), or for a topic's id."""
@@ -57,35 +64,50 @@ class ClientFetches:
         if slots:
             self._node.go_on(self._wake(slots))
 
-    def complete(self, done: list[Completed]) -> None:
+    def complete(self, done: list[Completed]) -> Slices:
         """Answer fetches that are complete."""
         for fetch_id, response in done:
             call: Call = fetch_id  # type: ignore[assignment]
             self._forget(call)
-            if isinstance(response, Exception):
-                self._node.boundary.guard(call, response)
-            else:
-                self._node.guarded(call, partial(self._answer, call, response))
+            try:
+                if isinstance(response, Exception):
+                    raise response
+                yield from self._answer(call, response)
+            except Exception as error:
+                call.settled = False
+                self._node.boundary.guard(call, error)
+
+    def deadline_ms(self) -> int | None:
+        """When `run_due` has work; None for never, and while it is at work."""
+        return None if self._is_expiring else self.parked.deadline_ms()
 
     def run_due(self) -> None:
-        """Answer some of the fetches that have waited for MaxWaitMs; the rest are still due."""
-        left = PARTITIONS_PER_CALLBACK
-        while left > 0 and (done := self.parked.expire(self._node.now_ms, 1)):
-            left -= sum(FETCH_COST + _partitions(response) for _fetch_id, response in done)
-            self.complete(done)
+        """Answer the fetches that have waited for MaxWaitMs."""
+        due_ms = self.deadline_ms()
+        if due_ms is not None and due_ms <= self._node.now_ms:
+            self._is_expiring = True
+            self._node.go_on(self._expire())
+
+    def _expire(self) -> Slices:
+        pace = Pace()
+        while done := (yield from self.parked.expire(self._node.now_ms, 1)):
+            yield from self.complete(done)
+            if pace.spent(FETCH_US + ROW_US * sum(map(_partitions, done))):
+                yield
+        self._is_expiring = False
 
     def connection_closed(self, connection_id: int) -> None:
         """Forget the fetches of a lost connection."""
         for call in self.calls.pop(connection_id, ()):
             self.parked.abandon(call, self._node.now_ms)
 
-    def _answer(self, call: Call, response: FetchResponse) -> None:
-        self._node.current_leaders(call).add_to_fetch(response)
+    def _answer(self, call: Call, response: FetchResponse) -> Slices:
+        yield from self._node.current_leaders(call).add_to_fetch(response, Pace())
         reads = self._take_reads(response)
         if reads:
             self._node.outbox.emit(AnswerRecords(call, response, reads))
         else:
-            self._node.boundary.answer(call, response)
+            yield from self._node.boundary.answer_in_slices(call, response)
 
     def _forget(self, call: Call) -> None:
         waiting = self.calls.get(call.connection_id)
@@ -95,24 +117,21 @@ class ClientFetches:
                 del self.calls[call.connection_id]
 
     def _wake(self, slots: list[Slot]) -> Slices:
-        left = PARTITIONS_PER_CALLBACK
+        pace = Pace()
         for slot in slots:
-            if left <= 0:
-                left = PARTITIONS_PER_CALLBACK
-                yield
-            left -= FETCH_COST + len(slot.subscriber)
             try:
-                done = self.parked.notify((slot,), self._node.now_ms)
+                done = yield from self.parked.notify((slot,), self._node.now_ms)
             except Exception as error:  # no fetch of the session waits
                 self._node.boundary.log_failure("a fetch session failed and was closed", repr(slot), error)
             else:
-                self.complete(done)
+                yield from self.complete(done)
+            if pace.spent(FETCH_US + ROW_US * len(slot.subscriber)):
+                yield
 
     def __repr__(self) -> str:
         return f"<ClientFetches, {len(self.parked)} parked>"
 
 
-def _partitions(response: FetchResponse | Exception) -> int:
-    if isinstance(response, Exception):
-        return 0
-    return sum(len(topic.partitions) for topic in response.responses)
+def _partitions(completed: Completed) -> int:
+    response = completed.response
+    return 0 if isinstance(response, Exception) else sum(len(one.partitions) for one in response.responses)

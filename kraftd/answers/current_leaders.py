@@ -14,7 +14,7 @@ from typing import Any
 from kraftd.answers.nodes import broker_listener, brokers, metadata_partition
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.view import ClusterView
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.messages import fetch_response, produce_response
 from kraftd.requests.call import Call
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
@@ -37,14 +37,16 @@ class CurrentLeaders:
         self._endpoints: dict[int, Endpoint] = {}
         self._brokers: Mapping[int, tuple[Endpoint, str | None]] | None = None
 
-    def add_to_fetch(self, response: fetch_response.FetchResponse) -> None:
-        """Add the leaders of refused partitions to the answer to a Fetch."""
+    def add_to_fetch(self, response: fetch_response.FetchResponse, pace: Pace) -> Slices[None]:
+        """Add the leaders of refused partitions to the answer to a Fetch, in slices."""
         if self._call.version < FIRST_FETCH_VERSION:
             return
         if self._call.message.replica_state.replica_id >= 0:
             return  # a controller with a wrong port configured would follow the leader there
         for topic in response.responses:
             for one in topic.partitions:
+                if pace.spent(EXAMINED_US if one.error_code else ROW_US):
+                    yield
                 if one.error_code in FETCH_ERRORS:
                     name = topic.topic or self._name_of(topic.topic_id)
                     self._add(one, name, one.partition_index, fetch_response)

@@ -160,7 +160,7 @@ class BrokerNode(AnsweringNode):
     def deadlines_ms(self) -> list[int | None]:
         return [
             self.lifecycle.deadline_ms(),
-            self.client_fetches.parked.deadline_ms(),
+            self.client_fetches.deadline_ms(),
             self.produces.deadline_ms(),
             self.deletions.deadline_ms(),
             self.isr_changes.deadline_ms(),

@@ -3,17 +3,20 @@
 A partition's change adds to the sum of the subscriptions that watch it, and completes those that have enough.
 A fetch completes once: by bytes, by an error, by its deadline, or because a later fetch of its session
 displaced it.
+
+What answers fetches is a generator that pauses after each slice of work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.sessions import FetchContext, FetchSessions
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.subscription import Subscription
+from kraftd.ground.pace import Slices
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.messages.fetch_response import FetchResponse
 
@@ -48,14 +51,20 @@ class ParkedFetches:
         version: int,
         now_ms: int,
         identity: Hashable = None,
-    ) -> list[Completed]:
-        """Answer the fetch or park it; a fetch that it displaces is answered first."""
-        context = self.sessions.begin(request, version, now_ms, identity)
-        done = self._complete_displaced(context, now_ms)
-        if request.max_wait_ms <= 0 or context.is_satisfied or not self._may_park(context):
-            return [*done, *self._complete(fetch_id, context, now_ms)]
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Slices[list[Completed]]:
+        """Answer the fetch or park it; a fetch that it displaces is answered first.
+
+        If it is not wanted any more when it would be parked, it is answered.
+        """
+        context = yield from self.sessions.begin(request, version, now_ms, identity)
+        done = yield from self._complete_displaced(context, now_ms)
+        may_wait = request.max_wait_ms > 0 and self._may_park(context) and is_wanted()
+        if context.is_satisfied or not may_wait:
+            return [*done, *(yield from self._complete(fetch_id, context, now_ms))]
         subscription = context.subscription
         subscription.is_parked = True
+        context.leave()
         if context.session is None:
             self._slots_without_session += len(subscription)
         self._purgatory.park(
@@ -66,15 +75,15 @@ class ParkedFetches:
         )
         return done
 
-    def changed(self, key: Hashable, now_ms: int) -> list[Completed]:
+    def changed(self, key: Hashable, now_ms: int) -> Slices[list[Completed]]:
         """A partition changed, by (topic name, index); or a topic id became known, by the id."""
-        return self.notify(self.watching(key), now_ms)
+        return (yield from self.notify(self.watching(key), now_ms))
 
     def watching(self, key: Hashable) -> list[Slot]:
         """The slots to notify of a change under that key; the caller passes them to `notify` in parts."""
         return self.sessions.watchers.under(key)
 
-    def notify(self, slots: Iterable[Slot], now_ms: int) -> list[Completed]:
+    def notify(self, slots: Iterable[Slot], now_ms: int) -> Slices[list[Completed]]:
         """Notify slots of a change; slots that no longer watch are skipped.
 
         A fault fails the parked fetch. Without one it is raised, and the session is closed: its reader, which
@@ -97,16 +106,16 @@ class ParkedFetches:
                     done.append(_failed(fetch_id, context, error))
                 continue
             if progress_bytes is not None:
-                done += self._leave(self._purgatory.reach(subscriber, progress_bytes), now_ms)
+                done += yield from self._leave(self._purgatory.reach(subscriber, progress_bytes), now_ms)
         return done
 
-    def expire(self, now_ms: int, most: int | None = None) -> list[Completed]:
+    def expire(self, now_ms: int, most: int | None = None) -> Slices[list[Completed]]:
         """Answer the fetches that have waited for MaxWaitMs, at most `most` of them (None: all)."""
-        return self._leave(self._purgatory.expire(now_ms, most), now_ms)
+        return (yield from self._leave(self._purgatory.expire(now_ms, most), now_ms))
 
-    def close_session(self, session_id: int, now_ms: int) -> list[Completed]:
+    def close_session(self, session_id: int, now_ms: int) -> Slices[list[Completed]]:
         """Close the session of that id, if there is one; its parked fetch is answered."""
-        return self._complete_subscriptions(self.sessions.close(session_id), now_ms)
+        return (yield from self._complete_subscriptions(self.sessions.close(session_id), now_ms))
 
     def deadline_ms(self) -> int | None:
         """When `expire` has work next; None for never."""
@@ -116,49 +125,57 @@ class ParkedFetches:
         """Forget a fetch whose connection is gone; its session stays."""
         parked = self._purgatory.abandon(fetch_id)
         if parked is not None:
-            self._unpark(parked[1])
-            if parked[1].session is None:
-                parked[1].subscription.unwatch_all()
+            context = parked[1]
+            self._unpark(context)
+            context.leave()
+            if context.session is None:
+                context.subscription.unwatch_all()
 
     def _may_park(self, context: FetchContext) -> bool:
         if context.session is not None:
             return True
         return self._slots_without_session + len(context.subscription) <= MAX_PARKED_SLOTS
 
-    def _complete_displaced(self, context: FetchContext, now_ms: int) -> list[Completed]:
+    def _complete_displaced(self, context: FetchContext, now_ms: int) -> Slices[list[Completed]]:
         displaced: list[Subscription] = context.displaced
         context.displaced = []
-        return self._complete_subscriptions(displaced, now_ms)
+        return (yield from self._complete_subscriptions(displaced, now_ms))
 
-    def _complete_subscriptions(self, displaced: list[Subscription], now_ms: int) -> list[Completed]:
+    def _complete_subscriptions(self, displaced: list[Subscription], now_ms: int) -> Slices[list[Completed]]:
         done: list[Completed] = []
         for subscription in displaced:
-            done += self._leave(self._purgatory.complete_all(subscription), now_ms)
+            done += yield from self._leave(self._purgatory.complete_all(subscription), now_ms)
         return done
 
-    def _leave(self, parked: Iterable[tuple[Hashable, FetchContext]], now_ms: int) -> list[Completed]:
+    def _leave(self, parked: Sequence[tuple[Hashable, FetchContext]], now_ms: int) -> Slices[list[Completed]]:
+        for _, context in parked:
+            self._unpark(context)
         done: list[Completed] = []
         for fetch_id, context in parked:
-            self._unpark(context)
-            done += self._complete(fetch_id, context, now_ms)
+            done += yield from self._complete(fetch_id, context, now_ms)
         return done
 
-    def _complete(self, fetch_id: Hashable, context: FetchContext, now_ms: int) -> list[Completed]:
+    def _complete(self, fetch_id: Hashable, context: FetchContext, now_ms: int) -> Slices[list[Completed]]:
         """Answer a fetch, or report the fault that prevents it; then those that it has displaced."""
         try:
-            completed = Completed(fetch_id, self.sessions.answer(context, now_ms))
+            completed = Completed(fetch_id, (yield from self.sessions.answer(context, now_ms)))
         except Exception as error:
             completed = _failed(fetch_id, context, error)
-        return [completed, *self._complete_displaced(context, now_ms)]
+        return [completed, *(yield from self._complete_displaced(context, now_ms))]
 
     def _unpark(self, context: FetchContext) -> None:
-        context.subscription.is_parked = False
+        """A parked fetch is to be answered."""
+        subscription = context.subscription
+        subscription.is_parked = subscription.examines_changes = False
+        if subscription.under_way is None:
+            subscription.under_way = context
         if context.session is None:
-            self._slots_without_session -= len(context.subscription)
+            self._slots_without_session -= len(subscription)
 
 
 def _failed(fetch_id: Hashable, context: FetchContext, error: Exception) -> Completed:
     """The end of a fetch with a fault on the way to its answer."""
+    context.leave()
     if context.session is None:
         context.subscription.unwatch_all()
     return Completed(fetch_id, error)

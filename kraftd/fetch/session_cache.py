@@ -81,6 +81,11 @@ class FetchSession:
         """The rank of a session; the least is evicted first."""
         return self.is_privileged, self.cached_size, self.id
 
+    def is_busy(self, epoch: int) -> bool:
+        """Return whether a fetch of that epoch waits for another, which is in slices."""
+        other = self.subscription.under_way
+        return other is not None and (self.epoch == epoch or self.epoch != other.epoch_after)
+
     def __repr__(self) -> str:
         kind = "follower" if self.is_privileged else "consumer"
         return (

@@ -1,11 +1,12 @@
 """Incremental fetch sessions (KIP-227): the partitions that a fetch asks for, and the content of its answer.
 
-    context = sessions.begin(request, version, now_ms)   # which partitions, of which session
-    if context.is_satisfied: response = sessions.answer(context, now_ms)
+    context = yield from sessions.begin(request, version, now_ms)   # which partitions, of which session
+    if context.is_satisfied: response = yield from sessions.answer(context, now_ms)
 
-A fetch that is not satisfied waits in `parked_fetches`. Epoch 0 asks for all partitions and a session, -1 for
-all without one; both close the session that they name. 1, 2, … ask for changes. The rules are those of
-Kafka's FetchManager and FetchContext; the cost is proportional to the changes (see `subscription`).
+Both pause after each slice of work. A fetch that is not satisfied waits in `parked_fetches`. Epoch 0 asks for
+all partitions and a session, -1 for all without one; both close the session that they name. 1, 2, … ask for
+changes. The rules are those of Kafka's FetchManager and FetchContext; the cost is proportional to the changes
+(see `subscription`).
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from kraftd.fetch.session_cache import (
 )
 from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
 from kraftd.fetch.source import PartitionSource, Reader
-from kraftd.fetch.subscription import RequestedPartition, SlotAnswer, Subscription
+from kraftd.fetch.subscription import NAME_US, RequestedPartition, SlotAnswer, Subscription
 from kraftd.fetch.watchers import Watchers
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.messages.fetch_request import FetchRequest, ReplicaState
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse
 from kraftd.types import Uuid
@@ -54,6 +56,7 @@ class FetchContext:
         "kind",
         "max_bytes",
         "min_bytes",
+        "pace",
         "session",
         "subscription",
         "uses_topic_ids",
@@ -77,6 +80,14 @@ class FetchContext:
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.epoch_after = next_epoch(request.session_epoch)
         self.displaced: list[Subscription] = []
+        self.pace = Pace()
+        if subscription.under_way is None:
+            subscription.under_way = self
+
+    def leave(self) -> None:
+        """Let the next fetch of the session begin: this one is parked, answered or failed."""
+        if self.subscription.under_way is self:
+            self.subscription.under_way = None
 
     @property
     def is_satisfied(self) -> bool:
@@ -100,7 +111,7 @@ class FetchSessions:
 
     def begin(
         self, request: FetchRequest, version: int, now_ms: int, identity: Hashable = None
-    ) -> FetchContext:
+    ) -> Slices[FetchContext]:
         """Apply the request to its session, and check the partitions that it asks for."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
         replica = request.replica_state
@@ -108,49 +119,81 @@ class FetchSessions:
             replica = ReplicaState(request.replica_id)
         reader = Reader(replica.replica_id, request.isolation_level, identity, replica.replica_epoch)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            return self._begin_full(request, uses_topic_ids, reader, now_ms)
-        session = self.cache.get(request.session_id)
+            return (yield from self._begin_full(request, uses_topic_ids, reader, now_ms))
+        while (session := self.cache.get(request.session_id)) and session.is_busy(request.session_epoch):
+            yield
         if session is None:
             return self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != request.session_epoch:
             return self._refused(request, reader, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return self._refused(request, reader, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        return self._begin_incremental(session, request, reader, now_ms)
+        return (yield from self._begin_incremental(session, request, reader, now_ms))
 
     def _begin_full(
         self, request: FetchRequest, uses_topic_ids: bool, reader: Reader, now_ms: int
-    ) -> FetchContext:
+    ) -> Slices[FetchContext]:
         former = self.cache.get(request.session_id)
         kind = Kind.SESSIONLESS if request.session_epoch == FINAL_EPOCH else Kind.FULL
         subscription = Subscription(self.source, self.watchers, reader)
         context = FetchContext(kind, subscription, request, uses_topic_ids)
         if former is not None:
             context.displaced += self._close(former)
-        subscription.fetch(self._requested(request, uses_topic_ids), (), now_ms)
+        requested = self._requested(request, uses_topic_ids)
+        yield from subscription.fetch(requested, (), now_ms, context.pace)
         return context
 
     def _begin_incremental(
         self, session: FetchSession, request: FetchRequest, reader: Reader, now_ms: int
-    ) -> FetchContext:
+    ) -> Slices[FetchContext]:
         subscription = session.subscription
         context = FetchContext(Kind.INCREMENTAL, subscription, request, session.uses_topic_ids, session)
-        is_small = not names_more_than(request, self.cache.largest_session)
-        requested = list(self._requested(request, session.uses_topic_ids)) if is_small else []
-        if not is_small or not self._may_grow(subscription, requested):
+        try:
+            return (yield from self._continue(session, context, request, reader, now_ms))
+        except BaseException:
+            context.leave()
+            raise
+
+    def _continue(
+        self,
+        session: FetchSession,
+        context: FetchContext,
+        request: FetchRequest,
+        reader: Reader,
+        now_ms: int,
+    ) -> Slices[FetchContext]:
+        subscription, uses_topic_ids, pace = session.subscription, session.uses_topic_ids, context.pace
+        requested: list[RequestedPartition] = []
+        fits = not names_more_than(request, self.cache.largest_session)
+        if fits:
+            for one in self._requested(request, uses_topic_ids):
+                if one is not None:
+                    requested.append(one)
+                if pace.spent(NAME_US):
+                    yield
+            fits = yield from self._may_grow(subscription, requested, pace)
+        if not fits or self.cache.get(session.id) is not session:  # closed meanwhile, by another fetch
+            context.leave()
             refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            refused.displaced += self._close(session)
+            refused.displaced += self.close(session.id)
             return refused
         if subscription.is_parked:
             context.displaced.append(subscription)  # its fetch is now of a former epoch
         subscription.read_as(reader)
-        subscription.fetch(requested, _forgotten(request, session.uses_topic_ids), now_ms)
+        yield from subscription.fetch(requested, _forgotten(request, uses_topic_ids), now_ms, pace)
+        if self.cache.get(session.id) is not session:
+            subscription.unwatch_all()
+            context.leave()
+            refused = self._refused(request, reader, ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            refused.displaced = context.displaced
+            return refused
         if not subscription.slots:
             self.cache.remove(session)
             alone = Subscription(self.source, self.watchers, reader)
-            alone.fetch(requested, (), now_ms)
-            emptied = FetchContext(Kind.SESSIONLESS, alone, request, session.uses_topic_ids)
+            yield from alone.fetch(requested, (), now_ms, pace)
+            emptied = FetchContext(Kind.SESSIONLESS, alone, request, uses_topic_ids)
             emptied.displaced = context.displaced
+            context.leave()
             return emptied
         self.cache.touch(session, now_ms)
         session.epoch = next_epoch(session.epoch)
@@ -174,40 +217,55 @@ class FetchSessions:
         session.subscription.unwatch_all()
         return []
 
-    def _may_grow(self, subscription: Subscription, requested: list[RequestedPartition]) -> bool:
-        added = {one.key for one in requested if one.key not in subscription.slots}
-        if not added:
-            return True
+    def _may_grow(
+        self, subscription: Subscription, requested: list[RequestedPartition], pace: Pace
+    ) -> Slices[bool]:
+        added: set[SlotKey] = set()
+        added_bytes = 0
+        for one in requested:
+            if one.key not in subscription.slots and one.key not in added:
+                added.add(one.key)
+                added_bytes += slot_bytes(one.key)
+            if pace.spent(ROW_US):
+                yield
         size = len(subscription) + len(added)
-        return size <= self.cache.largest_session and self.cache.has_room(
-            len(added), sum(map(slot_bytes, added))
+        return not added or (
+            size <= self.cache.largest_session and self.cache.has_room(len(added), added_bytes)
         )
 
     def _refused(self, request: FetchRequest, reader: Reader, error_code: ErrorCode) -> FetchContext:
         nothing = Subscription(self.source, self.watchers, reader)
         return FetchContext(Kind.REFUSED, nothing, request, False, None, error_code)
 
-    def _requested(self, request: FetchRequest, uses_topic_ids: bool) -> Iterator[RequestedPartition]:
+    def _requested(self, request: FetchRequest, uses_topic_ids: bool) -> Iterator[RequestedPartition | None]:
+        """The partitions, and None for each topic, since very many may be without any."""
         for topic in request.topics:
             topic_id: Uuid = topic.topic_id
             name = self.source.topic_name(topic_id) if uses_topic_ids else topic.topic
             key: Uuid | str = topic_id if uses_topic_ids else topic.topic
+            yield None
             for partition in topic.partitions:
                 yield RequestedPartition((key, partition.partition), name, topic_id, partition)
 
-    def answer(self, context: FetchContext, now_ms: int) -> FetchResponse:
+    def answer(self, context: FetchContext, now_ms: int) -> Slices[FetchResponse]:
         """The answer, with a session if the request wants one and the cache has space."""
+        try:
+            return (yield from self._answer(context, now_ms))
+        finally:
+            context.leave()
+
+    def _answer(self, context: FetchContext, now_ms: int) -> Slices[FetchResponse]:
         if context.kind is Kind.REFUSED:
             return FetchResponse(error_code=context.error_code)
         subscription, session = context.subscription, context.session
         if session is not None:
             if session.epoch != context.epoch_after:
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
-            changes = subscription.answer_changes(context.max_bytes)
+            changes = yield from subscription.answer_changes(context.max_bytes, context.pace)
             if self.cache.get(session.id) is not session:
                 subscription.unwatch_all()
             return FetchResponse(session_id=session.id, responses=_by_topic(changes))
-        answers = subscription.answer_all(context.max_bytes)
+        answers = yield from subscription.answer_all(context.max_bytes, context.pace)
         session_id = self._keep(context, now_ms) if context.kind is Kind.FULL else NO_SESSION_ID
         if session_id == NO_SESSION_ID:
             subscription.unwatch_all()
@@ -240,9 +298,11 @@ def names_more_than(request: FetchRequest, limit: int) -> bool:
     return False
 
 
-def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey]:
+def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[SlotKey | None]:
+    """The partitions to forget, and None for each topic."""
     for topic in request.forgotten_topics_data:
         key: Uuid | str = topic.topic_id if uses_topic_ids else topic.topic
+        yield None
         for index in topic.partitions:
             yield key, index
 

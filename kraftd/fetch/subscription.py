@@ -4,17 +4,21 @@ Kafka walks every cached partition in a fetch. Here a fetch examines the slots t
 partition changed (`dirty`). It examines those with an error until the error is gone (`failed`, `not_served`).
 Then it reads those that have records (`ready`, a heap by order) until the answer is full. All other slots
 cost nothing: each watches its partition, and the partition's next change puts it into `dirty` once.
+
+Fetches and answers are generators that pause after a slice of work (`ground.pace`). Partitions may change
+between slices; `under_way` keeps other fetches of the same session out meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kraftd.fetch.slots import Slot, SlotKey, slot_bytes
 from kraftd.fetch.source import PartitionSource, PartitionStatus, Reader
 from kraftd.fetch.watchers import Watchers
+from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.fetch_request import FetchPartition
 from kraftd.messages.fetch_response import PartitionData
 from kraftd.types import Uuid
@@ -23,6 +27,8 @@ from kraftd.wire.error_code import ErrorCode
 SMALLEST_BATCH_BYTES = 61  # a version 2 batch's header: the smallest batch
 MAX_MISSES_PER_FETCH = 100  # ready slots whose first batch does not fit, before an answer counts as full
 EVERYTHING_BYTES = 1 << 62
+# What a partition costs, in microseconds, for the pace.
+NAME_US, EXAMINE_US, READ_US, NOTE_US = 2, 8, 12, 2
 
 SlotAnswer = tuple[Slot, PartitionData]
 
@@ -36,8 +42,19 @@ class RequestedPartition(NamedTuple):
     partition: FetchPartition
 
 
+class UnderWay(Protocol):
+    """A fetch of a session; `epoch_after` is the session's epoch once it has begun."""
+
+    @property
+    def epoch_after(self) -> int: ...
+
+
 class Subscription:
-    """Slots by key. `last_fetch_ms` is the time of the reader's last fetch, -1 before the first."""
+    """Slots by key. `last_fetch_ms` is the time of the reader's last fetch, -1 before the first.
+
+    `under_way` is the fetch that a slice of work belongs to, None between fetches and while one is parked.
+    From the start of a fetch to that of its answer, a change is examined at once (`examines_changes`).
+    """
 
     __slots__ = (
         "_failed",
@@ -50,11 +67,13 @@ class Subscription:
         "_watchers",
         "available_bytes",
         "dirty",
+        "examines_changes",
         "is_parked",
         "last_fetch_ms",
         "reader",
         "size_bytes",
         "slots",
+        "under_way",
     )
 
     def __init__(self, source: PartitionSource, watchers: Watchers[Slot], reader: Reader) -> None:
@@ -66,6 +85,8 @@ class Subscription:
         self.dirty: dict[Slot, None] = {}
         self.available_bytes = 0
         self.is_parked = False
+        self.examines_changes = False
+        self.under_way: UnderWay | None = None
         self.last_fetch_ms = -1
         self._next_order = 0
         self._ready: list[tuple[int, Slot]] = []
@@ -86,17 +107,30 @@ class Subscription:
     # -- requests of the reader
 
     def fetch(
-        self, requested: Iterable[RequestedPartition], forgotten: Iterable[SlotKey], now_ms: int
-    ) -> None:
+        self,
+        requested: Iterable[RequestedPartition | None],
+        forgotten: Iterable[SlotKey | None],
+        now_ms: int,
+        pace: Pace,
+    ) -> Slices[None]:
         """Store a request's partitions, and examine them and those that changed."""
         for one in requested:
-            self.dirty[self._name(one)] = None
+            if one is not None:
+                self.dirty[self._name(one)] = None
+            if pace.spent(NAME_US):
+                yield
         for key in forgotten:
-            self._forget(key)
+            if key is not None:
+                self._forget(key)
+            if pace.spent(NAME_US):
+                yield
         # Every answer reports their errors. An unknown id may have a topic by now.
         changed = self.dirty | self._failed | self._not_served
         self.dirty = {}
+        self.examines_changes = True
         for slot in changed:
+            if pace.spent(EXAMINE_US):
+                yield
             if slot.topic is None:
                 self._resolve(slot)
             if self.reader.is_follower and slot.topic is not None:
@@ -148,9 +182,9 @@ class Subscription:
     # -- changes of partitions
 
     def partition_changed(self, slot: Slot) -> int | None:
-        """Note the change; returns the bytes available to the parked fetch, None if none is parked."""
+        """Note the change; returns the bytes available to the fetch that waits, None if none does."""
         self.dirty[slot] = None
-        if not self.is_parked:
+        if not self.examines_changes:
             self._watchers.unwatch(slot)  # it is dirty already until the next fetch
             return None
         self._examine(slot)
@@ -191,35 +225,40 @@ class Subscription:
 
     # -- answering
 
-    def answer_all(self, max_bytes: int) -> list[SlotAnswer]:
+    def answer_all(self, max_bytes: int, pace: Pace) -> Slices[list[SlotAnswer]]:
         """Every partition, as in a full fetch; those that cannot be served come last."""
-        self._settle()
+        yield from self._settle(pace)
         answers, refused = [], []
         left, taken_bytes = max_bytes, 0
         for slot in self.slots.values():
+            if pace.spent(READ_US):
+                yield
             if slot in self._not_served:
-                refused.append((slot, self._refusal_of(slot)))
+                data = self._refusal_of(slot)
+                refused.append((slot, data))
                 slot.order = self._take_order()  # a session keeps the order of its first answer
-                continue
-            data, size = self._source.read(slot, self.reader, _limit(slot, left), not taken_bytes)
-            taken_bytes += size
-            left = max(0, left - size)
-            answers.append((slot, data))
-        answers += refused
-        for slot, data in answers:
+            else:
+                data, size = self._source.read(slot, self.reader, _limit(slot, left), not taken_bytes)
+                taken_bytes += size
+                left = max(0, left - size)
+                answers.append((slot, data))
             slot.note_answer(data, 0)
         self._unsettled.clear()
-        return answers
+        return answers + refused
 
-    def answer_changes(self, max_bytes: int) -> list[SlotAnswer]:
+    def answer_changes(self, max_bytes: int, pace: Pace) -> Slices[list[SlotAnswer]]:
         """The partitions with something new, in their order; those that cannot be served come last."""
-        self._settle()
-        read = self._read_ready(max_bytes)
+        yield from self._settle(pace)
+        read = yield from self._read_ready(max_bytes, pace)
         for slot in (*self._unsettled, *self._failed):
             if slot not in read and slot not in self._not_served:
+                if pace.spent(READ_US):
+                    yield
                 read[slot] = self._source.read(slot, self.reader, 0, False)
         answers = []
         for slot in sorted(read, key=_order):
+            if pace.spent(NOTE_US):
+                yield
             data, size = read[slot]
             if slot.note_answer(data, size):
                 answers.append((slot, data))
@@ -228,25 +267,31 @@ class Subscription:
             if slot.available_bytes and not slot.is_heaped:
                 self._heap(slot)
         for slot in sorted(self._not_served, key=_order):
+            if pace.spent(READ_US):
+                yield
             data = self._refusal_of(slot)
             slot.note_answer(data, 0)
             answers.append((slot, data))
         self._unsettled.clear()
         return answers
 
-    def _settle(self) -> None:
+    def _settle(self, pace: Pace) -> Slices[None]:
         """Examine what changed since the fetch arrived.
 
         These slots stay dirty for the next fetch, because only a fetch resolves an id and notes a follower's
-        progress.
+        progress. So do those that change from now on, until the answer is complete.
         """
-        for slot in self.dirty:
+        self.examines_changes = False
+        changed, self.dirty = self.dirty, {}
+        for slot in changed:
+            if pace.spent(EXAMINE_US):
+                yield
             self._examine(slot)
-        self._unsettled |= self.dirty
-        if not self.reader.is_follower:
-            self.dirty = {slot: None for slot in self.dirty if slot.topic is None}
+            if self.reader.is_follower or slot.topic is None:
+                self.dirty[slot] = None
+        self._unsettled |= changed
 
-    def _read_ready(self, max_bytes: int) -> dict[Slot, tuple[PartitionData, int]]:
+    def _read_ready(self, max_bytes: int, pace: Pace) -> Slices[dict[Slot, tuple[PartitionData, int]]]:
         """Read the slots that have records, in their order, until the answer is full; they leave the heap."""
         read: dict[Slot, tuple[PartitionData, int]] = {}
         left, taken_bytes, misses = max_bytes, 0, 0
@@ -255,6 +300,8 @@ class Subscription:
             and misses < MAX_MISSES_PER_FETCH
             and (left >= SMALLEST_BATCH_BYTES or not taken_bytes)
         ):
+            if pace.spent(READ_US):
+                yield
             slot = heappop(self._ready)[1]
             slot.is_heaped = False
             if self.slots.get(slot.key) is not slot:

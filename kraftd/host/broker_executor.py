@@ -18,7 +18,8 @@ from kraftd.broker_node.effects import (
 )
 from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
-from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
+from kraftd.ground.pace import Pace, Slices
+from kraftd.host.answer_reads import UNREADABLE, read_records
 from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
 from kraftd.host.broker_logs import BrokerLogs, Schedules
 from kraftd.host.cluster_view import NodeView
@@ -42,7 +43,12 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
+READ_US = 15  # of a partition's read, for the pace
+READ_BYTES_A_US = 1_000  # a cached read copies them
+COUNTED_AT_ONCE = 1_000  # partitions of an answer
 _DONE = object()
+
+Framed = list[Buffer] | None
 
 
 class CannotRegister(Exception):
@@ -178,10 +184,25 @@ class BrokerExecutor(AnsweringExecutor):
         """Read and answer; return the bytes read, or the rest of the work. What is not in memory is read by a
         thread, and the answer goes out later.
         """
-        if not self.wire.is_open(effect.call.connection_id):
-            return 0
         found: dict[int, Buffer] = {}
+        rest = self._guarded(effect, self._read_hot(effect, found))
+        return sum(map(len, found.values())) if next(rest, _DONE) is _DONE else rest
+
+    def _guarded(self, effect: AnswerRecords, framing: Slices[Framed]) -> Rest:
+        """Answer with what is framed; a fault on the way fails only this call."""
+        try:
+            parts = yield from framing
+        except Exception as error:
+            self.answer_failed(effect.call, error)
+        else:
+            if parts is not None:
+                self.wire.respond(effect.call, parts)
+
+    def _read_hot(self, effect: AnswerRecords, found: dict[int, Buffer]) -> Slices[Framed]:
+        if not self.wire.is_open(effect.call.connection_id):
+            return None
         cold: dict[int, ColdRead] = {}
+        pace = Pace()
         for at, read in enumerate(effect.reads):
             log = self._log_of(read)
             if log is None:
@@ -190,20 +211,22 @@ class BrokerExecutor(AnsweringExecutor):
                     found[at] = self._metadata_records(read)
                 else:
                     read.partition.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                continue
-            data = self._hot_records(log, read)
-            if data is None:
-                cold[at] = log.cold_read(read.offset, read.max_bytes, read.end_offset)
             else:
-                found[at] = read.within_limit(data)
+                data = self._hot_records(log, read)
+                if data is None:
+                    cold[at] = log.cold_read(read.offset, read.max_bytes, read.end_offset)
+                else:
+                    found[at] = read.within_limit(data)
+            if pace.spent(READ_US + len(found.get(at, b"")) // READ_BYTES_A_US):
+                yield
         if cold:
             self._ports.work_threads.run(
                 partial(self._read_cold, cold),
                 partial(self._cold_read, effect, found, cold),
                 partial(self.answer_failed, effect.call),
             )
-            return sum(map(len, found.values()))
-        return self._respond(effect, found)
+            return None
+        return (yield from self._frame(effect, found, pace))
 
     def _log_of(self, read: RecordsOf) -> DataLog | None:
         topic = self.node.topic_name(read.topic_id)
@@ -254,6 +277,18 @@ class BrokerExecutor(AnsweringExecutor):
         cold: dict[int, ColdRead],
         read: dict[int, Buffer | Exception],
     ) -> None:
+        rest = self._guarded(effect, self._take_cold(effect, found, cold, read))
+        if next(rest, _DONE) is not _DONE:
+            self.reads.finish(effect, rest)
+
+    def _take_cold(
+        self,
+        effect: AnswerRecords,
+        found: dict[int, Buffer],
+        cold: dict[int, ColdRead],
+        read: dict[int, Buffer | Exception],
+    ) -> Slices[Framed]:
+        pace = Pace()
         for at, data in read.items():
             wanted = effect.reads[at]
             log = self._log_of(wanted)
@@ -264,37 +299,28 @@ class BrokerExecutor(AnsweringExecutor):
                 found[at] = b""
             else:
                 found[at] = wanted.within_limit(data)
-        rest = self._respond(effect, found)
-        if not isinstance(rest, int):
-            self.reads.finish(effect, rest)
+            if pace.spent(READ_US):
+                yield
+        return (yield from self._frame(effect, found, pace))
 
-    def _respond(self, effect: AnswerRecords, found: dict[int, Buffer]) -> int | Rest:
-        size = sum(map(len, found.values()))
+    def _frame(self, effect: AnswerRecords, found: dict[int, Buffer], pace: Pace) -> Slices[Framed]:
+        """The framed answer, without the secrets of the metadata log; None if its connection is closed."""
         for at, read in enumerate(effect.reads):
-            if read.partition.aborted_transactions is not None and len(found[at]):
-                self._add_aborted(read)
-        metadata = [at for at, read in enumerate(effect.reads) if read.topic_id == METADATA_TOPIC_ID]
-        if metadata:
-            rest = self._respond_redacted(effect, found, metadata)
-            return size if next(rest, _DONE) is _DONE else rest
-        self._send(effect, found)
-        return size
-
-    def _respond_redacted(self, effect: AnswerRecords, found: dict[int, Buffer], metadata: list[int]) -> Rest:
-        """Answer without the secrets of the metadata log; yields between slices."""
-        for at in metadata:
-            try:
+            if read.topic_id == METADATA_TOPIC_ID:
                 found[at] = yield from redacted_batches(found[at])
-            except Exception as error:
-                self.answer_failed(effect.call, error)
-                return
-        self._send(effect, found)
-
-    def _send(self, effect: AnswerRecords, found: dict[int, Buffer]) -> None:
-        if self.wire.is_open(effect.call.connection_id):
-            records = [found[at] for at in range(len(effect.reads))]
-            self.node.records_sent(effect.call, effect.reads, records)
-            respond_filled(effect.call, lambda: effect.fill(records), self.wire.respond, self.answer_failed)
+            elif read.partition.aborted_transactions is not None and len(found[at]):
+                self._add_aborted(read)
+                if pace.spent(READ_US):
+                    yield
+        if not self.wire.is_open(effect.call.connection_id):
+            return None
+        records = [found[at] for at in range(len(effect.reads))]
+        for first in range(0, len(records), COUNTED_AT_ONCE):
+            if first:
+                yield
+            some = slice(first, first + COUNTED_AT_ONCE)
+            self.node.records_sent(effect.call, effect.reads[some], records[some])
+        return (yield from effect.fill_in_slices(records))
 
     def _add_aborted(self, read: RecordsOf) -> None:
         """Add the aborted transactions of what a read_committed fetch gets."""

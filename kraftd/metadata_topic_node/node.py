@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kraftd.answers.client_fetches import ClientFetches
 from kraftd.answers.leader_log import leaders_log_end
 from kraftd.answers.log_source import METADATA_KEY, Identity, LogSource
-from kraftd.answers.node import AnsweringNode
+from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.view import ClusterView
 from kraftd.fetch.parked_fetches import ParkedFetches
@@ -24,6 +24,7 @@ from kraftd.metadata_topic_node.large_fetches import MAX_PARTITIONS, in_slices, 
 from kraftd.metadata_topic_node.log_readers import LogReaders
 from kraftd.requests.call import Call
 from kraftd.requests.events import AnswerNotWritten
+from kraftd.requests.large_requests import Work
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 
@@ -51,7 +52,7 @@ class MetadataTopicNode(AnsweringNode):
         self.handlers[TimesLookedUp] = self._on_times_looked_up
 
     def deadlines_ms(self) -> list[int | None]:
-        return [self.fetches.deadline_ms(), *super().deadlines_ms()]
+        return [self.client_fetches.deadline_ms(), *super().deadlines_ms()]
 
     def note_log_reader(self, call: Call) -> None:
         self.log_readers.note(call)
@@ -70,10 +71,9 @@ class MetadataTopicNode(AnsweringNode):
 
         def then(partition: PartitionData | None) -> None:
             call.settled = False
-            if partition is not None and partition.leader_epoch == self.view.epoch:
-                self.source.leaders_log_end = leaders_log_end(partition)
-            self.guarded(call, lambda: self._fetch(call))
-            self.source.leaders_log_end = None
+            is_current = partition is not None and partition.leader_epoch == self.view.epoch
+            end = leaders_log_end(partition) if partition is not None and is_current else None
+            self.guarded(call, lambda: self._fetch(call, end))
 
         self.leader_log.ask(call, self.now_ms, then, LEADER_WAIT_MS)
 
@@ -82,19 +82,35 @@ class MetadataTopicNode(AnsweringNode):
         """The fetches that wait."""
         return self.client_fetches.parked
 
-    def _fetch(self, call: Call) -> None:
+    def _fetch(self, call: Call, log_end: int | None = None) -> None:
         reader = Identity(call.key, call.principal, call.host, call.client_id)
         if is_large(call.message):
             self._fetch_in_slices(call, reader)
         else:
-            self.client_fetches.begin(call, reader)
+            self.boundary.large.begin(call, self._begin(call, reader, log_end))
+
+    def _begin(self, call: Call, reader: Identity, log_end: int | None) -> Work:
+        """Answer a fetch, or park it, with what the leader says about its log's end."""
+        work = self.client_fetches.begin(call, reader)
+        while True:
+            self.source.leaders_log_end = log_end
+            try:
+                next(work)
+            except StopIteration:
+                return
+            finally:
+                self.source.leaders_log_end = None
+            yield
 
     def _fetch_in_slices(self, call: Call, identity: Identity) -> None:
         """Answer a fetch of very many partitions, which closes the session that it names."""
-        closed = self.fetches.close_session(call.message.session_id, self.now_ms)
-        self.client_fetches.complete(closed)
+        self.go_on(self._close_session(call.message.session_id))
         reader = Reader(isolation_level=call.message.isolation_level, identity=identity)
         self.answer_in_slices(call, in_slices(self.source, call, reader))
+
+    def _close_session(self, session_id: int) -> Slices:
+        closed = yield from self.fetches.close_session(session_id, self.now_ms)
+        yield from self.client_fetches.complete(closed)
 
     def look_up(
         self, call: Call, then: Callable[[list[tuple[int, int] | None]], None], effect: Effect

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -67,9 +67,17 @@ class AnswerRecords(Effect, frozen=True):
 
     def fill(self, records: Iterable[Buffer]) -> list[Buffer]:
         """The framed answer with the records in it, in the order of `reads`."""
+        self._put(records)
+        return self.call.frame(self.message)
+
+    def fill_in_slices(self, records: Iterable[Buffer]) -> Generator[None, None, list[Buffer]]:
+        """As `fill`, as a generator, for an answer of very many partitions; consumes the answer."""
+        self._put(records)
+        return (yield from self.call.frame_in_slices(self.message))
+
+    def _put(self, records: Iterable[Buffer]) -> None:
         for read, data in zip(self.reads, records, strict=True):
             read.partition.records = data
-        return self.call.frame(self.message)
 
     def __repr__(self) -> str:
         return f"<AnswerRecords {self.call!r} {', '.join(map(repr, self.reads))}>"

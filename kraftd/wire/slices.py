@@ -32,7 +32,7 @@ def encode_in_slices(
     place = _longest(kind, table_of(kind).name, version, message, structs_per_slice)
     if place is None:
         return encode(message, version)
-    slices = _Slices(place, lambda struct: b"".join(encode(struct, version)))
+    slices = _Slices(place, lambda struct: encode(struct, version))
     return (yield from slices.of(message, structs_per_slice))
 
 
@@ -42,13 +42,13 @@ class EncodedRows:
     def __init__(self, kind: type[Message], attribute: str, version: int) -> None:
         places = _places(kind, table_of(kind).name, version)
         place = next(place for place in places if place.attribute == attribute)
-        self._slices = _Slices(place, lambda struct: b"".join(encode(struct, version)))
+        self._slices = _Slices(place, lambda struct: encode(struct, version))
         self._parts: list[Buffer] = []
         self._count = 0
 
     def add(self, rows: list[Message]) -> None:
         """Add some rows. Raises EncodeError."""
-        self._parts.append(self._slices.encode_rows(rows))
+        self._parts += self._slices.encode_rows(rows)
         self._count += len(rows)
 
     def add_encoded(self, rows: Buffer, count: int) -> None:
@@ -58,7 +58,7 @@ class EncodedRows:
 
     def encode(self, row: Message) -> bytes:
         """The bytes of one row, which is not added. Raises EncodeError."""
-        return self._slices.encode_rows([row])
+        return b"".join(self._slices.encode_rows([row]))
 
     def behind_in_slices(self, message: Message) -> SlicedParts:
         """The parts of a message with these rows behind those of its list, which it consumes; as a generator.
@@ -178,9 +178,12 @@ class _Place:
 
 
 class _Slices:
-    """Encodes structs that have a long list in some place, by an encoder of whole structs."""
+    """Encodes structs that have a long list in some place, by an encoder of whole structs.
 
-    def __init__(self, place: _Place, encode_struct: Callable[[Message], bytes]) -> None:
+    Large records stay parts of their own, which are not copied.
+    """
+
+    def __init__(self, place: _Place, encode_struct: Callable[[Message], list[Buffer]]) -> None:
         self._place = place
         self._encode_struct = encode_struct
 
@@ -196,7 +199,7 @@ class _Slices:
             some = self._take(rows, budget)
             inner = _longest(place.kind, place.rows_owner, place.version, some[0], budget)
             if inner is None:
-                parts.append(self.encode_rows(some))
+                parts += self.encode_rows(some)
             else:  # then it is the only one
                 parts += yield from _Slices(inner, lambda row: self.encode_rows([row])).of(some[0], budget)
             if rows:
@@ -209,8 +212,8 @@ class _Slices:
         """The encoded bytes before the list and behind it."""
         place = self._place
         emptied = msgspec.structs.replace(struct, **{place.attribute: []})
-        data = self._encode_struct(emptied)
-        shortest = self._encode_struct(msgspec.structs.replace(emptied, **place.bare_behind))
+        data = b"".join(self._encode_struct(emptied))
+        shortest = b"".join(self._encode_struct(msgspec.structs.replace(emptied, **place.bare_behind)))
         split = len(shortest) - place.bytes_behind
         return data[: split - len(place.length(0))], data[split:]
 
@@ -226,11 +229,26 @@ class _Slices:
         del rows[:count]
         return some
 
-    def encode_rows(self, rows: list[Message]) -> bytes:
+    def encode_rows(self, rows: list[Message]) -> list[Buffer]:
         """Rows of the list, without the list's length."""
         place = self._place
-        data = self._encode_struct(msgspec.structs.replace(place.bare, **{place.attribute: rows}))
-        return data[place.bytes_before + len(place.length(len(rows))) : len(data) - place.bytes_behind]
+        parts = self._encode_struct(msgspec.structs.replace(place.bare, **{place.attribute: rows}))
+        first = place.bytes_before + len(place.length(len(rows)))
+        return _within(parts, first, sum(map(len, parts)) - place.bytes_behind)
+
+
+def _within(parts: list[Buffer], first: int, end: int) -> list[Buffer]:
+    """The bytes of the parts from one place to another."""
+    found: list[Buffer] = []
+    at = 0
+    for part in parts:
+        length = len(part)
+        if at >= first and at + length <= end:
+            found.append(part)
+        elif at < end and at + length > first:
+            found.append(part[max(0, first - at) : end - at])
+        at += length
+    return found
 
 
 def _longest(kind: type[Message], owner: str, version: int, struct: Message, limit: int) -> _Place | None:

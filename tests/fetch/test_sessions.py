@@ -24,6 +24,7 @@ from kraftd.messages.fetch_request import (
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.wire.error_code import ErrorCode
 from testkit.synthetic import SyntheticPartitions
+from tests.fetch.at_once import AtOnce
 from tests.fetch.histories import NAMES, World, topic_id
 
 VERSION = 17
@@ -44,10 +45,10 @@ class Server:
         self.random = Random(seed)
         self.now_ms = 0
         self.completed: list[Completed] = []
-        self.parked: ParkedFetches | None = None
+        self.parked: AtOnce | None = None
         self.world = World(self.random, self._changed)
-        self.sessions = FetchSessions(self.world.source, limits, lambda: self.random.randint(1, 1 << 20))
-        self.parked = ParkedFetches(self.sessions)
+        sessions = FetchSessions(self.world.source, limits, lambda: self.random.randint(1, 1 << 20))
+        self.sessions, self.parked = AtOnce(sessions), AtOnce(ParkedFetches(sessions))
 
     def _changed(self, key: object) -> None:
         if self.parked is not None:
@@ -179,7 +180,7 @@ class Client:
 def full_fetch(
     source: SyntheticPartitions, positions: dict[tuple[bytes, int], int], replica_id: int
 ) -> FetchResponse:
-    alone = ParkedFetches(FetchSessions(source, CacheLimits(slots=0), int))
+    alone = AtOnce(ParkedFetches(FetchSessions(source, CacheLimits(slots=0), int)))
     request = fetch_request(0, -1, positions, replica_id=replica_id)
     return alone.fetch("full", request, VERSION, 0)[0].response
 
@@ -311,10 +312,10 @@ def test_the_progress_of_consumers_is_not_noted() -> None:
     assert source.progress == []
 
 
-def subscribed(count: int) -> tuple[ParkedFetches, SyntheticPartitions, int]:
+def subscribed(count: int) -> tuple[AtOnce, SyntheticPartitions, int]:
     source = SyntheticPartitions()
     source.create("many", topic_id(0), count)
-    parked = ParkedFetches(FetchSessions(source, CacheLimits(), lambda: 7))
+    parked = AtOnce(ParkedFetches(FetchSessions(source, CacheLimits(), lambda: 7)))
     partitions = [FetchPartition(index, partition_max_bytes=1 << 20) for index in range(count)]
     request = FetchRequest(session_epoch=0, topics=[FetchTopic("", topic_id(0), partitions)])
     (completed,) = parked.fetch(0, request, VERSION, 0)

@@ -21,6 +21,7 @@ from kraftd.messages.fetch_response import FetchResponse
 from kraftd.types import parse_uuid, uuid_text
 from kraftd.wire.error_code import ErrorCode
 from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
+from tests.fetch.at_once import AtOnce
 from tests.fetch.histories import Client, World
 
 pytestmark = pytest.mark.kafka
@@ -84,8 +85,8 @@ class Comparison:
         self.world = World(random, self._changed)
         slots = random.choice([1, 2, 3, 10])
         limits = CacheLimits(slots=slots, eviction_ms=EVICTION_MS)
-        self.sessions = FetchSessions(self.world.source, limits, self.ids.popleft)
-        self.parked = ParkedFetches(self.sessions)
+        sessions = FetchSessions(self.world.source, limits, self.ids.popleft)
+        self.sessions, self.parked = AtOnce(sessions), AtOnce(ParkedFetches(sessions))
         self.kafka.send("reset", slots, EVICTION_MS)
         self.clients = [Client(random.choice([12, 13, 16]), random.choice([-1, -1, 5])) for _ in range(4)]
         self.under_way: list[tuple[Client, FetchRequest, FetchContext, str, int]] = []
@@ -131,6 +132,7 @@ class Comparison:
         )  # fmt: skip
         context = self.sessions.begin(request, version, self.now_ms)
         context.subscription.is_parked = True
+        context.leave()
         self.under_way.append((client, request, context, f"{key} {to_read}", client.replica_id))
 
     def place(self, version: int, topic: FetchTopic | ForgottenTopic, index: int) -> str:

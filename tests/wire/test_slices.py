@@ -175,3 +175,13 @@ def test_a_message_is_freed_in_slices_of_its_structs(structs: int) -> None:
         counts.append(left - len(message.brokers) - sum(len(one.partitions) for one in topics))
     assert not message.brokers and not message.topics
     assert len(counts) >= {1: 12, 3: 6, 10_000: 0}[structs]
+
+
+def test_large_records_are_not_copied() -> None:
+    records = memoryview(bytes(1 << 20))
+    partitions = [PartitionData(number, records=records if number % 2 else b"few") for number in range(9)]
+    response = FetchResponse(responses=[FetchableTopicResponse("t", partitions=partitions)])
+    whole = b"".join(encode(response, 12))
+    parts = at_once(encode_in_slices(response, 12, 2))
+    assert b"".join(parts) == whole
+    assert sum(part is records for part in parts) == 4

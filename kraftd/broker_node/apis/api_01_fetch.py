@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.log_source import Identity
+from kraftd.ground.pace import Slices
 from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -21,13 +22,20 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 
-def handle(node: BrokerNode, call: Call) -> None:
+def handle(node: BrokerNode, call: Call) -> Slices[None]:
     request = call.message
     request.max_bytes = min(request.max_bytes, node.settings.fetch_max_bytes)
     if node.knows_metadata(call):
         # Raises AuthorizerNotReady before a session is changed; the source authorizes each partition.
         node.boundary.allows_quietly(call, AclOperation.READ, AclResourceType.TOPIC, METADATA_TOPIC)
         reader = Identity(call.key, call.principal, call.host, call.client_id, call.version)
-        node.client_fetches.begin(call, reader)
-        for hosted, effects in node.source.take_progress():
-            node.follow_up(hosted, effects)
+        for _ in node.client_fetches.begin(call, reader):
+            follow_readers(node)
+            yield
+        follow_readers(node)
+
+
+def follow_readers(node: BrokerNode) -> None:
+    """Perform what follows from the progress of followers."""
+    for hosted, effects in node.source.take_progress():
+        node.follow_up(hosted, effects)
