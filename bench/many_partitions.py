@@ -80,6 +80,7 @@ controller.listener.names=CONTROLLER
 controller.quorum.voters=1@{HOST}:{controller_port}
 log.dirs={home / "data"}
 offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
 kraftd.metrics.listener={HOST}:{self.metrics_port}
 kraftd.log.level=debug
 """

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from kraftd.acl import AclResourceType
 from kraftd.answers.operations import allowed_operations
 from kraftd.broker_node.audit import audit
 from kraftd.broker_node.coordination import CoordinatingNode, Coordination, KnownTopics
+from kraftd.broker_node.group_pieces import joined, pieces_of
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.groups.batches import Producer
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.events import TopicsDeleted
+from kraftd.groups.gathered import Gathered
 from kraftd.groups.shard import ShardStatus
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
@@ -22,6 +27,7 @@ from kraftd.wire.error_code import ErrorCode
 if TYPE_CHECKING:
     from kraftd.messages.write_txn_markers_request import WritableTxnMarker
     from kraftd.requests.call import Call
+    from kraftd.requests.large_requests import Work
 
 
 class GroupCoordination(Coordination):
@@ -33,6 +39,8 @@ class GroupCoordination(Coordination):
     def __init__(self, node: CoordinatingNode, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
         self.coordinator = GroupCoordinator(config, KnownTopics(node.view), new_uuid)
         super().__init__(node, self.coordinator)
+        # Pieces of large requests, with the whole ones and where their answers go.
+        self._pieces: dict[Call, tuple[Call, Callable[[Any], None]]] = {}
         self._setting_back: set[Call] = set()  # commits of an offset before that of the group
 
     def handle(self, call: Call, guard: int = 0) -> None:
@@ -43,6 +51,22 @@ class GroupCoordination(Coordination):
         group_call.guard = guard
         self.perform(self.coordinator.handle(group_call, call.message, self._node.wall_ms))
 
+    def handle_in_pieces(self, call: Call) -> Work:
+        """Take a large request, a piece in each callback; its connection's next request waits."""
+        call.settled = True
+        pieces = pieces_of(call.message)
+
+        def finish(answers: list[Any]) -> None:
+            self._node.guarded(call, lambda: self._answer_whole(call, joined(answers)))
+
+        gathered = Gathered(len(pieces), finish)
+        for number, message in enumerate(pieces):
+            if number:
+                yield
+            piece = replace(call, message=message)
+            self._pieces[piece] = call, partial(gathered.put, number)
+            self.handle(piece)
+
     def serves(self, group_id: str) -> bool:
         """Return whether a group's partition is led here, and loaded."""
         self.follow_image()
@@ -50,11 +74,27 @@ class GroupCoordination(Coordination):
         return shard is not None and shard.status is ShardStatus.ACTIVE
 
     def answer(self, call: Call, response: Any) -> None:
-        audit(self._node.outbox, call, response, sets_back=call in self._setting_back)
-        self._setting_back.discard(call)
         if isinstance(response, DescribeGroupsResponse):
             self._add_operations(call, response)
-        super().answer(call, response)
+        if call in self._pieces:
+            whole, put = self._pieces.pop(call)
+            if call in self._setting_back:
+                self._setting_back.remove(call)
+                self._setting_back.add(whole)
+            put(response)
+        else:
+            self._audit(call, response)
+            super().answer(call, response)
+
+    def _answer_whole(self, call: Call, response: Any) -> None:
+        self._audit(call, response)
+        call.settled = False
+        boundary = self._node.boundary
+        boundary.large.begin(call, boundary.answer_in_slices(call, response))
+
+    def _audit(self, call: Call, response: Any) -> None:
+        audit(self._node.outbox, call, response, sets_back=call in self._setting_back)
+        self._setting_back.discard(call)
 
     def _add_operations(self, call: Call, response: DescribeGroupsResponse) -> None:
         """Add what the client may do with each group, if it asks for that."""

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.requests.call import Call
+    from kraftd.requests.large_requests import Work
 
 
-def handle(node: BrokerNode, call: Call) -> None:
-    if node.knows_metadata(call):
-        node.groups.handle(call)
+def handle(node: BrokerNode, call: Call) -> Work | None:
+    if not node.knows_metadata(call):
+        return None
+    if call.is_large:
+        return node.groups.handle_in_pieces(call)
+    node.groups.handle(call)
+    return None

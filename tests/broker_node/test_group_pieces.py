@@ -1,0 +1,139 @@
+"""Requests of groups that name very many partitions: in pieces, with one answer."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.broker_node.group_pieces import GROUPS_OF_A_PIECE, PARTITIONS_OF_A_PIECE, joined, pieces_of
+from kraftd.groups.coordinator import GroupCoordinator
+from kraftd.messages.delete_groups_request import DeleteGroupsRequest
+from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraftd.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kraftd.messages.offset_delete_response import OffsetDeleteResponse
+from kraftd.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import BrokerHarness
+
+KNOWN, NAMED = 3, 5_000
+INDEXES = range(NAMED)
+NAMES = tuple(f"group-{number:04d}-with-a-longer-name" for number in range(1_000))
+REQUESTS: dict[str, tuple[ApiKey, int, Any]] = {
+    "commit": (
+        ApiKey.OFFSET_COMMIT,
+        8,
+        OffsetCommitRequest(
+            "g",
+            -1,
+            "",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name, partitions=[OffsetCommitRequestPartition(n, 7, -1, "m") for n in INDEXES]
+                )
+                for name in ("t", "unknown", "t")
+            ],
+        ),
+    ),
+    "fetch": (
+        ApiKey.OFFSET_FETCH,
+        8,
+        OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group, topics=[OffsetFetchRequestTopics("t", partition_indexes=tuple(INDEXES))]
+                )
+                for group in ("g", "another")
+            ]
+        ),
+    ),
+    "delete": (
+        ApiKey.OFFSET_DELETE,
+        0,
+        OffsetDeleteRequest(
+            "g", [OffsetDeleteRequestTopic("t", [OffsetDeleteRequestPartition(n) for n in INDEXES])]
+        ),
+    ),
+    "describe": (ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(NAMES, True)),
+    "delete groups": (ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest((*NAMES, *NAMES))),
+}
+
+
+def size(request: Any) -> int:
+    """The partitions and groups that a request names."""
+    groups = getattr(request, "groups", ())
+    topics = [*getattr(request, "topics", ()), *(t for one in groups for t in getattr(one, "topics", ()))]
+    rows = sum(len(getattr(one, "partitions", ()) or one.partition_indexes) for one in topics)
+    return rows + len(groups) + len(getattr(request, "groups_names", ()))
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> BrokerHarness:
+    found = BrokerHarness(Path(tmp_path_factory.mktemp("broker"))).run()
+    found.create_topic("t", KNOWN)
+    found.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    found.pass_time(100)
+    return found
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_step_handles_one_piece_and_the_client_gets_one_answer(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    key, version, request = REQUESTS[name]
+    handle = GroupCoordinator.handle
+    sizes: list[int] = []
+
+    def noted(self: GroupCoordinator, call: Any, message: Any, now_ms: int) -> Any:
+        sizes.append(size(message))
+        return handle(self, call, message, now_ms)
+
+    monkeypatch.setattr(GroupCoordinator, "handle", noted)
+    divided = harness.client_ask(key, version, deepcopy(request))
+    assert max(sizes) <= max(PARTITIONS_OF_A_PIECE, GROUPS_OF_A_PIECE) + 1 and len(sizes) > 5
+    sizes.clear()
+    monkeypatch.setattr("kraftd.broker_node.group_coordination.pieces_of", lambda whole: [whole])
+    whole = harness.client_ask(key, version, deepcopy(request))
+    assert len(sizes) == 1
+    assert rows_of(divided) == rows_of(whole)
+
+
+def rows_of(answer: Any) -> list[Any]:
+    """The rows of an answer, sorted: partitions that are unknown come first in each piece."""
+    for topic in getattr(answer, "topics", ()):
+        topic.partitions.sort(key=repr)
+    rows = getattr(answer, "results", None) or getattr(answer, "groups", None) or answer.topics
+    return sorted(rows, key=repr)
+
+
+def test_an_error_of_one_piece_is_that_of_the_whole_request() -> None:
+    refused = OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+    assert joined([OffsetDeleteResponse(), refused]) is refused
+
+
+def test_groups_that_are_named_repeatedly_are_deleted_once() -> None:
+    assert [piece.groups_names for piece in pieces_of(DeleteGroupsRequest(("a", "b", "a")))] == [("a", "b")]  # type: ignore[attr-defined]
+    answers = [DeleteGroupsResponse(results=[DeletableGroupResult(name)]) for name in "ab"]
+    assert [one.group_id for one in joined(answers).results] == ["a", "b"]
+
+
+def test_short_requests_and_those_of_members_stay_whole() -> None:
+    for request in (OffsetCommitRequest("g"), OffsetFetchRequest("g"), DescribeGroupsRequest(())):
+        assert len(pieces_of(request)) == 1
