@@ -1,0 +1,323 @@
+"""Transactional ids: which ends are legal, which epochs follow, and what becomes of markers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from msgspec.structs import replace
+
+from kraftd.groups.transactions import coordinator as coordinator_module
+from kraftd.groups.transactions.shard import TransactionShard
+from kraftd.groups.transactions.states import (
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    EMPTY,
+    ONGOING,
+    PREPARE_COMMIT,
+    PREPARED,
+    TRANSITIONS,
+)
+from kraftd.groups.transactions.transaction import MAX_EPOCH, Transaction
+from kraftd.messages.describe_transactions_request import DescribeTransactionsRequest
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.messages.list_transactions_request import ListTransactionsRequest
+from kraftd.wire.error_code import ErrorCode
+from tests.groups.transaction_desk import TIMEOUT_MS, V1, V2, TransactionDesk, begun
+
+NONE, FENCED = ErrorCode.NONE, ErrorCode.PRODUCER_FENCED
+CONCURRENT, INVALID = ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_commit_is_complete_once_every_partition_has_its_marker() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk, 0, 1)
+    desk.holds_markers = True
+    answer = desk.end(producer, True)
+    assert (answer.error_code, answer.producer_epoch) == (NONE, producer[1] + 1)
+    assert desk.add((producer[0], producer[1] + 1)) == CONCURRENT
+    assert [one.state for one in desk.states()][-2:] == [ONGOING, PREPARE_COMMIT]
+    desk.write_markers()
+    epoch = producer[1] + 1
+    assert desk.markers == [(("orders", index), producer[0], epoch, True) for index in (0, 1)]
+    assert desk.states()[-1].state is COMPLETE_COMMIT
+    assert desk.add((producer[0], epoch)) == NONE
+
+
+def test_a_repeated_end_is_known_by_its_epoch__kip890() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk)
+    assert desk.end(producer, True).error_code == NONE
+    again = desk.end(producer, True)
+    assert (again.error_code, again.producer_epoch) == (NONE, producer[1] + 1)
+    assert desk.end(producer, False).error_code == INVALID
+    current = producer[0], producer[1] + 1
+    assert desk.end(current, True).error_code == INVALID
+    assert desk.end(current, False).error_code == NONE  # an abort of what has not begun
+    assert desk.end(producer, False).error_code == FENCED
+
+
+def test_before_v2_an_end_keeps_the_epoch() -> None:
+    desk = TransactionDesk(V1)
+    producer = begun(desk)
+    answer = desk.end(producer, False, version=4)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (NONE, -1, -1)
+    assert desk.markers == [(("orders", 0), *producer, False)]
+    assert desk.end(producer, False, version=4).error_code == NONE
+    assert desk.end(producer, True, version=4).error_code == INVALID
+    assert desk.end((producer[0], producer[1] + 1), False, version=4).error_code == FENCED
+    assert desk.end((producer[0], producer[1] + 1), False, version=1).error_code == 47
+
+
+@pytest.mark.parametrize("version", [V1, V2])
+def test_a_second_producer_fences_the_first(version: int) -> None:
+    desk = TransactionDesk(version)
+    first = begun(desk)
+    assert desk.init().error_code == CONCURRENT
+    second = desk.init()
+    assert (second.error_code, second.producer_id) == (NONE, first[0])
+    assert second.producer_epoch == first[1] + 2
+    assert desk.add(first) == FENCED
+    assert desk.end(first, True).error_code == FENCED
+    assert [marker[3] for marker in desk.markers] == [False]
+
+
+@pytest.mark.parametrize("version", [V1, V2])
+def test_a_transaction_that_lasts_too_long_is_aborted(version: int) -> None:
+    desk = TransactionDesk(version)
+    producer = begun(desk)
+    desk.wait(TIMEOUT_MS)
+    assert not desk.markers
+    desk.wait(desk.transaction_config.abort_interval_ms)
+    assert desk.markers == [(("orders", 0), producer[0], producer[1] + 1, False)]
+    assert desk.end(producer, True).error_code in (FENCED, INVALID)
+
+
+def test_epochs_that_are_used_up_lead_to_another_producer_id() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk)
+    entry = desk.ids()["id"]
+    entry.current = replace(entry.current, producer_epoch=MAX_EPOCH - 1)
+    answer = desk.end((producer[0], MAX_EPOCH - 1), True)
+    assert (answer.error_code, answer.producer_epoch) == (NONE, 0)
+    assert answer.producer_id != producer[0]
+    assert desk.markers == [(("orders", 0), producer[0], MAX_EPOCH, True)]
+    again = desk.end((producer[0], MAX_EPOCH - 1), True)
+    assert (again.error_code, again.producer_id) == (NONE, answer.producer_id)
+
+
+def test_markers_that_fail_are_sent_again() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk)
+    desk.marker_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    desk.end(producer, True)
+    desk.wait(1_000)
+    assert not desk.markers and desk.states()[-1].state is PREPARE_COMMIT
+    desk.marker_error = NONE
+    desk.wait(1_000)
+    assert len(desk.markers) == 1 and desk.states()[-1].state is COMPLETE_COMMIT
+
+
+def test_a_change_counts_once_its_record_is_committed() -> None:
+    desk = TransactionDesk()
+    first = desk.init()
+    producer = first.producer_id, first.producer_epoch
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert desk.add(producer) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    entry = desk.ids()["id"]
+    assert (entry.current.state, entry.pending) == (EMPTY, None)
+    desk.failure = None
+    desk.is_held = True
+    number = desk.send(InitProducerIdRequest("id", TIMEOUT_MS), 5)
+    assert number not in desk.answers and entry.current.producer_epoch == producer[1]
+    assert desk.add(producer) == CONCURRENT
+    desk.release()
+    assert desk.answers[number].producer_epoch == producer[1] + 1  # type: ignore[attr-defined]
+
+
+def test_a_coordinator_that_takes_over_ends_what_was_decided() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk, 0, 1)
+    desk.holds_markers = True
+    desk.end(producer, True)
+    desk.held.clear()
+    desk.holds_markers = False
+    desk.reload()
+    desk.flush()
+    assert [marker[3] for marker in desk.markers] == [True, True]
+    assert desk.states()[-1].state is COMPLETE_COMMIT
+
+
+def test_idle_ids_expire_and_open_transactions_do_not() -> None:
+    desk = TransactionDesk()
+    desk.init("idle")
+    config = desk.transaction_config
+    desk.wait(config.id_expiration_ms + config.expire_interval_ms)
+    assert "idle" not in desk.ids()
+    desk.reload()
+    assert "idle" not in desk.ids()
+
+
+def test_operators_see_ids_and_their_partitions__kip664() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk, 0, 1)
+    (row,) = desk.ask(DescribeTransactionsRequest(("id",)), 0).transaction_states
+    assert (row.transaction_state, row.producer_id) == ("Ongoing", producer[0])
+    assert [(topic.topic, topic.partitions) for topic in row.topics] == [("orders", (0, 1))]
+    listed = desk.ask(ListTransactionsRequest(("Ongoing", "Odd")), 2)
+    assert listed.unknown_state_filters == ("Odd",)
+    assert [one.transactional_id for one in listed.transaction_states] == ["id"]
+    assert not desk.ask(ListTransactionsRequest(("Empty",)), 2).transaction_states
+
+
+class TransactionMachine(RuleBasedStateMachine):
+    """One id, its producers, lost appends and restarts: each transaction is decided once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.desk = TransactionDesk()
+        self.producer = (-1, -1)
+        self.answered: dict[tuple[int, int], bool] = {}  # ends, by the id and epoch of their markers
+
+    @rule()
+    def init(self) -> None:
+        answer = self.desk.init()
+        if not answer.error_code:
+            self.producer = answer.producer_id, answer.producer_epoch
+
+    @rule(index=st.integers(0, 3))
+    def add(self, index: int) -> None:
+        self.desk.add(self.producer, index)
+
+    @rule(is_commit=st.booleans())
+    def end(self, is_commit: bool) -> None:
+        producer = self.producer
+        answer = self.desk.end(producer, is_commit)
+        if not answer.error_code:
+            assert answer.producer_epoch > producer[1], "each end raises the epoch"
+            self.answered.setdefault((producer[0], producer[1] + 1), is_commit)
+            self.producer = answer.producer_id, answer.producer_epoch
+
+    @rule(fails=st.booleans())
+    def disk(self, fails: bool) -> None:
+        self.desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS if fails else None
+        if not fails:
+            self.desk.wait(200)
+
+    @rule(holds=st.booleans())
+    def leaders(self, holds: bool) -> None:
+        self.desk.holds_markers = holds
+        if not holds:
+            self.desk.write_markers()
+
+    @rule()
+    def restart(self) -> None:
+        self.desk.held.clear()
+        self.desk.reload()
+        self.desk.flush()
+
+    @rule()
+    def late(self) -> None:
+        self.desk.wait(TIMEOUT_MS + 10_001)
+
+    @invariant()
+    def one_decision(self) -> None:
+        decisions: dict[tuple[int, int], set[bool]] = {}
+        for _, producer_id, epoch, is_commit in self.desk.markers:
+            decisions.setdefault((producer_id, epoch), set()).add(is_commit)
+        for whose, found in decisions.items():
+            assert len(found) == 1, f"{whose} is committed and aborted"
+            assert found <= {self.answered.get(whose, *found)}, f"{whose} ended otherwise than was answered"
+
+    @invariant()
+    def states_follow(self) -> None:
+        marked = {(place, whose, epoch) for place, whose, epoch, _ in self.desk.markers}
+        states = self.desk.states()
+        for before, after in pairwise(states):
+            assert after.state in TRANSITIONS[before.state]
+            if before.producer_id == after.producer_id:
+                assert after.producer_epoch >= before.producer_epoch
+            if after.state in (COMPLETE_COMMIT, COMPLETE_ABORT):
+                assert before.state in PREPARED
+                for place in before.partitions:
+                    assert (place, before.producer_id, before.producer_epoch) in marked, "no marker yet"
+
+
+QUICK = settings(
+    max_examples=60,
+    stateful_step_count=30,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def machine() -> None:
+    run_state_machine_as_test(TransactionMachine, settings=settings(QUICK, phases=[Phase.generate]))
+
+
+def test_each_transaction_is_decided_once_through_failures_and_restarts() -> None:
+    machine()
+
+
+def complete_at_once(self: TransactionShard, entry: Any) -> None:
+    entry.completed = entry.current.completed(self.state.now_ms)
+    entry.pending = entry.completed.state
+    self.write_completed(entry)
+
+
+def always_commit(self: Transaction, is_commit: bool, *rest: Any, **more: Any) -> Transaction:
+    return ENDING(self, True, *rest, **more)
+
+
+def same_epoch(self: Transaction, is_commit: bool, version: int, *rest: Any, **more: Any) -> Transaction:
+    return ENDING(self, is_commit, 0, *rest, **more)
+
+
+def forget_markers(self: TransactionShard) -> None:
+    self.serve(len(self.ids))
+
+
+def at_once(self: TransactionShard, entry: Any, new: Transaction, then: Any) -> None:
+    CHANGE(self, entry, new, then)
+    entry.current, entry.pending = new, None
+
+
+ENDING, CHANGE = Transaction.ending, TransactionShard.change
+
+MUTANTS: dict[str, tuple[Any, str, Any, Any]] = {
+    "complete before the markers are written": (TransactionShard, "complete", complete_at_once, machine),
+    "every end commits": (Transaction, "ending", always_commit, machine),
+    "an end keeps the epoch": (Transaction, "ending", same_epoch, machine),
+    "a change counts before it is committed": (
+        TransactionShard,
+        "change",
+        at_once,
+        test_a_change_counts_once_its_record_is_committed,
+    ),
+    "what was decided is not ended after a restart": (
+        TransactionShard,
+        "on_loaded",
+        forget_markers,
+        test_a_coordinator_that_takes_over_ends_what_was_decided,
+    ),
+    "any producer may end": (
+        coordinator_module,
+        "decided",
+        lambda entry, end, new_id, now_ms: entry.current.ending(end.is_commit, end.client_version, now_ms),
+        machine,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_defect_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, defect, notices = MUTANTS[name]
+    monkeypatch.setattr(owner, attribute, defect)
+    with pytest.raises(AssertionError):
+        notices()
