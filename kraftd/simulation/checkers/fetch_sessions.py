@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kraftd.ground.pace import at_once
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.redaction.batches import redacted_batches
@@ -72,7 +73,8 @@ class SessionChecker(Checker):
         sessions = side.node.fetches.sessions
         request = FetchRequest(session_epoch=-1, topics=requested, max_bytes=max_bytes)
         now_ms = side.node.now_ms
-        response = sessions.answer(sessions.begin(request, version, now_ms), now_ms)
+        context = at_once(sessions.begin(request, version, now_ms))
+        response = at_once(sessions.answer(context, now_ms))
         reads = side.node.source.take(response)
         return {
             key: reported_of(one, has_records=any(read.partition is one for read in reads))
