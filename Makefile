@@ -32,11 +32,11 @@ $(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py 
 	$(BIN)/python -m compileall -q kraftd
 	@touch $@
 
-spark-setup: $(SPARK_READY)  ## the extra kraftd[spark] into .venv
+spark-setup: $(SPARK_READY)  ## the extras kraftd[spark] and kraftd[lake] into .venv
 
-$(SPARK_READY): requirements-spark.lock $(READY)
-	@echo "spark-setup fetches 495 MB in all, less what pip's cache has; 430 MB of it are PySpark"
-	$(FETCH) -r requirements-spark.lock
+$(SPARK_READY): requirements-spark.lock requirements-lake.lock $(READY)
+	@echo "spark-setup fetches 563 MB in all, less what pip's cache has; 430 MB of it are PySpark, 50 MB Delta Lake"
+	$(FETCH) -r requirements-spark.lock -r requirements-lake.lock
 	@touch $@
 
 run: setup  ## a whole Kafka: clients at 127.0.0.1:9092, controllers at 9093, its data in ./data

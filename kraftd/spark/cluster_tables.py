@@ -184,8 +184,19 @@ def write_tables(
     if not WITHOUT_LOG.issuperset(rest):
         timeline.stage(join(target, STAGING), None if timeline.permissive else records)
         step("decoding")
+    write_staged_tables(timeline, replicas, target, rest, step)
+
+
+def write_staged_tables(
+    timeline: Timeline,
+    replicas: Sequence[Replica],
+    target: str,
+    names: Sequence[str],
+    step: Callable[[str], None],
+) -> None:
+    """Write tables of a timeline that is staged, or that need no log; step is called after each."""
     replay = replay_of(timeline) if timeline.is_staged else None
-    for name in rest:
+    for name in names:
         path = join(target, name)
         if replay is not None and name in WITHOUT_PARTITIONS:
             _write_replayed(name, replay, replicas, path, timeline)

@@ -54,16 +54,20 @@ class Part:
     rows: int
 
 
-def write_splits(session: SparkSession, tasks: Sequence[SplitPartition], job: Job) -> int:
+def write_splits(session: SparkSession | None, tasks: Sequence[SplitPartition], job: Job) -> int:
     """Write the rows of tasks as one dataset, which replaces an existing one; returns its rows.
 
-    In mode PERMISSIVE a schema without `damage` leaves rows of damage out.
+    In mode PERMISSIVE a schema without `damage` leaves rows of damage out. Without a session this process
+    writes, to a local disk.
     """
     unfinished = replace(job, directory=f"{job.directory}.unfinished")
-    delete(session, unfinished.directory)
+    if session is None:
+        delete_directory(unfinished.directory)
+    else:
+        delete(session, unfinished.directory)
     numbered = list(enumerate(tasks))
     parts: list[Part] = []
-    if sum(task.split.end - task.split.start for task in tasks) <= SMALL_BYTES:
+    if session is None or sum(task.split.end - task.split.start for task in tasks) <= SMALL_BYTES:
         # Starting a worker costs more than decoding these bytes.
         parts = [write_part(number, task, unfinished) for number, task in numbered]
     else:
@@ -85,18 +89,21 @@ def write_dataset(rows: pa.Table, directory: str, session: SparkSession | None =
     name = join(unfinished, f"part-000000-{uuid.uuid4().hex}.parquet")
     with open_output(name) as stream, _writer(stream, rows.schema) as writer:
         writer.write_table(rows, ROW_GROUP_ROWS)
+    _finish(session, unfinished, directory)
+
+
+def commit(session: SparkSession | None, unfinished: str, directory: str, names: Collection[str]) -> None:
+    """Replace a directory by another one, which keeps only the named files."""
+    delete_files(unfinished, [name for name, _ in list_files(unfinished) if name not in names])
+    _finish(session, unfinished, directory)
+
+
+def _finish(session: SparkSession | None, unfinished: str, directory: str) -> None:
     write_bytes(join(unfinished, SUCCESS), b"")
     if session is None:
         replace_directory(unfinished, directory)
     else:
         move(session, unfinished, directory)
-
-
-def commit(session: SparkSession, unfinished: str, directory: str, names: Collection[str]) -> None:
-    """Replace a directory by another one, which keeps only the named files."""
-    delete_files(unfinished, [name for name, _ in list_files(unfinished) if name not in names])
-    write_bytes(join(unfinished, SUCCESS), b"")
-    move(session, unfinished, directory)
 
 
 def write_part(number: int, task: SplitPartition, job: Job) -> Part:

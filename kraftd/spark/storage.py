@@ -52,14 +52,24 @@ class StoredFile:
 
 def list_files(directory: str) -> list[tuple[str, int]]:
     """(name, size in bytes) of the files in a directory, in order of name; none where there is none."""
+    found = _entries(directory)
+    return sorted((entry.base_name, entry.size) for entry in found if entry.type == fs.FileType.File)
+
+
+def list_directories(directory: str) -> list[str]:
+    """The names of the directories in a directory, in order; none where there is none."""
+    return sorted(entry.base_name for entry in _entries(directory) if entry.type == fs.FileType.Directory)
+
+
+def _entries(directory: str) -> list[fs.FileInfo]:
     system, name = _resolve(directory)
     try:
-        found = system.get_file_info(fs.FileSelector(name, allow_not_found=True))
+        found: list[fs.FileInfo] = system.get_file_info(fs.FileSelector(name, allow_not_found=True))
     except NotADirectoryError:
         return []
     except OSError as error:
         raise InputError(f"{directory}: {_reason(error)}") from None
-    return sorted((entry.base_name, entry.size) for entry in found if entry.type == fs.FileType.File)
+    return found
 
 
 def kind_of(path: str) -> str:

@@ -7,7 +7,7 @@ Records of aborted or unfinished metadata transactions (KIP-868) are in `log` an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from threading import RLock
 
@@ -112,10 +112,13 @@ class Timeline(Extent):
         tasks = plan_tasks(self.source.log.splits, Wanted(), start, self.end_offset - 1, tail=damage)
         return write_splits(self.session, tasks, Job(path, schema, self.permissive))
 
-    def stage(self, directory: str, records: str | None = None) -> None:
+    def stage(
+        self, directory: str, records: str | None = None, checkpoints: Mapping[str, str] | None = None
+    ) -> None:
         """Decode once, into Parquet in a directory that the workers share; later reads use it.
 
-        records is a dataset that holds the whole log already. The caller deletes the directory.
+        records is a dataset that holds the whole log already, and checkpoints has those of checkpoints by
+        path. The caller deletes the directory.
         """
         if records is None:
             records = join(directory, "log")
@@ -125,10 +128,12 @@ class Timeline(Extent):
         bases = [self.state_checkpoint, self.first_checkpoint, *self.unsound_checkpoints]
         for checkpoint in dict.fromkeys(bases):
             if checkpoint is not None:
-                path = join(directory, str(len(staged)))
-                splits = checkpoint_splits(checkpoint, permissive=self.permissive)
-                tasks = plan_tasks(splits, Wanted(), 0, LAST_OFFSET)
-                write_splits(self.session, tasks, Job(path, source_schema(), self.permissive))
+                path = (checkpoints or {}).get(checkpoint.path)
+                if path is None:
+                    path = join(directory, str(len(staged)))
+                    splits = checkpoint_splits(checkpoint, permissive=self.permissive)
+                    tasks = plan_tasks(splits, Wanted(), 0, LAST_OFFSET)
+                    write_splits(self.session, tasks, Job(path, source_schema(), self.permissive))
                 self.staged_paths[checkpoint.path] = path
                 staged[checkpoint.path] = self._staged_rows(path, source_schema())
         self._staged = staged
@@ -157,7 +162,8 @@ class Timeline(Extent):
         self.made[name] = in_one_task(reader.parquet(path))
 
     def _staged_rows(self, path: str, schema: pa.Schema) -> DataFrame:
-        return in_one_task(self.session.read.schema(from_arrow_schema(schema)).parquet(path))
+        reader = self.session.read.schema(from_arrow_schema(schema)).option("recursiveFileLookup", "true")
+        return in_one_task(reader.parquet(path))
 
     def state(
         self, columns: Sequence[str], types: Sequence[str], *, dated_by: Sequence[str] = ()

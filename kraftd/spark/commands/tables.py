@@ -1,10 +1,10 @@
-"""`kraftd-spark tables`: one Parquet dataset a table."""
+"""`kraftd-spark tables`: one Parquet dataset a table, or tables of Delta Lake or Iceberg."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import click
 from py4j.protocol import Py4JError
@@ -25,7 +25,11 @@ from kraftd.spark.errors import InputError
 from kraftd.spark.extent import Extent
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.input_log import is_small_log
+from kraftd.spark.lake.tables import CATALOG_FILE, refuse_tables_of_a_lake
+from kraftd.spark.lake.update import Target, update_lake
+from kraftd.spark.layout import Replica
 from kraftd.spark.planning import TornTail
+from kraftd.spark.replicas import CommittedLog
 from kraftd.spark.session import start_session
 from kraftd.spark.storage import absolute, is_local, join, open_parquet
 from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG
@@ -41,11 +45,26 @@ from kraftd.spark.writing import delete
     type=AsOf(),
     help="Read committed records up to this offset or time, inclusive: 4711, 2026-03-01T03:12, 2h (ago).",
 )
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["parquet", "delta", "iceberg"]),
+    default="parquet",
+    show_default=True,
+    help="delta and iceberg bring tables that are there up to the end of the log. They need kraftd[lake].",
+)
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    help=f"For iceberg: a catalog of PyIceberg's configuration.  [default: OUT/{CATALOG_FILE}]",
+)
 def tables_command(
     inputs: tuple[str, ...],
     output: str,
     names: str | None,
     as_of: Point | None,
+    kind: str,
+    catalog: str | None,
     mode: str,
     high_watermark: int | None,
     master: str | None,
@@ -55,13 +74,22 @@ def tables_command(
     Exit codes: 0 all was read; 2 mode permissive left out what is damaged; 1 nothing could be read.
     """
     faults = 0
+    if catalog is not None and kind != "iceberg":
+        raise click.UsageError("--catalog is for --format iceberg")
+    if kind != "parquet" and mode == "permissive":
+        raise click.UsageError(f"--format {kind} reads sound logs alone: leave --mode permissive out")
     with ends_on_failure():
         chosen = _chosen(names)
         refuse_output_in_input(inputs, output, [*NAMES, DAMAGED, STAGING])
+        target = absolute(output)
+        if kind == "parquet":
+            refuse_tables_of_a_lake(target, chosen)
         replicas, log = find_input(inputs, mode, high_watermark)
         check_offset(log, as_of)
+        if kind != "parquet":
+            _update(Target(target, kind, catalog), replicas, log, chosen, as_of, master)
+            return
         chosen += [DAMAGED] * (mode == "permissive")
-        target = absolute(output)
         if master is None and is_small_log(log) and is_local(target):
             extent = extent_at(
                 Extent(log, log.end_offset, permissive=mode == "permissive"), as_of, print_note
@@ -76,6 +104,30 @@ def tables_command(
             faults = _report_damage(join(target, DAMAGED), log.log.torn)
     if faults:
         sys.exit(2)
+
+
+def _update(
+    target: Target,
+    replicas: list[Replica],
+    log: CommittedLog,
+    names: list[str],
+    as_of: Point | None,
+    master: str | None,
+) -> None:
+    """Bring the tables of a lake up to the end of the log; Spark starts if it is needed."""
+    with ExitStack() as stack:
+        end_offset = update_lake(
+            target,
+            log,
+            replicas,
+            names,
+            as_of,
+            session_of=lambda: stack.enter_context(_session(master, target.directory)),
+            note=print_note,
+            step=Progress(len(names)).step,
+            small=master is None,
+        )
+    print_note(f"{target.directory}: the tables are as of offset {end_offset - 1}")
 
 
 @contextmanager
