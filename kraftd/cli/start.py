@@ -36,7 +36,7 @@ QUORUM_LIVES = 4  # of `run_node` only: a new voter has found its quorum alive
     help="Override a key of the file; may be repeated.",
 )
 def start(file: str, overrides: tuple[str, ...]) -> int:
-    """Start a node: a controller, a broker, or both in one process (process.roles).
+    """Start a node: a controller, a broker, or both (process.roles).
 
     FILE is a .properties file for a node of Apache Kafka.
 
