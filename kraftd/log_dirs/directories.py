@@ -27,7 +27,7 @@ from kraftd.log_dirs.offset_checkpoint import (
     TopicPartition,
     decode_offsets,
 )
-from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
+from kraftd.types import Uuid
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Producers = Callable[[], Iterable[SnapshotEntry]]
@@ -305,11 +305,15 @@ class LogDirectories:
     # --- inside ---
 
     def _paths_for(self, directory_id: Uuid | None) -> list[str]:
-        if directory_id not in (None, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST):
-            assert directory_id is not None
-            path = self.path_of(directory_id)
-            return [] if path is None else [path]
-        return self.by_fewest_logs()
+        """Where a log may be made. As in Kafka, an id that is no directory's here, for a disk was replaced,
+        counts as none.
+        """
+        known = {one.directory_id for one in self.directories.values() if one.directory_id is not None}
+        if directory_id not in known:
+            return self.by_fewest_logs()
+        assert directory_id is not None
+        path = self.path_of(directory_id)
+        return [] if path is None else [path]
 
     def _remove_unfinished(self, directory: str) -> None:
         """Remove what was made of a log that could not be made: the partition may go to another directory."""

@@ -8,6 +8,7 @@ for opening in loader.openings():
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Self
 
@@ -15,8 +16,10 @@ from kraftd.log.data.opening import Found, Opened, open_data_log
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.resources import Deletion
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
+from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.directories import Damaged, LogDirectories, read_offsets
+from kraftd.log_dirs.jobs import remove_tree
 from kraftd.log_dirs.names import (
     DELETE_SUFFIX,
     FUTURE_SUFFIX,
@@ -108,18 +111,37 @@ class LogLoader:
         """The logs to open. A directory that cannot be read goes offline. Raises DirectoryProblem for a
         directory in one that is no partition's.
         """
+        by_path: dict[str, list[LogOpening]] = {}
         for path in self._directories.online:
             try:
-                found = self._openings_of(path)
+                by_path[path] = self._openings_of(path)
             except DirectoryProblem:
                 raise
             except StorageError as error:
                 self._directories.fail(path, error)
-                continue
-            self.remaining[path] = len(found)
-            if not found:
+        counts = Counter(one.name for found in by_path.values() for one in found)
+        for path, found in by_path.items():
+            kept = [one for one in found if counts[one.name] == 1 or not self._is_left_over(one)]
+            self.remaining[path] = len(kept)
+            if not kept:
                 self._directories.all_loaded.add(path)
-            yield from found
+            yield from kept
+
+    def _is_left_over(self, opening: LogOpening) -> bool:
+        """Return whether a directory was left half made, as its disk failed or the process was killed, and
+        remove it: the log was made in another directory then.
+        """
+        disk, directory = self._directories.resources.disk, f"{opening.parent}/{opening.name}"
+        try:
+            names = disk.list_names(directory)
+            if METADATA_FILE_NAME in names or any(disk.size_bytes(f"{directory}/{one}") for one in names):
+                return False
+            remove_tree(disk, directory)
+        except StorageError as error:
+            self.notes.append(f"{directory} was left half made, and cannot be removed: {error}")
+        else:
+            self.notes.append(f"{directory} was left half made, without records: it was removed")
+        return True
 
     def add(self, opening: LogOpening) -> None:
         """Account for a log that was opened, or could not be. Raises DirectoryProblem for a second log of a

@@ -50,10 +50,18 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
     assert directories.create("u", 0, TOPIC_ID, NOW_MS).parent == A
     assert directories.create("u", 1, TOPIC_ID, NOW_MS, directory_id=ID_B).parent == B
     directories.cordoned = frozenset({A, B})
-    for number, unknown in enumerate((DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING, DIRECTORY_LOST)):
+    of_replaced_disk = b"c" * 16
+    for number, unknown in enumerate(
+        (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING, DIRECTORY_LOST, of_replaced_disk)
+    ):
         assert directories.create("v", number, TOPIC_ID, NOW_MS, directory_id=unknown).parent == A
+
+
+def test_no_other_directory_takes_a_log_whose_directory_is_offline() -> None:
+    _, directories, _ = started()
+    directories.fail(B, StorageFailure("input/output error"))
     with pytest.raises(StorageFailure, match="no log directory takes u-3"):
-        directories.create("u", 3, TOPIC_ID, NOW_MS, directory_id=b"c" * 16)
+        directories.create("u", 3, TOPIC_ID, NOW_MS, directory_id=ID_B)
 
 
 def test_a_log_that_a_full_disk_does_not_take_leaves_nothing() -> None:
@@ -245,6 +253,18 @@ def test_a_partition_in_two_directories_refuses_the_start() -> None:
     directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B)
     with pytest.raises(DirectoryProblem, match="t-0 is in /a/t-0 and in /b/t-0"):
         started(disk.after_crash(everything_survives))
+
+
+def test_a_log_that_was_left_half_made_is_removed_if_another_directory_has_it() -> None:
+    disk, directories, _ = started()
+    append(directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B), batch(0, 3))
+    disk.make_directory("/a/t-0")
+    disk.open("/a/t-0/00000000000000000000.log", create=True)
+    disk = disk.after_crash(everything_survives)
+    _, directories, loading = started(disk)
+    assert directories.logs["t", 0].directory == "/b/t-0" and directories.logs["t", 0].log_end == 3
+    assert not disk.exists("/a/t-0/00000000000000000000.log")
+    assert loading.notes == ["/a/t-0 was left half made, without records: it was removed"]
 
 
 def test_a_checkpoint_is_not_replaced_by_an_older_one() -> None:
