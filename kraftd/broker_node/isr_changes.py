@@ -3,6 +3,9 @@
 
 The rules are in `kraftd.partition.replication`; this module proposes the changes to the controller. As in
 Kafka's AlterPartitionManager one request is under way at a time, and carries all proposals that wait.
+
+A follower joins by its fetch. If it could not at that moment, it is looked at again every `REJOIN_MS`, for
+its next fetches may change nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from kraftd.messages.alter_partition_request import (
 from kraftd.messages.alter_partition_response import AlterPartitionResponse
 from kraftd.messages.alter_partition_response import PartitionData as Answered
 from kraftd.partition.effects import ProposeIsr
-from kraftd.partition.replication import isr_answered, shrink_isr
+from kraftd.partition.replication import isr_answered, rejoin_isr, shrink_isr
 from kraftd.types import Uuid
 from kraftd.wire.error_code import error_name, known_error
 from kraftd.wire.message import Message
 
 RETRY_MS = 50  # after a request that failed as a whole, or a proposal that is sent again
+REJOIN_MS = 500  # as often as Kafka's followers fetch, and so ask to join
 PARTITIONS_PER_CALLBACK = 500  # that are looked at for members that lag
 
 Ask = Callable[[Message, Callable[[Message | None], None]], None]
@@ -57,6 +61,9 @@ class IsrChanges:
         self._is_asking = False
         self._send_ms = 0
         self._check_ms: int | None = None
+        self._without_member: dict[Key, Hosted] = {}  # led partitions with a replica outside the ISR
+        self._rejoin_ms: int | None = None
+        self.shrinks = self.expansions = self.failures = 0  # of proposals, since the start
 
     def __repr__(self) -> str:
         return f"<IsrChanges, {len(self._waiting)} proposals wait>"
@@ -113,6 +120,7 @@ class IsrChanges:
         partition = hosted.partition
         if partition is None:
             return
+        is_larger = len(proposal.members) > len(partition.isr.committed)
         effects = isr_answered(
             partition,
             proposal.number,
@@ -123,6 +131,12 @@ class IsrChanges:
             isr=answer.isr,
             leader_recovery_state=answer.leader_recovery_state,
         )
+        if answer.error_code:
+            self.failures += 1
+        elif is_larger:
+            self.expansions += 1
+        else:
+            self.shrinks += 1
         if any(isinstance(effect, ProposeIsr) for effect in effects):
             self._send_ms = self._now_ms() + RETRY_MS
         self._follow_up(hosted, effects)
@@ -137,12 +151,36 @@ class IsrChanges:
     def deadline_ms(self) -> int | None:
         """When `send` or `check` has work; None for never."""
         waits = bool(self._waiting) and not self._is_asking
-        due = (self._send_ms if waits else None, self._check_ms)
+        due = (self._send_ms if waits else None, self._check_ms, self._rejoin_ms)
         return min((one for one in due if one is not None), default=None)
 
     def start(self) -> None:
         """Begin to look for members that lag, every half of replica.lag.time.max.ms."""
         self._check_ms = self._now_ms() + self._every_ms
+
+    def changed(self, hosted: Hosted) -> None:
+        """The metadata of a partition changed: remember whether a follower may join its ISR."""
+        key, partition = (hosted.topic_id, hosted.index), hosted.partition
+        if partition is None or not partition.is_under_replicated:
+            self._without_member.pop(key, None)
+            return
+        self._without_member[key] = hosted
+        if self._rejoin_ms is None:
+            self._rejoin_ms = self._now_ms() + REJOIN_MS
+
+    def rejoin(self) -> Iterator[None]:
+        """Look for followers that are due to join, in slices, if that is due."""
+        if self._rejoin_ms is None or self._now_ms() < self._rejoin_ms:
+            return
+        self._rejoin_ms = self._now_ms() + REJOIN_MS if self._without_member else None
+        for number, (key, one) in enumerate(list(self._without_member.items()), 1):
+            if one.partition is None or not one.partition.is_under_replicated:
+                self._without_member.pop(key, None)
+                continue
+            local_epoch = self._identity()[1]
+            self._follow_up(one, rejoin_isr(one.partition, self._now_ms(), local_broker_epoch=local_epoch))
+            if not number % PARTITIONS_PER_CALLBACK:
+                yield
 
     def check(self, hosted: Iterator[Hosted]) -> Iterator[None]:
         """Look for members that lag, in slices, if that is due."""

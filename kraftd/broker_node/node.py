@@ -177,6 +177,7 @@ class BrokerNode(AnsweringNode):
         self.produces.run_due(self.now_ms)
         self.deletions.run_due(self.now_ms)
         self.go_on(self.isr_changes.check(iter(self.replicas)))
+        self.go_on(self.isr_changes.rejoin())
         self.own_requests.run_due(self.now_ms)
         self.coordinators.run_due()
         self.verifications.run_due(self.now_ms)
@@ -421,6 +422,7 @@ class BrokerNode(AnsweringNode):
         changed = before if hosted is None else hosted
         if changed is not None:
             self.fetchers.follow((changed.topic_id, changed.index), hosted)
+            self.isr_changes.changed(changed)
             self.produces.replicated(changed)
             self.deletions.moved(changed)
             self.client_fetches.changed((changed.topic, changed.index))

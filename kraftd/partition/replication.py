@@ -64,6 +64,25 @@ def follower_fetched(
     return effects
 
 
+def rejoin_isr(
+    partition: Partition, now_ms: int, *, local_broker_epoch: int = NO_BROKER_EPOCH
+) -> list[Effect]:
+    """Propose a follower that fetches, and is due to join the ISR.
+
+    Its fetch may have come before the leader knew its registration, or while another proposal was on its way.
+    The fetches after it find nothing new, and are not noted one by one.
+    """
+    if partition.role is not LEADER or partition.isr.pending is not None:
+        return []
+    lag_ms = partition.config.replica_lag_time_max_ms
+    for follower in partition.followers.values():
+        fetched_ms = max(follower.last_fetch_ms, follower.times.last_fetch_ms)
+        if now_ms - fetched_ms <= lag_ms and _is_due_to_join(partition, follower):
+            isr = (*partition.isr.committed, follower.broker_id)
+            return [_propose(partition, isr, local_broker_epoch)]
+    return []
+
+
 def is_of_former_epoch(partition: Partition, follower_id: int, broker_epoch: int) -> bool:
     """Return whether a fetch is of a run of its broker before the registered one (KIP-903)."""
     alive_epoch = partition.brokers.alive_epoch(follower_id)

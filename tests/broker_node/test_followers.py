@@ -249,3 +249,22 @@ def test_a_diverging_follower_learns_where_to_truncate(replicated: Replicated) -
         found = answer.topics[0].partitions[0]
         assert found.error_code == error
     assert (found.leader_epoch, found.end_offset) == (0, 1)
+
+
+def test_a_follower_whose_last_fetch_came_too_early_joins_without_another_change(
+    replicated: Replicated,
+) -> None:
+    """The leader took its broker for fenced when it caught up; its fetches after that bring nothing new."""
+    replicated.produce(acks=1)
+    replicated.lag()
+    assert replicated.isr() == (100,)
+    harness = replicated.harness
+    brokers, partition = harness.view.image.brokers, replicated.partition
+    alive = partition.brokers.alive_epoch
+    partition.brokers.alive_epoch = lambda broker_id: None  # type: ignore[method-assign]
+    replicated.fetch(1)
+    assert replicated.isr() == (100,) and FOLLOWER in brokers
+    partition.brokers.alive_epoch = alive  # type: ignore[method-assign]
+    replicated.fetch(None)
+    replicated.fetch(None)
+    assert replicated.isr() == (100, FOLLOWER)
