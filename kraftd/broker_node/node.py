@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.client_fetches import ClientFetches
@@ -15,20 +14,11 @@ from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.coordinators import Coordinators
 from kraftd.broker_node.directory_assignments import DirectoryAssignments
-from kraftd.broker_node.effects import (
-    DescribeDirectories,
-    FindOffsets,
-    LogLookup,
-    NotRegistered,
-    OfPartition,
-    SetLogAside,
-)
+from kraftd.broker_node.effects import NotRegistered, OfPartition, SetLogAside
 from kraftd.broker_node.events import (
     AppendEnded,
     AppendsEnded,
     DirectoriesDescribed,
-    DirectoryState,
-    Found,
     LogNotOpened,
     LogOpened,
     LogsFailed,
@@ -42,6 +32,7 @@ from kraftd.broker_node.fetching.fetchers import ReplicaFetchers, fetch_settings
 from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.isr_changes import IsrChanges
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
+from kraftd.broker_node.log_questions import LogQuestions
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.partition_source import PartitionSource
 from kraftd.broker_node.producer_ids import ProducerIds
@@ -52,6 +43,7 @@ from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.broker_node.topic_creation import TopicCreation
 from kraftd.broker_node.verification import Verifications
 from kraftd.configdef.node import NodeConfig
+from kraftd.configdef.replica_selector import RACK_AWARE
 from kraftd.fetch.session_cache import SessionCache
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
@@ -69,9 +61,6 @@ from kraftd.wire.primitives import Buffer
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
 CHANGES_PER_CALLBACK = 100  # of hosted partitions: each opens a log
-
-OffsetsThen = Callable[[tuple[Found | ErrorCode | None, ...]], None]
-DirectoriesThen = Callable[[tuple[DirectoryState, ...]], None]
 
 
 class BrokerNode(AnsweringNode):
@@ -101,7 +90,9 @@ class BrokerNode(AnsweringNode):
             self.replicas,
             LogSource(view, self.boundary),
             lambda: self.lifecycle.broker_epoch,
+            selects_by_rack=static.value("replica.selector.class") == RACK_AWARE,
         )
+        self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
         self.directory_assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity)
@@ -130,8 +121,6 @@ class BrokerNode(AnsweringNode):
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
         self._has_failed = False
         self._was_unfenced = False
-        self._lookups: dict[int, tuple[Call, Callable[[Any], None]]] = {}
-        self._last_lookup = 0
         self.handlers |= {
             LogsLoaded: self._on_logs_loaded,
             LogOpened: self._on_log_opened,
@@ -140,8 +129,8 @@ class BrokerNode(AnsweringNode):
             LogsFailed: self._on_logs_failed,
             AppendsEnded: self._on_appends_ended,
             RecordsExpired: lambda event: self.replicas.expired(event.topic, event.partition),
-            OffsetsFound: lambda event: self._on_looked_up(event.request_id, event.found),
-            DirectoriesDescribed: lambda event: self._on_looked_up(event.request_id, event.directories),
+            OffsetsFound: self.log_questions.offsets_found,
+            DirectoriesDescribed: self.log_questions.directories_described,
             PartitionRead: self.coordinators.partition_read,
         }
 
@@ -268,20 +257,6 @@ class BrokerNode(AnsweringNode):
             call, AclOperation.CREATE, AclResourceType.TOPIC, topic
         ):
             self.topic_creation.create(topic)
-
-    def find_offsets(self, call: Call, lookups: tuple[LogLookup, ...], then: OffsetsThen) -> None:
-        """Search logs by time, and continue with the results."""
-        self.outbox.emit(FindOffsets(self._await_lookup(call, then), lookups))
-
-    def describe_directories(self, call: Call, then: DirectoriesThen) -> None:
-        """Look at the log directories, and continue with the results."""
-        self.outbox.emit(DescribeDirectories(self._await_lookup(call, then)))
-
-    def _await_lookup(self, call: Call, then: Callable[[Any], None]) -> int:
-        call.settled = True
-        self._last_lookup += 1
-        self._lookups[self._last_lookup] = call, then
-        return self._last_lookup
 
     # -- the life of the broker
 
@@ -489,10 +464,6 @@ class BrokerNode(AnsweringNode):
     def _append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
         self.coordinators.append_ended(one, error)
         self.produces.written(one.topic, one.partition, one.base_offset, error)
-
-    def _on_looked_up(self, request_id: int, found: object) -> None:
-        call, then = self._lookups.pop(request_id)
-        self.guarded(call, lambda: then(found))
 
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)

@@ -15,6 +15,7 @@ from kraftd.fetch.source import Availability, PartitionStatus, Reader
 from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_response import EpochEndOffset, FetchResponse, PartitionData
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
+from kraftd.partition.replica_selection import THE_LEADER, preferred_replica
 from kraftd.partition.replication import follower_fetched, is_of_former_epoch
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.effects import RecordsOf
@@ -26,7 +27,7 @@ FIRST_VERSION_OF_FOLLOWERS = 11  # consumers of it and later may read from a fol
 
 class PartitionSource:
     """A source of fetch sessions. `log_source` is that of the metadata log; `local_epoch` gives the epoch of
-    this broker.
+    this broker. With `selects_by_rack` consumers are sent to a follower in their rack.
     """
 
     def __init__(
@@ -36,12 +37,15 @@ class PartitionSource:
         replicas: Replicas,
         log_source: LogSource,
         local_epoch: Callable[[], int],
+        *,
+        selects_by_rack: bool = False,
     ) -> None:
         self._view = view
         self._boundary = boundary
         self._replicas = replicas
         self.log_source = log_source
         self._local_epoch = local_epoch
+        self._selects_by_rack = selects_by_rack
         self._noted: dict[int, RecordsOf] = {}  # by the identity of the partition's answer
         self._progressed: list[tuple[Hosted, list[Effect]]] = []  # by fetches of followers
 
@@ -64,6 +68,8 @@ class PartitionSource:
             return Availability(PartitionStatus.FAILED if is_known else PartitionStatus.NOT_SERVED)
         verdict = self._judge(hosted, slot, reader)
         if not isinstance(verdict, FetchVerdict) or verdict.diverging is not None:
+            return Availability(PartitionStatus.FAILED)
+        if self._preferred(hosted, slot, reader) != THE_LEADER:
             return Availability(PartitionStatus.FAILED)
         if verdict.is_empty or hosted.log is None:
             return Availability(PartitionStatus.SERVED)
@@ -133,6 +139,10 @@ class PartitionSource:
             data.diverging_epoch = EpochEndOffset(verdict.diverging.epoch, verdict.diverging.offset)
             data.aborted_transactions = None
             return data, 0
+        data.preferred_read_replica = self._preferred(hosted, slot, reader)
+        if data.preferred_read_replica != THE_LEADER:
+            data.aborted_transactions = None
+            return data, 0
         data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
         if verdict.is_empty or hosted.log is None or (max_bytes <= 0 and not at_least_one):
             return data, 0
@@ -176,6 +186,17 @@ class PartitionSource:
         if topic_id == ZERO_UUID:
             topic_id = image.topic_names().get(slot.topic or "", ZERO_UUID)
         return image.partition(topic_id, slot.index) is not None
+
+    def _preferred(self, hosted: Hosted, slot: Slot, reader: Reader) -> int:
+        """The follower that a consumer is to read from; THE_LEADER for none."""
+        if not self._selects_by_rack or reader.is_follower or not reader.rack:
+            return THE_LEADER
+        assert hosted.partition is not None
+        return preferred_replica(hosted.partition, slot.fetch_offset, reader.rack, self._rack_of)
+
+    def _rack_of(self, broker_id: int) -> str | None:
+        broker = self._view.image.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.rack
 
     def _judge(self, hosted: Hosted, slot: Slot, reader: Reader) -> FetchVerdict | ErrorCode:
         partition = hosted.partition

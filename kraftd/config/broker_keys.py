@@ -35,6 +35,7 @@ OF_BROKERS = frozenset(
         "replica.fetch.min.bytes",
         "replica.fetch.wait.max.ms",
         "replica.lag.time.max.ms",
+        "replica.selector.class",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         "transaction.max.timeout.ms",
         "transaction.partition.verification.enable",

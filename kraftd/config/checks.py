@@ -22,6 +22,7 @@ from kraftd.config.rows import Unread
 from kraftd.config.security import ClientSecurity, read_broker_login, read_security
 from kraftd.config.security_keys import Keys
 from kraftd.config.settings import Setting
+from kraftd.configdef.replica_selector import RACK_AWARE
 from kraftd.types import Endpoint
 
 Settings = Mapping[str, Setting]
@@ -70,6 +71,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
         *(partial(check_heartbeats, kind, findings) for kind in ("consumer", "share", "streams")),
         partial(check_topic_defaults, config, findings),
         partial(check_dedupe_buffer, findings),
+        partial(check_replica_selector, config, findings),
         partial(check_queued_requests, findings),
         partial(check_idle_connections, findings),
         partial(check_rebalance_protocols, config, findings),
@@ -366,6 +368,12 @@ def check_dedupe_buffer(findings: Findings) -> None:
     holds = dedupe_bytes // findings.number("log.cleaner.threads") > MIN_DEDUPE_BYTES
     why = f"must be more than {MIN_DEDUPE_BYTES} bytes for each of log.cleaner.threads"
     findings.require(holds, "log.cleaner.dedupe.buffer.size", why)
+
+
+def check_replica_selector(config: DaemonConfig, findings: Findings) -> None:
+    selector = findings.text("replica.selector.class")
+    why = f"no such selector here; set {RACK_AWARE}, or nothing for the leader alone"
+    findings.require(not config.is_broker or selector in ("", RACK_AWARE), "replica.selector.class", why)
 
 
 def check_queued_requests(findings: Findings) -> None:

@@ -117,7 +117,9 @@ class FetchSessions:
         replica = request.replica_state
         if version < FIRST_VERSION_WITH_REPLICA_STATE:
             replica = ReplicaState(request.replica_id)
-        reader = Reader(replica.replica_id, request.isolation_level, identity, replica.replica_epoch)
+        reader = Reader(
+            replica.replica_id, request.isolation_level, identity, replica.replica_epoch, request.rack_id
+        )
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             return (yield from self._begin_full(request, uses_topic_ids, reader, now_ms))
         while (session := self.cache.get(request.session_id)) and session.is_busy(request.session_epoch):

@@ -106,7 +106,7 @@ def _ask_logs(
     def finish(found: tuple[Found | ErrorCode | None, ...]) -> None:
         node.boundary.large.begin(call, _finish(node, call, response, asked, found))
 
-    node.find_offsets(call, tuple(lookups), finish)
+    node.log_questions.find_offsets(call, tuple(lookups), finish)
 
 
 def _finish(

@@ -28,7 +28,7 @@ LOG_US = 2  # a log that is described
 
 def handle(node: BrokerNode, call: Call) -> None:
     if node.knows_metadata(call):
-        node.describe_directories(
+        node.log_questions.describe_directories(
             call, lambda found: node.answer_in_slices(call, _describe(node, call, found))
         )
 
