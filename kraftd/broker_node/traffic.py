@@ -11,6 +11,7 @@ COUNTED = (
     "fetches",
     "messages_in",
     "produces",
+    "replication_bytes_in",
     "replication_bytes_out",
 )
 
@@ -32,6 +33,7 @@ class TopicTraffic:
     fetches: int
     messages_in: int
     produces: int
+    replication_bytes_in: int
     replication_bytes_out: int
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.replicas import Hosted
 from kraftd.broker_node.traffic import TopicTraffic
@@ -21,6 +22,7 @@ from kraftd.partition.partition import Partition
 
 _TOPICS = Bean("kafka.server", "BrokerTopicMetrics")
 _REPLICAS = Bean("kafka.server", "ReplicaManager")
+_FETCHERS = Bean("kafka.server", "ReplicaFetcherManager")
 _DIRECTORIES = Bean("kafka.log", "LogManager")
 _GROUPS = Bean("kafka.coordinator.group", "GroupMetadataManager")
 _COORDINATOR = Bean("kafka.server", "group-coordinator-metrics", named=False)
@@ -75,6 +77,20 @@ def _partitions(broker: BrokerNode) -> Iterator[Partition]:
 
 def _count(name: str, meaning: str, counts: Callable[[Partition], bool]) -> Family:
     return _REPLICAS.gauge(name, meaning, _of_broker(lambda b: sum(map(counts, _partitions(b)))))
+
+
+def _is_reassigning(hosted: Hosted) -> bool:
+    state, partition = hosted.state, hosted.partition
+    is_led = partition is not None and partition.is_leader
+    return is_led and bool(state.adding_replicas or state.removing_replicas)
+
+
+def _of_fetchers(read: Callable[[ReplicaFetchers], float]) -> Callable[[Readings], Samples]:
+    def samples(readings: Readings) -> Samples:
+        broker = broker_of(readings)
+        return [] if broker is None else [(("Replica",), read(broker.fetchers))]
+
+    return samples
 
 
 # -- groups
@@ -136,6 +152,9 @@ FAMILIES: tuple[Family, ...] = (
     _traffic("FailedProduceRequestsPerSec", "partitions of produces that got an error", "failed_produces"),
     _traffic("MessagesInPerSec", "records that were appended for producers", "messages_in"),
     _traffic(
+        "ReplicationBytesInPerSec", "bytes of records that were fetched from leaders", "replication_bytes_in"
+    ),
+    _traffic(
         "ReplicationBytesOutPerSec", "bytes of records that were sent to followers", "replication_bytes_out"
     ),
     _traffic("TotalFetchRequestsPerSec", "partitions of fetches", "fetches"),
@@ -160,6 +179,40 @@ FAMILIES: tuple[Family, ...] = (
         "AtMinIsrPartitionCount",
         "led partitions with an ISR of exactly min.insync.replicas",
         lambda p: p.is_leader and p.is_at_min_isr,
+    ),
+    _REPLICAS.gauge(
+        "ReassigningPartitions",
+        "led partitions whose replicas are being changed",
+        _of_broker(lambda b: sum(map(_is_reassigning, list(b.replicas)))),
+    ),
+    _REPLICAS.counter(
+        "IsrShrinksPerSec",
+        "changes by which a follower left an ISR, since the start",
+        _of_broker(lambda b: b.isr_changes.shrinks),
+    ),
+    _REPLICAS.counter(
+        "IsrExpandsPerSec",
+        "changes by which a follower joined an ISR, since the start",
+        _of_broker(lambda b: b.isr_changes.expansions),
+    ),
+    _REPLICAS.counter(
+        "FailedIsrUpdatesPerSec",
+        "changes of ISRs that the controller refused, since the start",
+        _of_broker(lambda b: b.isr_changes.failures),
+    ),
+    _FETCHERS.family(
+        "gauge",
+        "MaxLag",
+        "records that the followed partition that lags most is behind its leader",
+        _of_fetchers(lambda fetchers: fetchers.max_lag()),
+        ("clientId",),
+    ),
+    _FETCHERS.family(
+        "gauge",
+        "FailedPartitionsCount",
+        "followed partitions that wait for another leader, because of an error",
+        _of_fetchers(lambda fetchers: fetchers.failed_count()),
+        ("clientId",),
     ),
     _REPLICAS.gauge(
         "OfflineReplicaCount",

@@ -118,6 +118,12 @@ class Followed:
         self.state = State.TRUNCATING if self.hosted.is_truncating else State.FETCHING
 
     @property
+    def lag(self) -> int:
+        """How many records its log ends before the leader's high watermark."""
+        partition = self.hosted.partition
+        return 0 if partition is None else max(0, self.high_watermark - partition.log_end_offset)
+
+    @property
     def partition(self) -> Partition:
         assert self.hosted.partition is not None
         return self.hosted.partition
@@ -290,6 +296,7 @@ class Fetcher:
     def _append(self, key: Key, followed: Followed, data: PartitionData) -> None:
         partition = followed.partition
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
+        followed.hosted.traffic.replication_bytes_in += len(data.records or b"")
         effects = fetched_from_leader(partition, data.records or b"", followed.leader_epoch)
         if isinstance(effects, ErrorCode):
             self._log("error", "fetched records are not valid", followed, error=effects.name)

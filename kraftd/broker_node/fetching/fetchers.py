@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed
+from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed, State
 from kraftd.broker_node.fetching.leader_session import Key
 from kraftd.broker_node.replicas import Hosted
 from kraftd.configdef.node import NodeConfig
@@ -89,6 +89,17 @@ class ReplicaFetchers:
         """What follows from an append of fetched records."""
         fetcher = self._of.get(key)
         return [] if fetcher is None else fetcher.append_ended(key, end_offset, error)
+
+    def max_lag(self) -> int:
+        """How many records the partition that lags most is behind its leader."""
+        return max(
+            (one.lag for fetcher in self._fetchers.values() for one in fetcher.followed.values()), default=0
+        )
+
+    def failed_count(self) -> int:
+        """How many partitions are followed no more, until their leaders change."""
+        states = (one.state for fetcher in self._fetchers.values() for one in fetcher.followed.values())
+        return sum(state is State.FAILED for state in states)
 
     def send(self) -> None:
         """Send what is due."""
