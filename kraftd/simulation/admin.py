@@ -409,7 +409,7 @@ class AdminWorkload(Workload):
             (topic.id, index, state)
             for topic in image.topics.values()
             for index, state in topic.partitions.items()
-            if state.leader in image.brokers
+            if state.leader in image.brokers and not self.world.traffic.leads_by_itself(state.leader)
         ]
         if not led:
             return False

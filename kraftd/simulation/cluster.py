@@ -48,6 +48,7 @@ class Host:
         )
         self.disk = MemoryDisk()
         self.data_disk = MemoryDisk()
+        self.data_disks = 1  # how many it has had
         self.directory_id = b""
         self.port = PORT
         self.process: Process | None = None
@@ -334,6 +335,14 @@ class Cluster:
         host.has_voted, host.voters = False, NO_VOTERS
         host.was_damaged = False
         self.directories[host.id, host.directory_id] = host.mirror
+
+    def replace_data_disk(self, host: Host) -> None:
+        """Let a process end, and start again soon with an empty data disk."""
+        if host.process is not None:
+            self.kill(host)
+        host.data_disk = MemoryDisk()
+        host.data_disks += 1
+        self.world.schedule.after(host.rng.between(1 * MS, 500 * MS), self._restart, host, host.starts)
 
     def _restart_later(self, host: Host) -> None:
         """A supervisor, or an operator, restarts it some time later."""

@@ -88,6 +88,7 @@ class Nemesis:
             "full data disk": data.fill,
             "failing data directory": data.fail_directory,
             "damage data segment": data.damage_segment,
+            "reboot without data disk": data.reboot_without_disk,
         }
 
     def act(self, fault: Fault) -> None:

@@ -7,6 +7,7 @@ both sides know.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kraftd.ground.destination import Destination
@@ -86,7 +87,7 @@ class Network:
         kept, self._kept = self._kept, []
         self.rng.shuffle(kept)
         for action, *arguments in kept:
-            self.schedule.after(self._delay_us(), action, *arguments)
+            self.schedule.after(self.draw_delay_us(), action, *arguments)
 
     def be_calm(self) -> None:
         self.heal()
@@ -97,8 +98,8 @@ class Network:
         """Notify both ends that the connection is broken; messages on their way are lost."""
         if link.open:
             link.open = False
-            self.schedule.after(self._delay_us(), self._notify_target, link)
-            self.schedule.after(self._delay_us(), self._notify_source, link)
+            self.schedule.after(self.draw_delay_us(), self._notify_target, link)
+            self.schedule.after(self.draw_delay_us(), self._notify_source, link)
 
     def process_ended(self, process: Process, *, silent: bool) -> None:
         """Close the connections of a process that ended, as the kernel does; a host without power sends
@@ -107,7 +108,7 @@ class Network:
         for link in process.links.values():
             if link.open and not silent:
                 link.open = False
-                self.schedule.after(self._delay_us(), self._notify_target, link)
+                self.schedule.after(self.draw_delay_us(), self._notify_target, link)
         if not silent:
             for link in process.incoming:
                 if link.open and (process.id, link.source.id) not in self.cut:
@@ -154,25 +155,38 @@ class Network:
         request = Request(link, effect.send_id, effect.message, version)
         link.waiting[request] = None
         rng = self.rng
-        if self.loss and rng.chance(self.loss):
+        if self.loses():
             return
-        link.arrival_us = max(link.arrival_us + 1, self.schedule.now_us + self._delay_us())
+        link.arrival_us = max(link.arrival_us + 1, self.schedule.now_us + self.draw_delay_us())
         self.schedule.at(link.arrival_us, self._arrive, request, data)
         if self.duplication and rng.chance(self.duplication):
             again = Request(link, effect.send_id, effect.message, version)
-            self.schedule.after(self._delay_us() * 4, self._arrive, again, data)
+            self.schedule.after(self.draw_delay_us() * 4, self._arrive, again, data)
 
     def answer(self, process: Process, request: Request, message: Message) -> None:
         """Carry an answer back."""
         self.messages += 1
         link = request.link
         data = encode_bytes(message, request.version)
-        if not link.open or (self.loss and self.rng.chance(self.loss)):
+        if not link.open or self.loses():
             return
-        link.return_us = max(link.return_us + 1, self.schedule.now_us + self._delay_us())
+        link.return_us = max(link.return_us + 1, self.schedule.now_us + self.draw_delay_us())
         self.schedule.at(link.return_us, self._return, request, type(message), data)
 
-    def _delay_us(self) -> int:
+    def loses(self) -> bool:
+        """Draw whether a message is lost."""
+        return bool(self.loss) and self.rng.chance(self.loss)
+
+    def is_held_back(self, source: int, target: int, arrive: Callable[..., None], *arguments: Any) -> bool:
+        """Return whether a cut between two hosts stops a message. It may arrive when the cut heals."""
+        if (source, target) not in self.cut:
+            return False
+        if self.keeps_cut_messages:
+            self._kept.append((arrive, *arguments))
+        return True
+
+    def draw_delay_us(self) -> int:
+        """How long a message is under way."""
         low, high = self.delay_us
         rng = self.rng
         if self.slow_chance and rng.chance(self.slow_chance):
@@ -184,9 +198,7 @@ class Network:
         target = link.target
         if not link.open or target.ended:
             return
-        if self.cut and (link.source.id, target.id) in self.cut:
-            if self.keeps_cut_messages:
-                self._kept.append((self._arrive, request, data))
+        if self.is_held_back(link.source.id, target.id, self._arrive, request, data):
             return
         message = decode(type(request.message), request.version, memoryview(data))
         target.deliver(RequestReceived(request, message, request.version, LISTENER))
@@ -197,16 +209,14 @@ class Network:
         link.waiting.pop(request, None)
         if not link.open or source.ended:
             return
-        if self.cut and (link.target.id, source.id) in self.cut:
-            if self.keeps_cut_messages:
-                self._kept.append((self._return, request, kind, data))
+        if self.is_held_back(link.target.id, source.id, self._return, request, kind, data):
             return
         source.deliver(ResponseReceived(request.send_id, decode(kind, request.version, memoryview(data))))
 
     def _refuse(self, process: Process, send_id: int, to: Destination) -> None:
-        self.schedule.after(self._delay_us(), process.deliver, SendFailed(send_id))
+        self.schedule.after(self.draw_delay_us(), process.deliver, SendFailed(send_id))
         if to.node_id >= 0:
-            self.schedule.after(self._delay_us(), process.deliver, ConnectionLost(to.node_id))
+            self.schedule.after(self.draw_delay_us(), process.deliver, ConnectionLost(to.node_id))
 
     def _notify_source(self, link: Link) -> None:
         for request in link.waiting:

@@ -45,6 +45,9 @@ DATA_FAULTS = (  # of brokers' log directories, in worlds with brokers only
     "failing data directory",
     "damage data segment",
 )
+REPLICA_FAULTS = (  # in worlds whose partitions have several replicas only
+    "reboot without data disk",
+)
 ACTS = (
     "append",
     "read",
@@ -168,6 +171,14 @@ BROKER_OUTCOMES = (  # in worlds with brokers only
     "member stays away",
     "topic of records deleted",
 )
+REPLICA_OUTCOMES = (  # in worlds whose partitions have several replicas only
+    "isr shrank",
+    "isr grew",
+    "leader moved",
+    "replicas reassigned",
+    "log truncated to its leader's",
+    "isr change delayed",
+)
 
 
 class Options(NamedTuple):
@@ -211,10 +222,13 @@ class Options(NamedTuple):
     session_slots: int
     broker_count: int  # combined nodes among the hosts, the first ones
     produce_gap_us: int
+    replica_count: int  # of brokers' partitions, if there are as many brokers
 
     def __repr__(self) -> str:
         kind = ("dynamic" if self.dynamic else "static") + (" controllers," if self.controllers else "")
         brokers = f"{self.broker_count} brokers, " if self.broker_count else ""
+        if self.replica_count > 1:
+            brokers += f"{self.replica_count} replicas, "
         return (
             f"<{self.voter_count} {kind} voters, {self.observer_count} observers, {brokers}"
             f"{self.safety_us / SECOND:g} s, faults: {', '.join(self.faults)}>"
@@ -236,11 +250,26 @@ def draw_options(seed: int, *, short: bool = False, brokers: bool = False) -> Op
 def _with_brokers(seed: int, options: Options) -> Options:
     rng = SeededRandomness(seed, "options of brokers")
     chosen = rng.sample(DATA_FAULTS, rng.choice((1, 2, len(DATA_FAULTS))))
-    return options._replace(
+    options = options._replace(
         controllers=True,
         broker_count=rng.choice((1, 2, 3)),
         produce_gap_us=rng.choice((20 * MS, 100 * MS, 500 * MS)),
         faults=tuple(sorted({*options.faults, *chosen, "kill", "power loss"})),
+    )
+    return _with_replicas(SeededRandomness(seed, "options of replicas"), options)
+
+
+def _with_replicas(rng: SeededRandomness, options: Options) -> Options:
+    """Half of the worlds have replicated partitions; there no bit flips in a log, for others have it too."""
+    count = rng.choice((1, 1, 2, 3))
+    if count == 1:
+        return options
+    chosen = rng.sample(REPLICA_FAULTS, rng.choice((0, 1)))
+    return options._replace(
+        voter_count=max(count, options.voter_count),
+        broker_count=max(count, options.broker_count),
+        replica_count=count,
+        faults=tuple(sorted({*options.faults, *chosen} - {"damage data segment"})),
     )
 
 
@@ -290,6 +319,7 @@ def _draw(seed: int) -> Options:
         session_slots=rng.choice((1, 2, 1_000)),
         broker_count=0,
         produce_gap_us=100 * MS,
+        replica_count=1,
     )
 
 

@@ -91,6 +91,7 @@ class Host(Protocol):
     mirror: LogMirror
     disk: MemoryDisk
     data_disk: MemoryDisk  # of its broker
+    data_disks: int
     persisted: tuple[int, int]
     sync_factor: int
     has_voted: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.simulation.options import BROKER_OUTCOMES, DATA_FAULTS
+from kraftd.simulation.options import BROKER_OUTCOMES, DATA_FAULTS, REPLICA_OUTCOMES
 from kraftd.simulation.run import Summary, run_seed
 
 SEEDS = range(12)
@@ -17,6 +17,8 @@ def test_every_invariant_holds_in_worlds_with_brokers() -> None:
     assert any(summary.kinds[kind] for kind in DATA_FAULTS)
     assert summary.kinds["records consumed"] and summary.kinds["offsets committed"]
     assert any(summary.kinds[kind] for kind in BROKER_OUTCOMES)
+    missing = [kind for kind in REPLICA_OUTCOMES if not summary.kinds[kind]]
+    assert not missing, f"never happened: {missing}"
 
 
 def test_one_seed_gives_one_trace() -> None:

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from kraftd import simulation
-from tests.simulation.mutants import brokers, consensus, control, sessions, snapshots, storage
+from tests.simulation.mutants import (
+    brokers,
+    consensus,
+    control,
+    replication,
+    sessions,
+    snapshots,
+    storage,
+)
 from tests.simulation.mutants.planted import Planted
 
 MUTANTS: dict[Any, Planted] = {
@@ -19,6 +27,7 @@ MUTANTS: dict[Any, Planted] = {
     **control.ALL,
     **sessions.ALL,
     **brokers.ALL,
+    **replication.ALL,
 }
 SEEDS = 40
 # The names that the simulator's code reports when an invariant is broken.

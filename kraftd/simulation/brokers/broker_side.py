@@ -10,9 +10,10 @@ from uuid import UUID
 
 from kraftd.answers.effects import Answered, SendToNode, StopRequested
 from kraftd.answers.settings import ClientSettings
-from kraftd.broker_node.events import LogOpened
+from kraftd.broker_node.events import LogOpened, LogTruncated
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
+from kraftd.broker_node.replicas import Hosted
 from kraftd.broker_node.routes import broker_registry
 from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
@@ -24,8 +25,10 @@ from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.resources import LogResources
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
+from kraftd.partition.effects import MarksMoved
 from kraftd.raft.events import ShutdownRequested
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, AuditLine, LogLine
@@ -35,7 +38,6 @@ from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.ports import VirtualThreads
 from kraftd.simulation.process import code_of
 from kraftd.simulation.protocols import Host
-from kraftd.simulation.schedule import SECOND
 from kraftd.types import Endpoint
 
 CLIENTS = "PLAINTEXT"
@@ -43,10 +45,11 @@ DIRECTORIES = ("/data-1", "/data-2")
 SCHEDULES = Schedules(500, 3_000, 1_000, 4_000)
 OFFSETS_PARTITIONS = 2
 MAX_SESSION_ID = 2**31 - 9
-SILENCE_US = SECOND  # until a request without an answer is given up
 STATIC = {
     "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
     "offsets.topic.replication.factor": "1",
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.backoff.ms": "200",
     "group.min.session.timeout.ms": "1000",
     "group.initial.rebalance.delay.ms": "100",
     "log.flush.scheduler.interval.ms": "500",
@@ -54,8 +57,9 @@ STATIC = {
 
 
 def directory_ids(host: Host) -> tuple[bytes, ...]:
-    """The ids of the log directories, which no fault replaces."""
-    return tuple(bytes([64 + number]) * 12 + host.id.to_bytes(4, "big") for number in range(len(DIRECTORIES)))
+    """The ids of the log directories, others on each data disk."""
+    of_disk = host.data_disks.to_bytes(2, "big") + host.id.to_bytes(4, "big")
+    return tuple(bytes([64 + number]) * 10 + of_disk for number in range(len(DIRECTORIES)))
 
 
 class ClientWire:
@@ -92,10 +96,14 @@ class ClientWire:
         def then(answer: Any) -> None:
             process.broker.deliver(Answered(effect.request_id, answer))
 
-        if effect.listener:  # of another broker: worlds have no replication, so it is silent
-            process.world.schedule.after(SILENCE_US, then, None)
-        else:
-            process.world.workload.carry_to_controller(process, effect.destination, effect.message, then)
+        world = process.world
+        if effect.listener:
+            world.traffic.peers.send(process, effect)
+            return
+        carry = world.workload.carry_to_controller
+        is_isr_change = type(effect.message) is AlterPartitionRequest
+        delay_us = world.traffic.delay_of_isr_change_us() if is_isr_change else 0
+        world.schedule.after(delay_us, carry, process, effect.destination, effect.message, then)
 
 
 class BrokerSide(BrokerExecutor):
@@ -148,6 +156,7 @@ class BrokerSide(BrokerExecutor):
             lambda: str(UUID(bytes=self._ids.uuid())),
         )
         process.node.image.replica_changes = ReplicaChanges(host.id)
+        self._watch_marks(node)
         self._connections = ClientWire(process)
         super().__init__(
             node,
@@ -166,6 +175,15 @@ class BrokerSide(BrokerExecutor):
         self._stops_at_ms = 0
 
     # --- driving ---
+
+    def _watch_marks(self, node: BrokerNode) -> None:
+        moved, checks = node.on_marks_moved, self.process.world.traffic.replicas
+
+        def watched(hosted: Hosted, marks: MarksMoved) -> None:
+            checks.marks_moved(self.process, hosted, marks)
+            moved(hosted, marks)
+
+        node.on_marks_moved = watched  # type: ignore[method-assign]
 
     def receive(self, connection_id: int, slot: int, frames: list[memoryview]) -> None:
         """Handle a client's requests."""
@@ -194,7 +212,10 @@ class BrokerSide(BrokerExecutor):
             world.schedule.now_us, process.id, code_of(type(event)), 0, len(self.node.replicas), 0, 1
         )
         if type(event) is LogOpened:
-            world.traffic.partitions.opened(self.logs.directories.logs.get((event.topic, event.partition)))
+            log = self.logs.directories.logs.get((event.topic, event.partition))
+            world.traffic.partitions.opened(process.id, log)
+        elif type(event) is LogTruncated:
+            world.trace.kinds["log truncated to its leader's"] += 1
         super()._step(event)
 
     # --- the stop ---

@@ -62,6 +62,22 @@ class DataFaults:
         self.world.schedule.after(rng.choice((1, 5)) * SECOND, mend)
         return f"{host.id}: {path}"
 
+    def reboot_without_disk(self, rng: SeededRandomness) -> str | None:
+        """Reboot a broker with an empty data disk, soon: rather one that is about to join an ISR.
+
+        Each of its partitions has another member of the ISR.
+        """
+        hosts = [self.cluster.hosts[one] for one in self.cluster.broker_ids]
+        able = [one for one in hosts if self.traffic.replicas.can_lose(one.id)]
+        joining = self.traffic.replicas.joining()
+        chosen = [one for one in able if one.id in joining] or able
+        if not chosen:
+            return None
+        host = rng.choice(chosen)
+        self.cluster.replace_data_disk(host)
+        self.traffic.replicas.lost_disk(host.id)
+        return f"{host.id}, joining: {host.id in joining}"
+
     def damage_segment(self, rng: SeededRandomness) -> str | None:
         """Flip a bit in a flushed batch of a partition."""
         host = self._host(rng)

@@ -213,13 +213,16 @@ class Member:
 
     def _fetched(self, side: BrokerSide, key: PartitionKey, offset: int, answer: Any) -> None:
         index, log_of = key[1], side.logs.directories.logs.get
-        checks, kinds = self.traffic.partitions, self.world.trace.kinds
+        traffic, kinds = self.traffic, self.world.trace.kinds
+        checks = traffic.partitions
         topics = [] if answer is None or answer.error_code else answer.responses
         for part in [one for topic in topics for one in topic.partitions]:
             if part.error_code == ErrorCode.NONE:
                 after = checks.read(key, offset, part.records)
                 kinds["records consumed"] += after > offset
                 self.positions[index] = after
+            elif part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and not traffic.leads(side, key):
+                pass  # a follower that lags, or a former leader
             elif part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self.positions[index] = checks.out_of_range(key, offset, log_of((self.traffic.steady, index)))
                 self.traffic.groups.lost_end(key, self.positions[index])

@@ -29,6 +29,9 @@ class Producer:
         self.rng = self.world.rng("producer", number)
         self.is_idempotent = self.rng.chance(0.7)
         self.acks = self.rng.choice((-1, -1, 1))
+        if self.is_idempotent and self.world.options.replica_count > 1:
+            self.acks = -1  # a new leader may not know what only the old one had
+        self.is_lasting = self.acks < 0 or self.world.options.replica_count == 1
         self.is_done = False
         self._winds_down = False
         self._sent_after_healing = False
@@ -101,7 +104,7 @@ class Producer:
 
     def _extra(self, key: PartitionKey, values: list[bytes], answer: Any) -> None:
         part = None if answer is None else answer.responses[0].partition_responses[0]
-        if part is not None and not part.error_code:
+        if part is not None and not part.error_code and self.is_lasting:
             self.traffic.partitions.acknowledged(key, part.base_offset, values, once=False)
 
     def _answered(self, key: PartitionKey, answer: Any) -> None:
@@ -109,7 +112,7 @@ class Producer:
         part: Any = None if answer is None else answer.responses[0].partition_responses[0]
         code = None if part is None else part.error_code
         if code == ErrorCode.NONE:
-            if part.base_offset >= 0:
+            if part.base_offset >= 0 and self.is_lasting:
                 partitions.acknowledged(key, part.base_offset, self._values, once=self.is_idempotent)
             kinds["records acknowledged"] += 1
             self._taken()

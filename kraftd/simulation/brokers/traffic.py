@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kraftd.groups.java_hashes import partition_for
+from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -17,12 +18,15 @@ from kraftd.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.metadata.image import Image
 from kraftd.simulation.brokers.broker_side import OFFSETS_PARTITIONS, BrokerSide
 from kraftd.simulation.brokers.member import Member
+from kraftd.simulation.brokers.peers import Peers
 from kraftd.simulation.brokers.producer import Producer
 from kraftd.simulation.checkers.groups import GroupChecker
 from kraftd.simulation.checkers.partitions import PartitionChecker, PartitionKey
+from kraftd.simulation.checkers.replicas import ReplicaChecker
 from kraftd.simulation.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
@@ -59,6 +63,10 @@ class Traffic:
         self.partitions = PartitionChecker(world)
         self.groups = GroupChecker(world)
         self.partitions.on_loss.append(self.groups.lost_end)
+        self.replicas = ReplicaChecker(world, self.partitions, tuple(COUNTS))
+        self.replicas.on_excuse = self._lost_by_right
+        self.partitions.on_cut = self.replicas.lost_end
+        self.peers = Peers(world, self)
         self.running = False
         self.steady, self.partition_count = STEADY, PARTITIONS  # what groups consume
         self.brokers: list[int] = world.cluster.broker_ids
@@ -72,9 +80,7 @@ class Traffic:
     def _place(self) -> None:
         """Draw which broker has which partition, the topics' configs, and the clients."""
         rng = self.rng
-        self._hosts = {
-            name: [rng.choice(self.brokers) for _ in range(count)] for name, count in COUNTS.items()
-        }
+        self._hosts = {name: [self._draw_replicas() for _ in range(count)] for name, count in COUNTS.items()}
         flush = rng.choice(("1", "5", None, None))
         options = {
             "flush.messages": flush,
@@ -82,11 +88,16 @@ class Traffic:
             "segment.index.bytes": rng.choice(("24", None)),
             "index.interval.bytes": rng.choice(("0", "200")),
             "retention.bytes": rng.choice(("2000", None, None)),
+            "retention.ms": "-1",  # whatever the workload sets for all topics
             "file.delete.delay.ms": "1000",
         }
+        if self.replicas.is_on:
+            options["min.insync.replicas"] = rng.choice(("1", "2"))
         configs = [CreatableTopicConfig(name, value) for name, value in options.items() if value is not None]
         self.partitions.may_delete = options["retention.bytes"] is not None
         of_offsets = [CreatableTopicConfig("cleanup.policy", "compact")]
+        if self.replicas.is_on:
+            of_offsets.append(CreatableTopicConfig("min.insync.replicas", options["min.insync.replicas"]))
         if flush is not None:
             of_offsets.append(CreatableTopicConfig("flush.messages", flush))
         self._configs = {OFFSETS_TOPIC: of_offsets, STEADY: configs, CHANGING: configs}
@@ -94,6 +105,11 @@ class Traffic:
         self.producers = [Producer(self, number, *place) for number, place in enumerate(places)]
         names = [GROUPS[number % len(GROUPS)] for number in range(rng.between(3, 5))]
         self.members = [Member(self, number, name) for number, name in enumerate(names)]
+
+    def _draw_replicas(self) -> tuple[int, ...]:
+        if not self.replicas.is_on:
+            return (self.rng.choice(self.brokers),)
+        return tuple(self.rng.sample(self.brokers, self.world.options.replica_count))
 
     # --- driving ---
 
@@ -127,9 +143,34 @@ class Traffic:
             world.trace.kinds["topic of records deleted"] += 1
             deletion = DeleteTopicsRequest([DeleteTopicState(CHANGING)], (), 1000)
             world.workload.ask(leader, deletion, 6, lambda _: None)
+        elif not world.healed and self.replicas.is_on:
+            self._move(leader)
+
+    def _move(self, leader: Any) -> None:
+        """Reassign a partition, or elect preferred leaders, now and then."""
+        rng, ask = self.rng, self.world.workload.ask
+        if rng.chance(0.1):
+            name = rng.choice((STEADY, STEADY, OFFSETS_TOPIC))
+            index, replicas = rng.below(COUNTS[name]), self._draw_replicas()
+            part = reassign.ReassignablePartition(index, replicas)
+            topics = [reassign.ReassignableTopic(name, [part])]
+            ask(leader, reassign.AlterPartitionReassignmentsRequest(1000, True, topics), 1, self._reassigned)
+        elif rng.chance(0.2):
+            ask(leader, ElectLeadersRequest(0, None, 1000), 2, lambda _: None)
+
+    def _reassigned(self, answer: Any) -> None:
+        if answer is not None and not answer.error_code and not answer.responses[0].partitions[0].error_code:
+            self.world.trace.kinds["replicas reassigned"] += 1
+
+    def delay_of_isr_change_us(self) -> int:
+        """How long an AlterPartition is under way."""
+        if self.world.healed or not self.replicas.is_on or not self.rng.chance(0.15):
+            return 0
+        self.world.trace.kinds["isr change delayed"] += 1
+        return self.rng.between(1 * MS, 2 * SECOND)
 
     def _topic(self, name: str) -> CreatableTopic:
-        places = [CreatableReplicaAssignment(n, (host,)) for n, host in enumerate(self._hosts[name])]
+        places = [CreatableReplicaAssignment(n, hosts) for n, hosts in enumerate(self._hosts[name])]
         return CreatableTopic(name, -1, -1, places, self._configs[name])
 
     # --- what clients know ---
@@ -148,6 +189,17 @@ class Traffic:
         if topic != OFFSETS_TOPIC:
             self.partitions.names.setdefault(topic_id, topic)
         return (found[0], (topic_id, index)) if found else None
+
+    def leads(self, side: BrokerSide, key: PartitionKey) -> bool:
+        """Return whether a broker leads a partition, by what is committed and by what it knows."""
+        if not self.replicas.is_on:
+            return True
+        state = self.replicas.committed().get(key)
+        return state is not None and state.leader == side.process.id and not side.process.ended
+
+    def leads_by_itself(self, broker_id: int) -> bool:
+        """Return whether the ISRs of a broker's partitions are its own matter."""
+        return self.replicas.is_on and broker_id in self.brokers
 
     def coordinator_of(self, group: str) -> BrokerSide | None:
         """The broker that coordinates a group, as some broker's image has it."""
@@ -173,14 +225,18 @@ class Traffic:
         schedule, first = self.world.schedule, self._last + 1
         frames = []
         for message, then in requests:
-            self._last += 1
-            key = api_key(message)
-            self._under_way[self._last] = Exchange(first, key, side, then)
-            parts = encode_request(key, VERSIONS[key], self._last & 0x7FFFFFFF, "client", message)
+            slot, key = self.new_number(), api_key(message)
+            self._under_way[slot] = Exchange(first, key, side, then)
+            parts = encode_request(key, VERSIONS[key], slot & 0x7FFFFFFF, "client", message)
             frames.append(memoryview(b"".join(parts))[4:])
-            schedule.after(wait_us, self._expire, self._last)
+            schedule.after(wait_us, self._expire, slot)
         if not self._is_lost():
             schedule.after(self._delay_us(), side.receive, first, first, frames)
+
+    def new_number(self) -> int:
+        """The number of a connection or a slot."""
+        self._last += 1
+        return self._last
 
     def _delay_us(self) -> int:
         low, high = self.world.network.delay_us
@@ -190,7 +246,9 @@ class Traffic:
         return not self.world.healed and self.rng.chance(self.world.options.reader_loss / 4)
 
     def answered(self, slot: int, parts: list[Any]) -> None:
-        """Carry an answer to its client."""
+        """Carry an answer to its client, or to a broker."""
+        if self.peers.answered(slot, parts):
+            return
         exchange = self._under_way.get(slot)
         if exchange is not None and not self._is_lost():
             data = b"".join(parts)
@@ -223,10 +281,12 @@ class Traffic:
         side = process.broker
         if side is None:
             return
-        self.partitions.died(list(side.logs.directories.logs.values()), power_loss=silent)
+        self.peers.process_ended(process, silent=silent)
+        self.partitions.died(process.id, list(side.logs.directories.logs.values()), power_loss=silent)
         if silent:
             for group in GROUPS:
-                if self._hosts[OFFSETS_TOPIC][partition_for(group, OFFSETS_PARTITIONS)] == process.id:
+                hosts = self._hosts[OFFSETS_TOPIC][partition_for(group, OFFSETS_PARTITIONS)]
+                if self.replicas.is_on or process.id in hosts:
                     self.groups.lost_power(group)
         else:
             for slot in [slot for slot, one in self._under_way.items() if one.side is side]:
@@ -240,12 +300,22 @@ class Traffic:
         """
         for producer in self.producers:
             producer.wind_down()
-        return all(one.is_done for one in self.producers) and all(one.has_all() for one in self.members)
+        return (
+            all(one.is_done for one in self.producers)
+            and all(one.has_all() for one in self.members)
+            and self.replicas.are_in_sync()
+        )
+
+    def _lost_by_right(self, key: PartitionKey, end: int) -> None:
+        self.partitions.lost(key, end)
+        for group in GROUPS:
+            self.groups.lost_power(group)
 
     def at_rest(self) -> None:
         """Check the logs of all brokers."""
         for side in self.sides():
             self.partitions.at_rest(list(side.logs.directories.logs.values()))
+        self.replicas.at_rest()
 
     def __repr__(self) -> str:
         return f"<Traffic of {self.producers} and {self.members}>"

@@ -32,8 +32,6 @@ class KnownPartition:
         self.key = key
         self.values: dict[int, bytes] = {}  # by offset
         self.offsets: dict[bytes, int] = {}  # of idempotent producers' records
-        self.must_have = 0  # the end that a restart must find
-        self.durable_end = 0  # what a loss of power leaves, as of the last start
         self.damaged_from: int | None = None  # the first batch in which a bit has flipped
         self.losses = 0  # how often its end was lost
 
@@ -54,15 +52,33 @@ class KnownPartition:
         return f"<KnownPartition {self.key[0].hex()[:8]}-{self.key[1]}, records to {self.end}>"
 
 
+class KnownLog:
+    """What is known of the disk of one replica."""
+
+    def __init__(self) -> None:
+        self.must_have = 0  # the end that a restart must find
+        self.durable_end = 0  # what a loss of power leaves, as of the last start
+        self.end = 0  # when the process ended
+        self.cut_count = 0  # of truncations, as of the last start
+
+    def __repr__(self) -> str:
+        return f"<KnownLog, at least to {self.must_have}>"
+
+
 class PartitionChecker(Checker):
-    """See the module."""
+    """See the module. In a world with replicas a log's end may differ from what clients know: what is read
+    from disks is compared at the end only, and `on_cut` is called for each log that lost its end.
+    """
 
     def __init__(self, world: Any) -> None:
         super().__init__(world)
+        self.has_replicas = world.options.replica_count > 1
         self.known: dict[PartitionKey, KnownPartition] = {}
         self.names: dict[bytes, str] = {}  # of the topics whose records are checked
         self.on_loss: list[Any] = []  # called with a partition's key and end
         self.may_delete = False  # old records, by retention
+        self.on_cut: Any = None
+        self._logs: dict[tuple[PartitionKey, int], KnownLog] = {}  # by broker
 
     def of(self, key: PartitionKey) -> KnownPartition:
         """What is known of a partition."""
@@ -129,32 +145,51 @@ class PartitionChecker(Checker):
 
     # --- disks ---
 
-    def died(self, logs: list[DataLog], *, power_loss: bool) -> None:
+    def died(self, broker_id: int, logs: list[DataLog], *, power_loss: bool) -> None:
         """Note what must survive the end of a process with these open logs."""
         for log in logs:
             known = self.known.get((log.topic_id or b"", log.partition))
             if known is not None:
+                disk = self._log(known.key, broker_id)
+                disk.end = log.log_end
                 if not power_loss:
-                    known.durable_end = log.log_end
-                known.must_have = min(known.end, max(log.recovery_point, known.durable_end))
+                    disk.durable_end = log.log_end
+                elif log.cut_count != disk.cut_count:
+                    disk.durable_end = 0
+                disk.must_have = min(known.end, max(log.recovery_point, disk.durable_end))
 
-    def opened(self, log: DataLog | None) -> None:
-        """Check the whole log of a partition that is open after a start."""
+    def opened(self, broker_id: int, log: DataLog | None) -> None:
+        """Check the log of a partition that is open after a start."""
         if log is None or log.topic_id not in self.names:
             return
         known = self.of((log.topic_id, log.partition))
-        end = log.log_end
-        if known.damaged_from is None and end < known.must_have:
-            self.fail(
-                "P1", f"{known!r}: {log!r} ends at {end}, {known.must_have} is acknowledged and flushed"
-            )
-        if end < known.end:
+        disk, end = self._log(known.key, broker_id), log.log_end
+        if known.damaged_from is None and end < disk.must_have:
+            self.fail("P1", f"{known!r}: {log!r} ends at {end}, {disk.must_have} is acknowledged and flushed")
+        is_cut = end < (disk.end if self.has_replicas else known.end)
+        disk.durable_end = disk.must_have = disk.end = end
+        disk.cut_count = log.cut_count
+        if is_cut:
             self.world.trace.kinds["records lost with the power"] += 1
-            known.forget_from(end)
-            for forget in self.on_loss:
-                forget(known.key, end)
-        known.durable_end = known.must_have = end
-        self.check_log(log)
+            if self.has_replicas:
+                self.on_cut(broker_id, known.key, end)
+            else:
+                self.lost(known.key, end)
+        if not self.has_replicas:
+            self.check_log(log)
+
+    def lost(self, key: PartitionKey, end: int) -> None:
+        """The records from an offset on are lost by right."""
+        self.of(key).forget_from(end)
+        for forget in self.on_loss:
+            forget(key, end)
+
+    def lost_disk(self, broker_id: int) -> None:
+        """Forget the disk of a broker."""
+        self._logs = {one: log for one, log in self._logs.items() if one[1] != broker_id}
+
+    def _log(self, key: PartitionKey, broker_id: int) -> KnownLog:
+        return self._logs.setdefault((key, broker_id), KnownLog())
 
     def check_log(self, log: DataLog) -> None:
         """Read a log whole, and compare it with what is known."""

@@ -22,7 +22,13 @@ from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.metadata.features import ELR_VERSION
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import METADATA_VERSION
-from kraftd.metadata.state import BROKER_RESOURCE, RECOVERING, BrokerState, PartitionState
+from kraftd.metadata.state import (
+    BROKER_RESOURCE,
+    RECOVERING,
+    TOPIC_RESOURCE,
+    BrokerState,
+    PartitionState,
+)
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.mirror import Entry
 from kraftd.simulation.protocols import World
@@ -225,13 +231,17 @@ class RecordChecker(Checker):
             is_clean = after.leader in before.isr or after.leader in before.elr
             if is_other and after.leader >= 0 and not is_clean and after.leader_recovery_state != RECOVERING:
                 self.fail("C4", f"{where}: elected uncleanly, but not recorded as such")
-        self._check_elr(where, before, after)
+        topic = self.image.topic(message.topic_id)
+        self._check_elr(where, before, after, "" if topic is None else topic.name)
         for one in after.isr:
             if (before is None or one not in before.isr) and not _is_active(self.image.brokers.get(one)):
                 self._joined.append((one, where))
         self._partitions_changed = True
+        self.world.traffic.replicas.partition_changed(message.topic_id, message.partition_id, before, after)
 
-    def _check_elr(self, where: str, before: PartitionState | None, after: PartitionState) -> None:
+    def _check_elr(
+        self, where: str, before: PartitionState | None, after: PartitionState, topic: str
+    ) -> None:
         """KIP-966: an eligible replica was once in the ISR, is not now, and its broker has not registered
         anew since.
         """
@@ -244,7 +254,7 @@ class RecordChecker(Checker):
             self.fail("C5", f"{where}: the ELR")
         if elr and before is not None and not elr <= set(before.isr) | set(before.elr):
             self.fail("C5", f"{where}: the ELR has a member that was in neither ISR nor ELR")
-        least = min(_min_insync_replicas(self.image), len(after.replicas))
+        least = min(_min_insync_replicas(self.image, topic), len(after.replicas))
         if elr and len(after.isr) >= least:
             self.fail("C5", f"{where}: an ELR beside an ISR of {len(after.isr)}, {least} are enough")
         if not after.isr and not elr and not after.last_known_elr:
@@ -279,5 +289,6 @@ def _is_active(broker: BrokerState | None) -> bool:
     return broker is not None and not (broker.fenced or broker.in_controlled_shutdown)
 
 
-def _min_insync_replicas(image: Image) -> int:
-    return int(image.config(4, "").get("min.insync.replicas", "1"))
+def _min_insync_replicas(image: Image, topic: str) -> int:
+    key = "min.insync.replicas"
+    return int(image.config(TOPIC_RESOURCE, topic).get(key, image.config(BROKER_RESOURCE, "").get(key, "1")))
