@@ -239,7 +239,8 @@ class Partition:
             for each in registration.replicas
             if each != self.local_id
         } or _NO_FOLLOWERS
-        self.isr.commit(registration.isr)
+        if not was_leader or is_new_epoch or registration.partition_epoch > self.partition_epoch:
+            self.isr.commit(registration.isr)  # else known by an answer: a proposal since then is on its way
         self.partition_epoch = registration.partition_epoch
         effects: list[Effect] = []
         if is_new_epoch:

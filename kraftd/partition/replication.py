@@ -150,7 +150,9 @@ def isr_answered(
     pending = partition.isr.pending
     assert pending is not None
     if error is not ErrorCode.NONE:
-        return [pending] if partition.isr.failed(error) is AfterError.SENT_AGAIN else []
+        after = partition.isr.failed(error)
+        # What was refused holds the high watermark back no more.
+        return [pending] if after is AfterError.SENT_AGAIN else partition.advance_high_watermark(now_ms)
     if leader_epoch != partition.leader_epoch or partition_epoch < partition.partition_epoch:
         return []
     partition.isr.commit(isr, leader_recovery_state)

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from kraftd.ground.effect import Effect
 from kraftd.partition.config import PartitionConfig
-from kraftd.partition.effects import AppendBatches, ProposeIsr
+from kraftd.partition.effects import AppendBatches, ProposedMember, ProposeIsr
 from kraftd.partition.partition import ACKS_ALL, LEADER, Partition, Produced
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
+from kraftd.partition.replicas import NO_BROKER_EPOCH
 from kraftd.partition.replication import (
     diverged,
     fetched_from_leader,
@@ -148,7 +149,7 @@ class Cluster:
             error = ErrorCode.FENCED_LEADER_EPOCH
         elif proposal.partition_epoch != registered.partition_epoch:
             error = ErrorCode.INVALID_UPDATE_VERSION
-        elif refused or not all(self.is_alive(each) for each in proposal.isr):
+        elif refused or not all(self.may_join(each) for each in proposal.members):
             error = ErrorCode.INELIGIBLE_REPLICA
         if error is ErrorCode.NONE:
             self.registered = replace(
@@ -162,6 +163,23 @@ class Cluster:
 
     def is_alive(self, broker_id: int) -> bool:
         return broker_id in self.places[LOCAL].brokers.epochs
+
+    def may_join(self, member: ProposedMember) -> bool:
+        """Return whether a member is alive, and of its present registration (KIP-903)."""
+        epoch = self.places[LOCAL].brokers.epochs.get(member.broker_id)
+        return epoch is not None and member.broker_epoch in (NO_BROKER_EPOCH, epoch)
+
+    def reboot(self, broker_id: int) -> None:
+        """A broker registers anew, with an empty disk. It leaves the ISR if it is in it."""
+        epoch = self.places[LOCAL].brokers.epochs[broker_id] + 100
+        if broker_id in self.registered.isr:
+            self.fence(broker_id)
+        empty = Place(self.places[broker_id].partition.config, local_id=broker_id)
+        empty.brokers.epochs = dict(self.places[LOCAL].brokers.epochs)
+        self.places[broker_id] = empty
+        for place in self.places.values():
+            place.brokers.epochs[broker_id] = epoch
+        self.learn(broker_id)
 
     def elect(self, broker_id: int) -> bool:
         """Elect a member of the ISR; return whether it is one."""

@@ -9,6 +9,7 @@ pass 2000                                  let that many ms pass
 shrink 1                                   1 looks for members of its ISR that lag
 controller [refuses]                       the controller answers the oldest proposal
 elect 2 | fence 3 | unfence 3              the controller decides; brokers learn it later
+reboot 3                                   3 registers anew, with an empty disk
 learn 1 2                                  these brokers see the newest metadata
 read 2 from 0 | read 1 from 0 committed    what a consumer may read
 latest 1 [committed]                       ListOffsets of the latest offset
@@ -168,9 +169,10 @@ class Story:
         self.cluster.shrink(int(broker))
 
     def controller(self, *words: str) -> None:
-        number = len(self.cluster.proposals)
+        number, before = len(self.cluster.proposals), self.cluster.registered.isr
         self.cluster.answer(refused="refuses" in words)
-        self.say(f"ISR {self.cluster.registered.isr}" if number else "nothing is proposed")
+        after = self.cluster.registered.isr
+        self.say(f"ISR {after}{' still' if after == before else ''}" if number else "nothing is proposed")
 
     def elect(self, broker: str) -> None:
         elected = self.cluster.elect(int(broker))
@@ -179,6 +181,10 @@ class Story:
     def fence(self, broker: str) -> None:
         self.cluster.fence(int(broker))
         self.say(f"leader {self.cluster.registered.leader}, ISR {self.cluster.registered.isr}")
+
+    def reboot(self, broker: str) -> None:
+        self.cluster.reboot(int(broker))
+        self.say(f"{self.cluster.partition(int(broker))!r}, ISR {self.cluster.registered.isr}")
 
     def unfence(self, broker: str) -> None:
         self.cluster.unfence(int(broker))

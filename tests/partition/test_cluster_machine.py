@@ -152,8 +152,8 @@ MUTANTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "offsets of a failed append are lost": lambda patch: patch.setattr(
         Partition, "append_failed", lambda self, offset: None
     ),
-    "followers do not truncate": lambda patch: patch.setattr(
-        "tests.partition.cluster.diverged", lambda partition, end: []
+    "known metadata lets a proposal be forgotten": lambda patch: patch.setattr(
+        Partition, "_lead", lead_without_proposal
     ),
     "divergence is not seen": lambda patch: patch.setattr(
         "tests.partition.cluster.judge_fetch", without_divergence
@@ -174,6 +174,16 @@ def without_divergence(*arguments: Any, **named: Any) -> Any:
     from kraftd.partition.reading import judge_fetch
 
     return judge_fetch(*arguments, **{**named, "last_fetched_epoch": -1})
+
+
+LEAD = Partition._lead
+
+
+def lead_without_proposal(self: Partition, registration: Any, now_ms: int) -> Any:
+    """Metadata that an answer brought before takes the place of the proposal that was made since then."""
+    effects = LEAD(self, registration, now_ms)
+    self.isr.commit(registration.isr)
+    return effects + self.advance_high_watermark(now_ms)
 
 
 FOLLOW = Partition.follow_metadata

@@ -581,8 +581,8 @@ def test_a_refused_proposal_holds_the_mark_back_no_longer() -> None:
     place.now_ms += 30_001
     place.produce(batch())
     assert place.partition.high_watermark == 0
-    isr_answered(place.partition, proposal.number, ErrorCode.INELIGIBLE_REPLICA, place.now_ms)
-    assert place.partition.advance_high_watermark(place.now_ms) == [MarksMoved(1, 1)]
+    error = ErrorCode.INELIGIBLE_REPLICA
+    assert isr_answered(place.partition, proposal.number, error, place.now_ms) == [MarksMoved(1, 1)]
 
 
 def test_an_answer_of_an_older_partition_epoch_is_ignored() -> None:
