@@ -18,7 +18,7 @@ DirectoriesThen = Callable[[tuple[DirectoryState, ...]], None]
 class LogQuestions:
     """Questions that wait for their results. `guarded` continues a call with them."""
 
-    def __init__(self, outbox: Outbox, guarded: Callable[[Call, Callable[[], None]], None]) -> None:
+    def __init__(self, outbox: Outbox, guarded: Callable[[Call, Callable[[], None]], object]) -> None:
         self._outbox = outbox
         self._guarded = guarded
         self._waiting: dict[int, tuple[Call, Callable[[Any], None]]] = {}

@@ -6,13 +6,20 @@ from typing import Any
 
 from kraftd.controller.partitions import isr
 from kraftd.partition import replication
+from kraftd.partition.isr import InSyncReplicas
 from kraftd.partition.partition import Partition
 from kraftd.simulation.schedule import MS, SECOND
 from tests.simulation.mutants.planted import Planted
 
 
 def let_a_lagging_follower_join(patch: Any) -> None:
-    """P5: a leader proposes a follower as soon as that fetches."""
+    """P5: a leader proposes a follower as soon as that fetches, and does not wait for it meanwhile."""
+    propose = InSyncReplicas.propose
+
+    def propose_without_waiting(self: InSyncReplicas, *arguments: Any) -> Any:
+        proposal = propose(self, *arguments)
+        self.maximal = self.committed
+        return proposal
 
     def is_due(partition: Partition, follower: Any) -> bool:
         isr = partition.isr
@@ -20,6 +27,7 @@ def let_a_lagging_follower_join(patch: Any) -> None:
         return is_outside and partition.may_join_isr(follower)
 
     patch.setattr(replication, "_is_due_to_join", is_due)
+    patch.setattr(InSyncReplicas, "propose", propose_without_waiting)
 
 
 def let_a_rebooted_replica_in(patch: Any) -> None:
@@ -62,11 +70,12 @@ WORLD: dict[str, Any] = {
     "safety_us": 15 * SECOND,
     "fault_gap_us": 800 * MS,
     "produce_gap_us": 20 * MS,
+    "act_gap_us": 5 * SECOND,  # of the workload, whose own brokers would show some of this by C3
 }
 
 ALL: dict[Any, Planted] = {
     let_a_lagging_follower_join: Planted("P5", faults=("kill", "cut link"), **WORLD),
-    let_a_rebooted_replica_in: Planted("P5", faults=("reboot without data disk", "kill"), **WORLD),
+    let_a_rebooted_replica_in: Planted("P5", "C3", faults=("reboot without data disk", "kill"), **WORLD),
     let_the_high_watermark_follow_down: Planted("P6", faults=("kill", "cut link"), **WORLD),
     count_the_leader_alone: Planted("P7", "P5", faults=("kill",), **WORLD),
 }
