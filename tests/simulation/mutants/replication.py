@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.controller.partitions import isr
 from kraftd.partition import replication
 from kraftd.partition.isr import InSyncReplicas
 from kraftd.partition.partition import Partition
@@ -28,17 +27,6 @@ def let_a_lagging_follower_join(patch: Any) -> None:
 
     patch.setattr(replication, "_is_due_to_join", is_due)
     patch.setattr(InSyncReplicas, "propose", propose_without_waiting)
-
-
-def let_a_rebooted_replica_in(patch: Any) -> None:
-    """P5: the controller takes a member whose broker has registered anew since it caught up (KIP-903)."""
-    may_join = isr.may_join_isr
-
-    def whatever_its_epoch(image: Any, broker_id: int, broker_epoch: int) -> bool:
-        broker = image.brokers.get(broker_id)
-        return may_join(image, broker_id, broker_epoch if broker is None else broker.epoch)
-
-    patch.setattr(isr, "may_join_isr", whatever_its_epoch)
 
 
 def let_the_high_watermark_follow_down(patch: Any) -> None:
@@ -75,7 +63,6 @@ WORLD: dict[str, Any] = {
 
 ALL: dict[Any, Planted] = {
     let_a_lagging_follower_join: Planted("P5", faults=("kill", "cut link"), **WORLD),
-    let_a_rebooted_replica_in: Planted("P5", "C3", faults=("reboot without data disk", "kill"), **WORLD),
     let_the_high_watermark_follow_down: Planted("P6", faults=("kill", "cut link"), **WORLD),
     count_the_leader_alone: Planted("P7", "P5", faults=("kill",), **WORLD),
 }
