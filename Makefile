@@ -14,7 +14,7 @@ HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit clients-test image-test
+.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit replication clients-test image-test
 .PHONY: clean
 
 help:  ## what can be made
@@ -66,6 +66,9 @@ test: setup spark-setup  ## every test, with real Apache Kafka where Java is the
 conformance: setup  ## random requests beside Apache Kafka: controllers, into docs/conformance.md, and brokers
 	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)
 	$(BIN)/python -m tests.kafka.broker $(BROKER_ARGS)
+
+replication: setup  ## three replicas on stock and kraftd brokers while each dies, freezes and rolls; MINUTES=10 a cluster
+	MINUTES=$${MINUTES:-10} $(BIN)/pytest -n 0 --timeout 7200 tests/kafka/replication/test_three_replicas.py
 
 demo: setup  ## kraftd and a stock broker: a topic, records in, records out
 	@$(BIN)/python -m tools.demo

@@ -1,0 +1,166 @@
+"""Stock and kraftd brokers that replicate each other's partitions, with a writer and a group."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer
+
+from testkit.cluster import Cluster
+from testkit.node import Controller, Kind, Node
+from testkit.process import HOST, free_port, wait_until
+
+TOPIC, PARTITIONS = "t", 2
+SETTINGS = {
+    "broker.heartbeat.interval.ms": 300,
+    "replica.lag.time.max.ms": 3000,
+    "replica.fetch.backoff.ms": 200,
+    "num.replica.fetchers": 2,
+    "offsets.topic.num.partitions": 2,
+}
+
+
+class MixedCluster(Cluster):
+    """Brokers by id and kind, under a controller of one kind."""
+
+    def __init__(self, home: Path, kinds: Mapping[int, Kind], controller: Kind = "kraftd") -> None:
+        timeout = {"broker.session.timeout.ms": 3000}
+        settings = {**SETTINGS, "offsets.topic.replication.factor": len(kinds)}
+        super().__init__(home, controller, controller_properties=timeout, broker_properties=settings)
+        self.start_controller()
+        self.ours: dict[int, Controller] = {}
+        for broker_id in [one for one, kind in kinds.items() if kind == "kraftd"]:
+            port = free_port()
+            properties = {
+                **self._quorum,
+                **settings,
+                "process.roles": "broker",
+                "listeners": f"PLAINTEXT://{HOST}:{port}",
+            }
+            node = Controller("kraftd", broker_id, home / f"ours-{broker_id}", port, properties)
+            node.format(self.cluster_id)
+            node.start()
+            self.ours[broker_id] = node
+        self.ids = sorted(kinds)
+        self.start_brokers(*[one for one, kind in kinds.items() if kind == "apache"])
+        self.wait_for_live_brokers(*self.ids)
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [*super().nodes, *self.ours.values()]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(self.broker(one).address for one in self.ids)
+
+    def broker(self, broker_id: int) -> Node:
+        return self.ours.get(broker_id) or self.brokers[broker_id]
+
+    def isrs(self) -> list[list[int]]:
+        return [sorted(one.isrs) for _, one in sorted(self.partitions(TOPIC).items())]
+
+    def leaders(self) -> list[int]:
+        return [one.leader for _, one in sorted(self.partitions(TOPIC).items())]
+
+    def wait_until_in_sync(self) -> None:
+        """Wait until every broker is in both ISRs."""
+        wait_until(lambda: self.isrs() == [self.ids] * PARTITIONS, "all brokers are in all ISRs", 60)
+
+    def log(self, broker_id: int, partition: int, topic: str = TOPIC) -> bytes:
+        """All segments of a partition's log."""
+        directory = self.broker(broker_id).data / f"{topic}-{partition}"
+        return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+    def logs_are_equal(self, topic: str = TOPIC) -> bool:
+        """Return whether all brokers have the same bytes."""
+        return all(len({self.log(one, n, topic) for one in self.ids}) == 1 for n in range(PARTITIONS))
+
+    def epochs(self, broker_id: int, partition: int, log_end: int) -> list[list[int]]:
+        """The leader epochs that have records, each with its first offset."""
+        path = self.broker(broker_id).data / f"{TOPIC}-{partition}" / "leader-epoch-checkpoint"
+        rows = [list(map(int, line.split())) for line in path.read_text().splitlines()[2:]]
+        return [row for row in rows if row[1] < log_end]
+
+
+class Writer:
+    """An idempotent producer with acks=all, which writes numbers to both partitions until it is stopped."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.acknowledged: list[set[bytes]] = [set(), set()]
+        self._stopped = threading.Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "topic.metadata.refresh.interval.ms": 1000,
+                "message.timeout.ms": 60_000,
+                "log_level": 0,
+            }
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopped.is_set():
+            for partition in (0, 1):
+                self._producer.produce(TOPIC, b"%08d" % number, partition=partition, callback=self._delivered)
+            number += 1
+            self._producer.poll(0.005)
+        assert self._producer.flush(60) == 0
+
+    def _delivered(self, error: object, message: object) -> None:
+        if error is None:
+            self.acknowledged[message.partition()].add(message.value())  # type: ignore[attr-defined]
+
+    def counts(self) -> list[int]:
+        return [len(one) for one in self.acknowledged]
+
+    def wait_for_more(self) -> None:
+        """Wait until more records of both partitions are acknowledged."""
+        before = self.counts()
+        wait_until(
+            lambda: all(self.counts()[one] > before[one] + 20 for one in (0, 1)),
+            "records are written",
+            60,
+        )
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(90)
+
+
+class Reader:
+    """A member of a classic group, which keeps the records of both partitions."""
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self.read: list[set[bytes]] = [set(), set()]
+        self._stopped = threading.Event()
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": 500,
+                "session.timeout.ms": 6000,
+                "topic.metadata.refresh.interval.ms": 1000,
+                "log_level": 0,
+            }
+        )
+        self._consumer.subscribe([TOPIC])
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                self.read[message.partition()].add(bytes(message.value() or b""))
+        self._consumer.close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(60)
