@@ -18,7 +18,7 @@ from kraftd.types import Uuid
 
 class Reader(NamedTuple):
     """How a fetch reads: a follower's id or -1, whether it stops at the last stable offset, the reader's
-    identity, a follower's broker epoch, or -1 (KIP-903), and a consumer's rack, or "" (KIP-392).
+    identity, and a follower's broker epoch, or -1 (KIP-903). `rack` is a consumer's, or "" (KIP-392).
 
     A source authorizes `identity`; if another identity continues a session, all its partitions are checked
     anew.

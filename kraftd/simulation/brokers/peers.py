@@ -91,7 +91,7 @@ class Peers:
         return True
 
     def process_ended(self, process: Process, *, silent: bool) -> None:
-        """Close the connections of a process; a host without power tells nobody."""
+        """Close the connections of a process; a host without power closes none."""
         for connection in list(self._connections.values()):
             if connection.is_open and connection.source is process:
                 self._close(connection)
