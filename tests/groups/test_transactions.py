@@ -174,6 +174,22 @@ def test_operators_see_ids_and_their_partitions__kip664() -> None:
     assert not desk.ask(ListTransactionsRequest(("Empty",)), 2).transaction_states
 
 
+@pytest.mark.parametrize(("pattern", "is_listed"), [("i.", True), ("i", False), ("a|id", True), ("", True)])
+def test_a_pattern_fits_whole_ids(pattern: str, is_listed: bool) -> None:
+    desk = TransactionDesk()
+    begun(desk, 0)
+    answer = desk.ask(ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+    assert bool(answer.transaction_states) is is_listed
+
+
+@pytest.mark.parametrize("pattern", ["(", r"(i)\1", "i(?=d)"])
+def test_a_pattern_is_of_re2__which_takes_no_exponential_time(pattern: str) -> None:
+    desk = TransactionDesk()
+    begun(desk, 0)
+    answer = desk.ask(ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+    assert answer.error_code is ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
 class TransactionMachine(RuleBasedStateMachine):
     """One id, its producers, lost appends and restarts: each transaction is decided once."""
 

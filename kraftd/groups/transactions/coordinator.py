@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,7 @@ from kraftd.groups.transactions.partitions import (
     response_of,
     transactions_of,
 )
-from kraftd.groups.transactions.seen import described, listed, unknown_states
+from kraftd.groups.transactions.seen import compiled, described, listed, unknown_states
 from kraftd.groups.transactions.shard import TransactionShard
 from kraftd.groups.transactions.states import ONGOING
 from kraftd.groups.transactions.transaction import (
@@ -377,14 +376,11 @@ class TransactionCoordinator(Shards[TransactionShard]):
         if any(shard.status is ShardStatus.LOADING for shard in self.shards.values()):
             self.respond(call, ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
-        pattern = None
-        if request.transactional_id_pattern:
-            try:
-                pattern = re.compile(request.transactional_id_pattern)
-            except re.error:
-                error = ErrorCode.INVALID_REGULAR_EXPRESSION
-                self.respond(call, ListTransactionsResponse(error_code=error))
-                return
+        try:
+            pattern = compiled(request.transactional_id_pattern)
+        except Refusal as error:
+            self.respond(call, ListTransactionsResponse(error_code=error.code))
+            return
         rows = [
             row
             for shard in self.active(now_ms)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from re import Pattern
 
+from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.states import BY_NAME, DEAD
 from kraftd.groups.transactions.transaction import TransactionalId
 from kraftd.messages.describe_transactions_response import TopicData
 from kraftd.messages.describe_transactions_response import TransactionState as Described
 from kraftd.messages.list_transactions_request import ListTransactionsRequest
 from kraftd.messages.list_transactions_response import TransactionState as Listed
+from kraftd.wire.error_code import ErrorCode
 
 
 def described(entry: TransactionalId) -> Described:
@@ -33,6 +35,24 @@ def described(entry: TransactionalId) -> Described:
 def unknown_states(request: ListTransactionsRequest) -> tuple[str, ...]:
     """The states of a request that are none."""
     return tuple(dict.fromkeys(name for name in request.state_filters if name not in BY_NAME))
+
+
+def compiled(pattern: str | None) -> Pattern[str] | None:
+    """A pattern of transactional ids, with RE2's rules: matching takes time linear in the id.
+
+    Raises Refusal with INVALID_REGULAR_EXPRESSION.
+    """
+    if not pattern:
+        return None
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Pattern[str] = re2.compile(pattern, options)
+    except re2.error:
+        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION) from None
+    return found
 
 
 def listed(
