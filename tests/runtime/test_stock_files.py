@@ -37,11 +37,9 @@ LOGS = {
     "log.retention.check.interval.ms": "300000",
 }
 # On kraftd one loop serves, sockets have the system's buffers, and text 7 brings shares and transactions.
-INTERNAL_TOPICS = {
+SHARE_STATE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
 }
 STOCK_FILES = {
     "server": {
@@ -54,7 +52,9 @@ STOCK_FILES = {
         **QUORUM,
         **THREADS_AND_SOCKETS,
         **LOGS,
-        **INTERNAL_TOPICS,
+        **SHARE_STATE,
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
     },
     "broker": {
         "process.roles": "broker",
@@ -76,7 +76,7 @@ STOCK_FILES = {
         **LOGS,
     },
 }
-WITHOUT_EFFECT = {*THREADS_AND_SOCKETS, *INTERNAL_TOPICS} - {"socket.request.max.bytes"}
+WITHOUT_EFFECT = {*THREADS_AND_SOCKETS, *SHARE_STATE} - {"socket.request.max.bytes"}
 
 
 def write(file: Path, name: str, clients: int = 9092, controller: int = 9093) -> None:
