@@ -91,9 +91,9 @@ class Match:
         oracle.start(seed)
         level = self.rng.choice((7, 12, 17, 23, 30, 30, 30))
         elr = allows_elr(level) and self.rng.random() < 0.7
-        self.rng = SharedRandomness(seed)
+        self.shared = SharedRandomness(seed)
         self.cluster = Cluster(
-            metadata_version=level, elr=elr, rng=self.rng, num_partitions=2, default_replication_factor=2
+            metadata_version=level, elr=elr, rng=self.shared, num_partitions=2, default_replication_factor=2
         )
         oracle.replay([VersionedRecord(FeatureLevelRecord("metadata.version", level), 0)])
         if elr:
@@ -394,7 +394,7 @@ class Match:
         self.compare(ours, theirs)
 
     def learn(self, line: str, request: str, theirs: OracleAnswer) -> None:
-        self.rng.topic_ids = iter(
+        self.shared.topic_ids = iter(
             [record.message.topic_id for record in theirs.records if isinstance(record.message, TopicRecord)]
         )
         self.log.append(f"{line} {request}\n    -> {theirs.error or theirs.records}")
