@@ -38,6 +38,7 @@ class ByCertificates:
 
     def __init__(self, home: Path) -> None:
         self.home, self.authority = home, Authority()
+        self.outer_ports: list[int] = []  # of the brokers, for clients
         port, self.served = free_port(), free_port()
         nodes = ("controller-100", "broker-1", "broker-2", "controller-300", "admin")
         self.common: dict[str, object] = {
@@ -72,6 +73,7 @@ class ByCertificates:
 
     def _broker(self, node_id: int) -> Broker:
         name, ports = f"broker-{node_id}", (free_port(), free_port())
+        self.outer_ports.append(ports[1])
         listeners = f"INTERNAL://{HOST}:{ports[0]},EXTERNAL://{HOST}:{ports[1]}"
         keys = {
             **self._keys(name),
@@ -96,14 +98,14 @@ class ByCertificates:
         for node in (self.observer, *self.brokers, self.controller):
             node.kill()
 
-    def client(self, name: str) -> dict[str, str]:
-        """The config of librdkafka to bootstrap from kraftd with that name's certificate."""
+    def client(self, name: str, port: int = 0) -> dict[str, str]:
+        """librdkafka's config with that name's certificate; it begins at kraftd, or at that port."""
         issued = self.authority.issue(f"CN={name}")
         certificate, key = (self.home / f"{name}.{kind}.pem" for kind in ("certificate", "key"))
         certificate.write_text(issued.chain_pem)
         key.write_text(issued.key_pem)
         return {
-            "bootstrap.servers": f"{HOST}:{self.served}",
+            "bootstrap.servers": f"{HOST}:{port or self.served}",
             "security.protocol": "SSL",
             "ssl.ca.location": str(self.authority.write_pem(self.home / "ca.pem")),
             "ssl.certificate.location": str(certificate),
@@ -153,6 +155,12 @@ def create(cluster: ByCertificates, user: str, topic: str) -> None:
         return len(partitions) == 2 and all(len(one.isrs) == 2 for one in partitions)
 
     wait_until(is_replicated, f"{topic} is replicated")
+    for port in cluster.outer_ports:  # a producer that is refused once gives up
+        client = AdminClient(cluster.client(user, port))
+        wait_until(
+            lambda client=client: client.list_topics(topic, timeout=20).topics[topic].error is None,  # type: ignore[misc]
+            f"the broker at {port} has the rules",
+        )
 
 
 def test_librdkafka_is_authorized_by_its_certificate(cluster: ByCertificates) -> None:
