@@ -152,3 +152,20 @@ def test_a_late_transaction_is_aborted_and_tools_show_it(node: CombinedNode) -> 
     assert values(node, "out") == []
     with pytest.raises(KafkaException):
         late.commit_transaction(30)
+
+
+def test_the_tool_aborts_a_transaction_that_holds_up_its_partition(node: CombinedNode) -> None:
+    hanging = producer(node, "hanging")
+    hanging.begin_transaction()
+    hanging.produce("out", "open", partition=0)
+    hanging.flush(30)
+    behind = Producer({"bootstrap.servers": node.bootstrap})
+    behind.produce("out", "after", partition=0)
+    behind.flush(30)
+    where = ("--topic", "out", "--partition", "0")
+    tool = ("transactions", "--bootstrap-server", node.bootstrap)
+    tools().run(*tool, "abort", *where, "--start-offset", "0").check()
+    producers = tools().run(*tool, "describe-producers", *where).check().out
+    (row,) = producers.splitlines()[1:]
+    assert row.split()[-1] == "None", "no transaction is open in the partition"
+    assert values(node, "out") == ["after"]
