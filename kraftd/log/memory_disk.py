@@ -246,7 +246,8 @@ class MemoryDisk:
         prefix = f"{directory}/"
         start = len(prefix)
         below = (path for path in self._directories if path.startswith(prefix) and "/" not in path[start:])
-        return dict.fromkeys((path[start:] for path in below), "a directory")
+        # In order: a set's order depends on the hashes of strings, and a seed of the simulator is one world.
+        return dict.fromkeys(sorted(path[start:] for path in below), "a directory")
 
     def size_bytes(self, path: str) -> int:
         self.check_alive()

@@ -220,6 +220,13 @@ def test_a_deletion_that_a_stop_interrupted_goes_on() -> None:
     assert disk.list_others(A) == {}
 
 
+def test_the_disk_in_memory_lists_directories_in_order__whatever_their_names_hash_to() -> None:
+    disk = MemoryDisk()
+    for number in (3, 1, 8, 0, 9, 4, 7, 2, 6, 5):
+        disk.make_directory(f"/logs/t-{number}")
+    assert list(disk.list_others("/logs")) == [f"t-{number}" for number in range(10)]
+
+
 def test_a_future_log_replaces_the_one_in_another_directory() -> None:
     disk, directories, _ = started()
     log = directories.create("t", 0, TOPIC_ID, NOW_MS)
