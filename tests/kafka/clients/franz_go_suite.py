@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from testkit.node import Kind
+from testkit.cluster import random_uuid
+from testkit.node import CombinedNode, Kind
 from testkit.quorum import Quorum
 from tests.kafka.clients.conftest import Served
 from tests.kafka.clients.listeners import records_on_disk, serve_clients
@@ -37,6 +38,10 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3600)]
 HERE = Path(__file__).parent / "franz_go"
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
 RECORDS = "100000"
+# Its tests of one consumer, of one group, and of producers without transactions.
+AT_ONE_NODE = (
+    "^(TestGroupETL|TestGroupSimple|TestPing|TestConsume.*|TestIssue.*|TestPause.*|TestAddRemove.*)$"
+)
 # The lines of franz-go's log that matter: each test's end, the reason of its failure, and a panic.
 RELEVANT = re.compile(
     r"^\s*--- |^(ok|FAIL|panic:)\s|testConsumer sendErr|^\s+\w+_test\.go:\d+: (?!deleting )"
@@ -49,10 +54,10 @@ REPLICATED = {
 }
 
 
-def go(seeds: str, log: Path, *arguments: str) -> None:
+def go(seeds: str, log: Path, *arguments: str, **variables: str) -> None:
     """Run Go on the program's module, with its output in `log`; AssertionError with the failures."""
     command = shutil.which("go") or "/usr/local/go/bin/go"
-    environment = {"KGO_TEST_RECORDS": RECORDS, **os.environ, "KGO_SEEDS": seeds}
+    environment = {"KGO_TEST_RECORDS": RECORDS, **os.environ, **variables, "KGO_SEEDS": seeds}
     with open(log, "w") as output:
         done = subprocess.run(
             [command, *arguments],
@@ -163,5 +168,23 @@ def test_franz_gos_own_tests_of_groups_and_transactions_pass(cluster: Served, tm
     seeds = cluster.bootstrap
     if os.environ.get("KGO_TEST_AT") == "brokers":
         seeds = ",".join(one.address for one in cluster.brokers.values())
-    arguments = ("test", "-vet=off", "-count=1", "-v", "-timeout=50m", f"-run={run}", PACKAGE)
-    go(seeds, tmp_path / "go.log", *arguments)
+    go(seeds, tmp_path / "go.log", *suite(run))
+
+
+def test_franz_gos_own_tests_of_groups_and_consumers_pass_at_a_whole_kafka(tmp_path: Path) -> None:
+    """One kraftd process is all there is."""
+    node = CombinedNode("kraftd", tmp_path / "node", {"group.min.session.timeout.ms": 100})
+    node.format(random_uuid(), "--standalone")
+    node.start()
+    try:
+        node.wait_ready()
+        run = os.environ.get("KGO_TEST_RUN", AT_ONE_NODE)
+        go(node.bootstrap, tmp_path / "go.log", *suite(run), KGO_TEST_RF="1")
+        assert '"level":"error"' not in node.log_text()
+    finally:
+        node.kill()
+
+
+def suite(run: str) -> tuple[str, ...]:
+    """What `go` runs of franz-go's tests: those that an expression names."""
+    return "test", "-vet=off", "-count=1", "-v", "-timeout=50m", f"-run={run}", PACKAGE
