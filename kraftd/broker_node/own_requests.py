@@ -57,17 +57,22 @@ class OwnRequests:
 
     def ask_node(
         self,
-        destination: Destination | None,
+        broker_id: int,
         listener: str,
-        client_id: str,
+        purpose: str,
         message: Message,
         version: int | None,
         then: Then,
     ) -> None:
-        """Ask another broker, at most in a version, by the connection of a client id; a destination that is
-        not known gives no answer. `then` is called in a later step.
+        """Ask another broker at a listener, at most in a version; each purpose has a connection of its own.
+
+        A broker that is not known gives no answer. `then` is called in a later step.
         """
-        self._emit(OwnRequest(message, then, None), destination or NOWHERE, listener, client_id, version)
+        broker = self._view.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.listener(listener)
+        destination = NOWHERE if endpoint is None else Destination(broker_id, endpoint.host, endpoint.port)
+        client_id = f"broker-{self._view.node_id}-{purpose}"
+        self._emit(OwnRequest(message, then, None), destination, listener, client_id, version)
 
     def answered(self, request_id: int, message: Message | None, now_ms: int) -> bool:
         """Handle an answer; return whether it is to one of these requests."""

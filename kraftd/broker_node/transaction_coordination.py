@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from kraftd.broker_node.coordination import Coordination, KnownTopics
 from kraftd.broker_node.markers import MarkingNode, write_marker
 from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
-from kraftd.ground.destination import Destination
 from kraftd.groups.transactions.config import TransactionConfig
 from kraftd.groups.transactions.coordinator import TransactionCoordinator
 from kraftd.groups.transactions.effects import (
@@ -200,12 +199,7 @@ class TransactionCoordination(Coordination):
     def _ask(
         self, broker_id: int, purpose: str, message: Message, then: Callable[[Message | None], None]
     ) -> None:
-        node = self._broker
-        broker = node.view.image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.listener(self._listener)
-        destination = None if endpoint is None else Destination(broker_id, endpoint.host, endpoint.port)
-        client_id = f"broker-{node.view.node_id}-{purpose}"
-        node.own_requests.ask_node(destination, self._listener, client_id, message, None, then)
+        self._broker.own_requests.ask_node(broker_id, self._listener, purpose, message, None, then)
 
 
 def by_topic(places: list[TopicPartition]) -> dict[str, tuple[int, ...]]:

@@ -10,7 +10,6 @@ from kraftd.broker_node.fetching.fetchers import fetch_version
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.replicas import Hosted
 from kraftd.configdef.node import NodeConfig
-from kraftd.ground.destination import Destination
 from kraftd.ground.effect import Effect
 from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
 from kraftd.requests.outbox import Outbox
@@ -68,12 +67,8 @@ class NodePorts:
         version: int | None,
         then: Callable[[Message | None], None],
     ) -> None:
-        node = self._node
-        leader = node.view.image.brokers.get(leader_id)
-        endpoint = None if leader is None else leader.listener(self._listener)
-        destination = None if endpoint is None else Destination(leader_id, endpoint.host, endpoint.port)
-        client_id = f"broker-{node.view.node_id}-fetcher-{fetcher}"
-        node.own_requests.ask_node(destination, self._listener, client_id, message, version, then)
+        purpose = f"fetcher-{fetcher}"
+        self._node.own_requests.ask_node(leader_id, self._listener, purpose, message, version, then)
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         self._node.follow_up(hosted, effects)
