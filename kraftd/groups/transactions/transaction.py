@@ -11,7 +11,6 @@ from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.states import (
     COMPLETE_ABORT,
     COMPLETE_COMMIT,
-    DEAD,
     EMPTY,
     ONGOING,
     PREPARE_ABORT,
@@ -150,10 +149,6 @@ class Transaction(Struct, frozen=True, gc=False):
             partitions=NO_PARTITIONS,
             last_update_ms=now_ms,
         )
-
-    def dead(self) -> Transaction:
-        """Expired."""
-        return self._to(DEAD, partitions=NO_PARTITIONS)
 
 
 class TransactionalId:
