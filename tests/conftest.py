@@ -25,6 +25,10 @@ from tests.fuzzing import sanitized
 
 GC_ALLOCATIONS = 100_000
 _NOT_RUN = "not run: "
+# A command that a test runs in this process withholds permissions from others, and would do so from every
+# later file: a container's user could not read its mounted configuration.
+_UMASK = os.umask(0o022)
+os.umask(_UMASK)
 _NEEDS = ("kafka", "container", "compiler", "browser", "promtool")
 _LONG = ("kafka", "container", "compiler")
 _SHARED = ("tests/kafka/", "tests/container/")
@@ -87,6 +91,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_ALLOCATIONS, 50, 100)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Give each test, and its fixtures, the umask that the run began with."""
+    os.umask(_UMASK)
 
 
 def _place(item: pytest.Item) -> tuple[int, bool]:

@@ -65,6 +65,18 @@ class Engine:
     def podman(self, *arguments: str) -> str:
         return run("podman", *arguments, environment=self.environment)
 
+    def logs(self, name: str) -> str:
+        """What a container wrote to its two streams: podman gives each by a stream of its own."""
+        done = subprocess.run(
+            ["podman", "logs", name],
+            env={**os.environ, **self.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.stdout
+
     def try_podman(self, *arguments: str) -> int:
         """The exit code of a podman command that may fail."""
         return subprocess.run(

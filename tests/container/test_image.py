@@ -30,6 +30,7 @@ class Container:
             f"listeners=CONTROLLER://{HOST}:{self.port}\ncontroller.listener.names=CONTROLLER\n"
             f"controller.quorum.bootstrap.servers={HOST}:{self.port}\nlog.dirs={DATA}/data\n"
         )
+        self.properties.chmod(0o644)  # the image's user is another one
         engine.podman(
             "run", "--detach", "--name", self.name, "--network", "host", "--read-only", "--cap-drop", "ALL",
             "--security-opt", "no-new-privileges", "--volume", f"{self.name}:{DATA}",
@@ -48,7 +49,7 @@ class Container:
                 lambda: answers_api_versions(self.port), f"{self.name} answers ApiVersions", timeout_s=30
             )
         except TimeoutError as error:
-            raise AssertionError(f"{error}\n{self.engine.podman('logs', self.name)}") from None
+            raise AssertionError(f"{error}\n{self.engine.logs(self.name)}") from None
 
     def inspect(self, field: str) -> str:
         return self.engine.podman("inspect", self.name, "--format", field)
@@ -114,7 +115,7 @@ def test_the_health_check_passes_while_it_serves_and_fails_while_it_is_frozen(co
 
 def test_sigterm_ends_it_with_exit_code_0_and_its_volume_keeps_the_data(container: Container) -> None:
     container.engine.podman("stop", "--time", "20", container.name)
-    assert container.inspect("{{.State.ExitCode}}") == "0", container.engine.podman("logs", container.name)
+    assert container.inspect("{{.State.ExitCode}}") == "0", container.engine.logs(container.name)
     container.engine.podman("start", container.name)
     container.wait_ready()
     described = container.execute("kraftd", "quorum", "describe", "--bootstrap", f"{HOST}:{container.port}")
