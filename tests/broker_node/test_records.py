@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 
 from kraftd.ground.event import Event
+from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_records_request import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kraftd.messages.delete_topics_request import DeleteTopicsRequest
 from kraftd.messages.fetch_request import ForgottenTopic
 from kraftd.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from kraftd.messages.produce_request import ProduceRequest
+from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.requests.effects import ReadFrame, ScheduleSlice
 from kraftd.requests.events import ConnectionClosed, SliceDue
 from kraftd.types import METADATA_TOPIC
@@ -112,6 +114,24 @@ def test_a_refused_produce_leaves_the_others_of_its_request(
     assert other.error_code == (error if is_for_all else 0)
     assert read_values(harness, index=1) == ([] if is_for_all else [b"v0"])
     assert not harness.wire.closed
+
+
+def test_records_for_a_new_topic_never_enter_the_log_of_the_former_one(harness: BrokerHarness) -> None:
+    deletion = DeleteTopicsRequest([], ("t",), 30_000)
+    harness.ask(ApiKey.DELETE_TOPICS, 5, deletion, 8)
+    creation = CreateTopicsRequest([CreatableTopic("t", 1, 1)], 30_000)
+    harness.ask(ApiKey.CREATE_TOPICS, 7, creation, 8)  # the broker has not followed either change yet
+    new_id = harness.node.image.topic_names()["t"]
+
+    def produce() -> Any:
+        topic = TopicProduceData("", new_id, [PartitionProduceData(0, records())])
+        answer = harness.client_ask(ApiKey.PRODUCE, 13, ProduceRequest(None, 1, 1_000, [topic]))
+        return answer.responses[0].partition_responses[0].error_code
+
+    assert produce() == ErrorCode.UNKNOWN_TOPIC_ID
+    harness.pass_time(10)
+    assert produce() == 0
+    assert read_values(harness) == [b"v0"]
 
 
 def test_min_insync_replicas_asks_for_no_more_than_there_are(harness: BrokerHarness) -> None:

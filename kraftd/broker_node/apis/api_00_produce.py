@@ -122,7 +122,7 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
             if not error and place in errors:
                 _refuse_unverified(answer, errors[place], call.version)
             elif not error:
-                _append(node, under_way, name, one, answer, guards.get(place, NO_GUARD))
+                _append(node, under_way, name, topic.topic_id, one, answer, guards.get(place, NO_GUARD))
             if pace.spent(PARTITION_US + len(one.records or b"") // BYTES_A_US):
                 yield
         response.responses.append(answers)
@@ -173,11 +173,15 @@ def _append(
     node: BrokerNode,
     under_way: UnderWay,
     name: str,
+    topic_id: Uuid,
     data: PartitionProduceData,
     answer: PartitionProduceResponse,
     guard: int,
 ) -> None:
-    """Append the records of one partition, or say in its answer why not."""
+    """Append the records of one partition, or say in its answer why not.
+
+    The image may know a new topic of that name while the log is still that of the former one.
+    """
     call = under_way.call
     assert call is not None
     hosted = node.replicas.get(name, data.index)
@@ -191,6 +195,8 @@ def _append(
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
     elif hosted is None or hosted.partition is None:
         answer.error_code = missing
+    elif topic_id not in (ZERO_UUID, hosted.topic_id):
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID
     else:
         node.replicas.refresh_config(hosted)
         partition, traffic = hosted.partition, hosted.traffic
