@@ -138,6 +138,7 @@ class Member:
         if answer.error_code or topic_id is None:
             self._rejoin(answer.error_code)
             return
+        self.positions = {}  # it may have joined again without an error, because no answer came
         self._key_of = {index: (topic_id, index) for index in answer.assignment}
         owned = list(self._key_of.values())
         self.traffic.groups.assigned(self.group, self.generation, self.member_id, owned)
