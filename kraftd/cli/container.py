@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
     from kraftd.types import Endpoint
 
-DEFAULT_FILE = "/etc/kraftd/controller.properties"
+# The files of the image, by KAFKA_PROCESS_ROLES.
+FILES = "/etc/kraftd"
+FILE_OF_ROLES = {
+    frozenset({"controller"}): "controller.properties",
+    frozenset({"broker"}): "broker.properties",
+}
+WHOLE_KAFKA = "server.properties"  # of both roles, and where none is set
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Of the image itself; the rest of KRAFTD_* are keys.
 OWN = (
     "KRAFTD_CONFIG",
@@ -41,21 +48,25 @@ PROBE_S = 2.0  # for another controller to answer
     "--check", is_flag=True, help="Exit with 0 if the node of this container answers, for a health check."
 )
 def container(check: bool) -> int:
-    """Start a controller in a container.
+    """Start a node in a container.
 
-    The container image runs this command. It first formats a new data directory if KRAFTD_FORMAT is set.
+    The container image runs this command. Without any variable it is a whole Kafka, with a volume of its own.
+    KAFKA_PROCESS_ROLES=controller or broker makes it a node of a larger cluster.
 
-    KRAFTD_CONFIG is the .properties file (default: /etc/kraftd/controller.properties). Each variable such as
-    KAFKA_NODE_ID or KRAFTD_METRICS_LISTENER overrides one key of the file.
+    KRAFTD_CONFIG is the .properties file. Default: server.properties, controller.properties or
+    broker.properties in /etc/kraftd, by the roles. Each variable such as KAFKA_NODE_ID or
+    KRAFTD_METRICS_LISTENER overrides one key of the file.
 
     \b
-    A new directory needs KRAFTD_FORMAT:
-      standalone           a new quorum with this controller as its only voter
+    KRAFTD_FORMAT says how a new directory is formatted:
+      standalone           a new quorum with this controller as its only voter;
+                           the default of a whole Kafka whose file names no other controller
       initial-controllers  a new quorum of KRAFTD_INITIAL_CONTROLLERS (id@host:port:directory-id,...),
                            or, if one of them has a log, an observer of the quorum that lives
-      join                 an existing quorum, or one that is formatted elsewhere
+      join                 an existing quorum, or one that is formatted elsewhere;
+                           the default of a broker
       static               the quorum of controller.quorum.voters
-    It also needs CLUSTER_ID; standalone draws a random one if it is not set.
+    All but standalone need CLUSTER_ID, too; standalone draws a random one if it is not set.
     """
     from os import environ
 
@@ -79,10 +90,16 @@ def load_with(environment: Mapping[str, str]) -> DaemonConfig:
     from kraftd.config.settings import OVERRIDE
 
     try:
-        return load(environment.get("KRAFTD_CONFIG", DEFAULT_FILE), keys_of(environment))
+        return load(file_of(environment), keys_of(environment))
     except ConfigError as error:
         shown = [problem.replace(f"({OVERRIDE})", "(environment)") for problem in error.problems]
         raise ConfigError(shown) from None
+
+
+def file_of(environment: Mapping[str, str]) -> str:
+    """The .properties file: the one that KRAFTD_CONFIG names, or that of the image for the node's roles."""
+    roles = frozenset(role.strip() for role in environment.get("KAFKA_PROCESS_ROLES", "").split(","))
+    return environment.get("KRAFTD_CONFIG", f"{FILES}/{FILE_OF_ROLES.get(roles, WHOLE_KAFKA)}")
 
 
 def keys_of(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -106,7 +123,7 @@ def _key(name: str) -> str:
 def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
     """Format the directories, unless the metadata directory is formatted.
 
-    Raises CommandFailure without KRAFTD_FORMAT, or if CLUSTER_ID is not that of a formatted directory.
+    Raises CommandFailure if KRAFTD_FORMAT is missing, or if CLUSTER_ID is not that of a formatted directory.
     """
     from pathlib import Path
 
@@ -117,7 +134,7 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
     if Path(config.metadata_log_dir, "meta.properties").exists():
         check_cluster_id(config, environment.get("CLUSTER_ID", ""))
         return
-    way = environment.get("KRAFTD_FORMAT", "")
+    way = environment.get("KRAFTD_FORMAT") or way_of(config)
     if way not in WAYS:
         problem = f"KRAFTD_FORMAT={way}: must be" if way else "KRAFTD_FORMAT is not set; set it to"
         raise CommandFailure(
@@ -143,6 +160,18 @@ def format_if_new(config: DaemonConfig, environment: Mapping[str, str]) -> None:
     if voters is not None and [one.id for one in voters] == [config.node_id]:
         voters = None if lives(config, cluster_id, way) else voters
     format_node(config, cluster_id, voters, ignore_formatted=True)
+
+
+def way_of(config: DaemonConfig) -> str:
+    """How a new directory is formatted without KRAFTD_FORMAT.
+
+    "" for a controller that may have a quorum: if its volume is lost, it must not begin a second one.
+    """
+    if not config.is_controller:
+        return "join"
+    known = {*LOOPBACK, *(one.host for one in config.advertised_listeners)}
+    is_alone = all(host in known for host, _ in config.quorum_bootstrap_servers)
+    return "standalone" if config.is_broker and is_alone and not config.is_static_quorum else ""
 
 
 def check_cluster_id(config: DaemonConfig, cluster_id: str) -> None:

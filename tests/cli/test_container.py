@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.cli.container import JVM, OWN, address, keys_of
+from kraftd.cli.container import JVM, OWN, address, file_of, keys_of, way_of
 from kraftd.cli.quorum.voter_probe import Presence, VoterAnswer
+from kraftd.config import load
 from kraftd.types import Endpoint
 from testkit.process import free_port
 from tests.cli.run import Run, command, run, write_config
 
+IMAGE = Path(__file__).resolve().parents[2] / "docker"
 CLUSTER = "l3vdR7naROGA1Z8u4GJdEQ"
 
 
@@ -46,6 +48,43 @@ def test_variables_map_to_keys_as_in_apache_kafkas_image() -> None:
     }
     assert {"KRAFTD_CONFIG", "KRAFTD_FORMAT", "KRAFTD_BOOTSTRAP", "KRAFTD_CODEC"} < {*OWN}
     assert keys_of(variables) == ("a_b-c=x", "node.id=7", "kraftd.metrics.listener=h:1")
+
+
+@pytest.mark.parametrize(
+    ("roles", "name"),
+    [
+        ("", "server"),
+        ("broker,controller", "server"),
+        ("controller, broker", "server"),
+        ("controller", "controller"),
+        (" broker", "broker"),
+    ],
+)
+def test_the_roles_choose_the_file_of_the_image(roles: str, name: str) -> None:
+    assert file_of({"KAFKA_PROCESS_ROLES": roles}) == f"/etc/kraftd/{name}.properties"
+    assert (IMAGE / f"{name}.properties").exists()
+    assert file_of({"KAFKA_PROCESS_ROLES": roles, "KRAFTD_CONFIG": "/mine"}) == "/mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "way"),
+    [
+        ("server", {}, "standalone"),
+        (
+            "server",
+            {"KAFKA_ADVERTISED_LISTENERS": "HOST://h:9092,PLAINTEXT://h:1,CONTROLLER://h:2"},
+            "standalone",
+        ),
+        ("server", {"KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "localhost:9093,other:9093"}, ""),
+        ("server", {"KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9093"}, ""),
+        ("controller", {"KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "localhost:9093"}, ""),
+        ("broker", {"KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "other:9093"}, "join"),
+    ],
+)
+def test_only_what_can_have_no_other_quorum_is_formatted_without_a_word(
+    name: str, variables: dict[str, str], way: str
+) -> None:
+    assert way_of(load(str(IMAGE / f"{name}.properties"), keys_of(variables))) == way
 
 
 def test_a_new_directory_is_not_formatted_without_kraftd_format(

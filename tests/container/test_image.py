@@ -35,6 +35,7 @@ class Container:
             "run", "--detach", "--name", self.name, "--network", "host", "--read-only", "--cap-drop", "ALL",
             "--security-opt", "no-new-privileges", "--volume", f"{self.name}:{DATA}",
             "--volume", f"{self.properties}:/etc/kraftd/controller.properties:ro",
+            "--env", "KAFKA_PROCESS_ROLES=controller",
             "--env", f"CLUSTER_ID={self.cluster_id}", "--env", "KRAFTD_FORMAT=standalone",
             *arguments, TAG,
         )  # fmt: skip
