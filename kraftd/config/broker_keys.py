@@ -29,6 +29,7 @@ OF_BROKERS = frozenset(
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         "offsets.topic.segment.bytes",
+        "producer.id.expiration.check.interval.ms",
         "producer.id.expiration.ms",
         "replica.fetch.backoff.ms",
         "replica.fetch.max.bytes",

@@ -121,6 +121,7 @@ class BrokerExecutor(AnsweringExecutor):
             (schedules.checkpoint_ms, logs.checkpoint),
             (schedules.high_watermark_ms, self._checkpoint_high_watermarks),
             (schedules.retention_ms, logs.remove_expired),
+            (schedules.producer_expiration_ms, self._expire_producers),
             (schedules.deletion_ms, logs.remove_due),
             (schedules.deletion_ms, logs.open_waiting),
         ):
@@ -170,6 +171,13 @@ class BrokerExecutor(AnsweringExecutor):
         if replicas.have_marks_moved:
             replicas.have_marks_moved = False
             self.logs.checkpoint_high_watermarks()
+
+    def _expire_producers(self) -> Slices[None]:
+        """Forget producers that have been idle for producer.id.expiration.ms."""
+        pace, now_ms = Pace(), self.node.wall_ms
+        for one in list(self.node.replicas):
+            if one.partition is not None and pace.spent(1 + one.partition.expire_producers(now_ms)):
+                yield
 
     def _high_watermarks(self) -> dict[TopicPartition, int]:
         return {

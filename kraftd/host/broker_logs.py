@@ -69,6 +69,7 @@ class Schedules(NamedTuple):
     checkpoint_ms: int  # log.flush.offset.checkpoint.interval.ms
     high_watermark_ms: int  # replica.high.watermark.checkpoint.interval.ms
     retention_ms: int  # log.retention.check.interval.ms
+    producer_expiration_ms: int = 600_000  # producer.id.expiration.check.interval.ms
     deletion_ms: int = 1_000
 
 

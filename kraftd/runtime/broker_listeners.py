@@ -47,6 +47,7 @@ def schedules(static: NodeConfig) -> Schedules:
         static.integer("log.flush.offset.checkpoint.interval.ms"),
         static.integer("replica.high.watermark.checkpoint.interval.ms"),
         static.integer("log.retention.check.interval.ms"),
+        static.integer("producer.id.expiration.check.interval.ms"),
     )
 
 

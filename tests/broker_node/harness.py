@@ -43,7 +43,7 @@ from tests.controller_node.harness import CLUSTER_ID, START_MS, Harness, ManualC
 AT = Endpoint("PLAINTEXT", "127.0.0.1", 9092)
 PATHS = ("/data", "/data-2")
 IDS = (b"\x41" * 16, b"\x42" * 16)
-SCHEDULES = Schedules(1_000, 60_000, 5_000, 300_000)
+SCHEDULES = Schedules(1_000, 60_000, 5_000, 300_000, 60_000)
 CONNECTION = 50
 
 

@@ -148,6 +148,18 @@ def test_a_batch_of_an_idempotent_producer_is_written_once(harness: BrokerHarnes
     assert read_values(harness) == [b"v0", b"v1"]
 
 
+def test_producers_that_have_been_idle_are_forgotten_while_the_broker_runs(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path, broker={"producer.id.expiration.ms": "90000"}).run()
+    harness.create_topic("t")
+    batch = records(2, producer_id=4000, producer_epoch=0, base_sequence=0)
+    later = records(1, producer_id=4000, producer_epoch=0, base_sequence=7)
+    assert harness.produce("t", batch).base_offset == 0
+    harness.pass_time(SCHEDULES.producer_expiration_ms + 10)
+    assert harness.produce("t", later).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    harness.pass_time(SCHEDULES.producer_expiration_ms)
+    assert harness.produce("t", later).base_offset == 2, "a producer that is not known begins anywhere"
+
+
 def test_a_produce_of_many_partitions_is_answered_for_each(harness: BrokerHarness) -> None:
     request = harness.produce_request("t", {n: records(n + 1) for n in range(4)}, acks=-1)
     answer = harness.client_ask(ApiKey.PRODUCE, 12, request)
