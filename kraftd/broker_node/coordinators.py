@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from kraftd.broker_node.coordination import Coordination
 from kraftd.broker_node.fetching.ports import inter_broker_listener
-from kraftd.broker_node.group_config import group_config
 from kraftd.broker_node.group_coordination import GroupCoordination
 from kraftd.broker_node.markers import MarkingNode
-from kraftd.broker_node.transaction_config import transaction_config
 from kraftd.broker_node.transaction_coordination import TransactionCoordination
 from kraftd.configdef.node import NodeConfig
+from kraftd.groups.config import GroupConfig
+from kraftd.groups.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from kraftd.broker_node.events import AppendEnded, PartitionRead
@@ -24,10 +24,10 @@ class Coordinators:
     """Hands what happens to partitions of internal topics to their coordinators; other topics have none."""
 
     def __init__(self, node: MarkingNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
-        self.groups = GroupCoordination(node, group_config(static), new_uuid)
+        self.groups = GroupCoordination(node, static.settings(GroupConfig), new_uuid)
         self.transactions = TransactionCoordination(
             node,
-            transaction_config(static),
+            static.settings(TransactionConfig),
             self.groups.coordinator.partition_for,
             inter_broker_listener(static),
         )

@@ -28,7 +28,8 @@ from kraftd.broker_node.events import (
     PartitionRead,
     RecordsExpired,
 )
-from kraftd.broker_node.fetching.fetchers import ReplicaFetchers, fetch_settings
+from kraftd.broker_node.fetching.fetcher import FetchSettings
+from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.isr_changes import IsrChanges
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
@@ -104,7 +105,7 @@ class BrokerNode(AnsweringNode):
             lambda: self.now_ms,
             static.integer("replica.lag.time.max.ms"),
         )
-        self.fetchers = ReplicaFetchers(fetch_settings(static), NodePorts(self, static))
+        self.fetchers = ReplicaFetchers(static.settings(FetchSettings), NodePorts(self, static))
         self.topic_creation = TopicCreation(
             static, self.ask_controller, self.outbox, settings.request_timeout_ms
         )

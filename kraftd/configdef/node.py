@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import TypeVar
 
 from kraftd.configdef import facts
 from kraftd.configdef.addresses import parse_voter
 from kraftd.configdef.definition import ConfigKey, Value, broker_def, broker_quota_def
+
+T = TypeVar("T")
 
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
@@ -53,6 +56,13 @@ class NodeConfig(dict[str, str]):
         value = self.value(name)
         assert isinstance(value, int)
         return value
+
+    def settings(self, kind: Callable[..., T]) -> T:
+        """Settings of a kind. A field has the value of the key that it is named after, with dots for
+        underscores; a field without such a key keeps its default.
+        """
+        keys = {name: name.replace("_", ".") for name in kind.__annotations__}
+        return kind(**{name: self.value(key) for name, key in keys.items() if key in broker_def()})
 
     @cached_property
     def topic_defaults(self) -> dict[str, Value]:

@@ -10,21 +10,21 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
-    """Kafka's keys are beside the fields.
+    """Kafka's keys (`NodeConfig.settings`), and two limits.
 
     offsets_topic_num_partitions: what counts until the topic is there. max_batch_bytes: the most that one
     batch of records may take. members_max_bytes: what all members may hold in memory; Kafka has no limit.
     """
 
-    offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000  # offsets.retention.minutes
-    offsets_retention_check_interval_ms: int = 600_000  # offsets.retention.check.interval.ms
-    offsets_topic_num_partitions: int = 50  # offsets.topic.num.partitions
-    offset_metadata_max_bytes: int = 4096  # offset.metadata.max.bytes
-    offsets_commit_timeout_ms: int = 5000  # offsets.commit.timeout.ms
-    offsets_load_buffer_bytes: int = 5 * 1024 * 1024  # offsets.load.buffer.size
-    group_min_session_timeout_ms: int = 6000  # group.min.session.timeout.ms
-    group_max_session_timeout_ms: int = 1_800_000  # group.max.session.timeout.ms
-    group_initial_rebalance_delay_ms: int = 3000  # group.initial.rebalance.delay.ms
-    group_max_size: int = MAX_INT  # group.max.size
+    offsets_retention_minutes: int = 7 * 24 * 60
+    offsets_retention_check_interval_ms: int = 600_000
+    offsets_topic_num_partitions: int = 50
+    offset_metadata_max_bytes: int = 4096
+    offsets_commit_timeout_ms: int = 5000
+    offsets_load_buffer_size: int = 5 * 1024 * 1024
+    group_min_session_timeout_ms: int = 6000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3000
+    group_max_size: int = MAX_INT
     max_batch_bytes: int = 1024 * 1024 + 12  # max.message.bytes of __consumer_offsets
     members_max_bytes: int = 256 * 1024 * 1024

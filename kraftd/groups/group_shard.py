@@ -33,7 +33,7 @@ class GroupShard(Shard):
     def __init__(self, partition: int, leader_epoch: int, state: ShardState, effects: list[Effect]) -> None:
         config = state.config
         limits = Limits(
-            config.max_batch_bytes, config.offsets_load_buffer_bytes, config.offsets_commit_timeout_ms
+            config.max_batch_bytes, config.offsets_load_buffer_size, config.offsets_commit_timeout_ms
         )
         super().__init__(partition, leader_epoch, limits, effects)
         self.state: ShardState = state

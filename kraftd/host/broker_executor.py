@@ -117,11 +117,11 @@ class BrokerExecutor(AnsweringExecutor):
         self.logs.load(self._loader)
         logs, schedules = self.logs, self._schedules
         for every_ms, work in (
-            (schedules.flush_ms, logs.flush_by_time),
-            (schedules.checkpoint_ms, logs.checkpoint),
-            (schedules.high_watermark_ms, self._checkpoint_high_watermarks),
-            (schedules.retention_ms, logs.remove_expired),
-            (schedules.producer_expiration_ms, self._expire_producers),
+            (schedules.log_flush_scheduler_interval_ms, logs.flush_by_time),
+            (schedules.log_flush_offset_checkpoint_interval_ms, logs.checkpoint),
+            (schedules.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks),
+            (schedules.log_retention_check_interval_ms, logs.remove_expired),
+            (schedules.producer_id_expiration_check_interval_ms, self._expire_producers),
             (schedules.deletion_ms, logs.remove_due),
             (schedules.deletion_ms, logs.open_waiting),
         ):

@@ -63,13 +63,13 @@ LOGS_PER_CALLBACK = 500  # that retention looks at
 
 
 class Schedules(NamedTuple):
-    """How often the work besides requests is done, by Kafka's keys."""
+    """How often the work besides requests is done, by Kafka's keys (`NodeConfig.settings`)."""
 
-    flush_ms: int  # log.flush.scheduler.interval.ms
-    checkpoint_ms: int  # log.flush.offset.checkpoint.interval.ms
-    high_watermark_ms: int  # replica.high.watermark.checkpoint.interval.ms
-    retention_ms: int  # log.retention.check.interval.ms
-    producer_expiration_ms: int = 600_000  # producer.id.expiration.check.interval.ms
+    log_flush_scheduler_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    log_retention_check_interval_ms: int
+    producer_id_expiration_check_interval_ms: int = 600_000
     deletion_ms: int = 1_000
 
 

@@ -40,17 +40,6 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_MS = 10_000  # until a request to a controller fails
 
 
-def schedules(static: NodeConfig) -> Schedules:
-    """How often the work on logs is done."""
-    return Schedules(
-        static.integer("log.flush.scheduler.interval.ms"),
-        static.integer("log.flush.offset.checkpoint.interval.ms"),
-        static.integer("replica.high.watermark.checkpoint.interval.ms"),
-        static.integer("log.retention.check.interval.ms"),
-        static.integer("producer.id.expiration.check.interval.ms"),
-    )
-
-
 class LogsAtStart:
     """The log directories of a broker, and what is loaded from them: logs, and the producers of each."""
 
@@ -133,7 +122,7 @@ def serve_broker(
             logs.directories,
             logs.loader,
             logs.producers,
-            schedules(static),
+            static.settings(Schedules),
             logs.disk,
             runner.ports,
             wire,

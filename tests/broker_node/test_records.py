@@ -154,9 +154,9 @@ def test_producers_that_have_been_idle_are_forgotten_while_the_broker_runs(tmp_p
     batch = records(2, producer_id=4000, producer_epoch=0, base_sequence=0)
     later = records(1, producer_id=4000, producer_epoch=0, base_sequence=7)
     assert harness.produce("t", batch).base_offset == 0
-    harness.pass_time(SCHEDULES.producer_expiration_ms + 10)
+    harness.pass_time(SCHEDULES.producer_id_expiration_check_interval_ms + 10)
     assert harness.produce("t", later).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    harness.pass_time(SCHEDULES.producer_expiration_ms)
+    harness.pass_time(SCHEDULES.producer_id_expiration_check_interval_ms)
     assert harness.produce("t", later).base_offset == 2, "a producer that is not known begins anywhere"
 
 
@@ -399,7 +399,7 @@ def test_expired_records_move_the_first_offset_that_is_listed(harness: BrokerHar
         harness.produce("short", records(2))
         harness.pass_time(1_500)
     harness.produce("short", records())
-    harness.pass_time(SCHEDULES.retention_ms + 1_000)
+    harness.pass_time(SCHEDULES.log_retention_check_interval_ms + 1_000)
     earliest = list_offset(harness, -2, "short").offset
     assert earliest > 0
     assert harness.read("short", earliest).error_code == 0

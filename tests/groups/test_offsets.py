@@ -233,8 +233,8 @@ def test_an_offset_of_a_topic_without_subscription_expires__kip211() -> None:
     assert error_of(desk, commit(1, 1, leader)) == 0
     assert error_of(desk, commit(2, 1, leader, topic="audit")) == 0
     config = desk.config
-    desk.coordinator.shards[0].state.config = GroupConfig(offsets_retention_ms=1_000)
-    desk.now_ms += 5_000
+    desk.coordinator.shards[0].state.config = GroupConfig(offsets_retention_minutes=1)
+    desk.now_ms += 61_000
     desk.perform(desk.coordinator.shards[0].effects)
     shard = desk.coordinator.shards[0]
     shard.state.now_ms = desk.now_ms

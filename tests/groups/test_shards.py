@@ -53,7 +53,7 @@ def test_requests_are_refused_until_their_partition_is_loaded() -> None:
     assert desk.ask(join(), JOIN).error_code == ErrorCode.NOT_COORDINATOR
     assert desk.ask(ListGroupsRequest(), 5) == ListGroupsResponse()
     effects = desk.coordinator.step(PartitionElected(0, 1, 0, 10), desk.now_ms)
-    assert effects == [ReadRecords(0, 1, 0, GroupConfig().offsets_load_buffer_bytes)]
+    assert effects == [ReadRecords(0, 1, 0, GroupConfig().offsets_load_buffer_size)]
     assert desk.ask(join(), JOIN).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert desk.ask(fetch(), FETCH).groups[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert desk.ask(ListGroupsRequest(), 5).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

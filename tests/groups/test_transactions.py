@@ -92,7 +92,7 @@ def test_a_transaction_that_lasts_too_long_is_aborted(version: int) -> None:
     producer = begun(desk)
     desk.wait(TIMEOUT_MS)
     assert not desk.markers
-    desk.wait(desk.transaction_config.abort_interval_ms)
+    desk.wait(desk.transaction_config.transaction_abort_timed_out_transaction_cleanup_interval_ms)
     assert desk.markers == [(("orders", 0), producer[0], producer[1] + 1, False)]
     assert desk.end(producer, True).error_code in (FENCED, INVALID)
 
@@ -156,7 +156,10 @@ def test_idle_ids_expire_and_open_transactions_do_not() -> None:
     desk = TransactionDesk()
     desk.init("idle")
     config = desk.transaction_config
-    desk.wait(config.id_expiration_ms + config.expire_interval_ms)
+    desk.wait(
+        config.transactional_id_expiration_ms
+        + config.transaction_remove_expired_transaction_cleanup_interval_ms
+    )
     assert "idle" not in desk.ids()
     desk.reload()
     assert "idle" not in desk.ids()

@@ -50,14 +50,14 @@ _TRANSIENT = {
 
 
 class FetchSettings(NamedTuple):
-    """Kafka's keys of a follower's fetches."""
+    """Kafka's keys of a follower's fetches (`NodeConfig.settings`)."""
 
-    max_wait_ms: int  # replica.fetch.wait.max.ms
-    min_bytes: int  # replica.fetch.min.bytes
-    max_bytes: int  # replica.fetch.response.max.bytes
-    partition_max_bytes: int  # replica.fetch.max.bytes
-    backoff_ms: int  # replica.fetch.backoff.ms
-    fetchers: int  # num.replica.fetchers, a leader
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_max_bytes: int
+    replica_fetch_backoff_ms: int
+    num_replica_fetchers: int  # a leader
 
 
 class FetcherPorts(Protocol):
@@ -197,9 +197,9 @@ class Fetcher:
         version, settings = node.fetch_version(), self._settings
         replica_id, broker_epoch = node.identity()
         request = FetchRequest(
-            max_wait_ms=settings.max_wait_ms,
-            min_bytes=settings.min_bytes,
-            max_bytes=settings.max_bytes,
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=self.session.id,
             session_epoch=self.session.epoch,
             topics=topics,
@@ -224,12 +224,12 @@ class Fetcher:
             partition.log_end_offset,
             -1 if epoch is None else epoch,
             partition.log_start_offset,
-            self._settings.partition_max_bytes,
+            self._settings.replica_fetch_max_bytes,
         )
 
     def _delay(self, key: Key) -> None:
         if key in self.followed:
-            self._delayed[key] = self._node.now_ms + self._settings.backoff_ms
+            self._delayed[key] = self._node.now_ms + self._settings.replica_fetch_backoff_ms
             self._changed.add(key)
 
     def _fail(self, key: Key, followed: Followed, why: str) -> None:
@@ -248,7 +248,7 @@ class Fetcher:
         if not isinstance(answer, FetchResponse) or error:
             self._under_way -= 1
             self.session.failed(is_unknown=error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            self._not_before_ms = self._node.now_ms + self._settings.backoff_ms
+            self._not_before_ms = self._node.now_ms + self._settings.replica_fetch_backoff_ms
             self._changed.update(self.followed)
             if self.followed:
                 why = "no answer" if error is None else error_name(error)

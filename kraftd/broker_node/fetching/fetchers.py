@@ -7,7 +7,6 @@ from zlib import crc32
 from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed, State
 from kraftd.broker_node.fetching.leader_session import Key
 from kraftd.broker_node.replicas import Hosted
-from kraftd.configdef.node import NodeConfig
 from kraftd.ground.effect import Effect
 from kraftd.partition.partition import FOLLOWER
 from kraftd.wire.error_code import ErrorCode
@@ -19,18 +18,6 @@ FETCH_VERSIONS = ((27, 18), (21, 17), (19, 16), (10, 15), (9, 14), (7, 13))
 def fetch_version(metadata_version: int) -> int:
     """The version of Fetch that followers use at a level of metadata.version."""
     return next((version for level, version in FETCH_VERSIONS if metadata_version >= level), 13)
-
-
-def fetch_settings(static: NodeConfig) -> FetchSettings:
-    """A follower's settings."""
-    return FetchSettings(
-        static.integer("replica.fetch.wait.max.ms"),
-        static.integer("replica.fetch.min.bytes"),
-        static.integer("replica.fetch.response.max.bytes"),
-        static.integer("replica.fetch.max.bytes"),
-        static.integer("replica.fetch.backoff.ms"),
-        static.integer("num.replica.fetchers"),
-    )
 
 
 class ReplicaFetchers:
@@ -67,7 +54,7 @@ class ReplicaFetchers:
         fetcher.add(key, Followed(hosted, partition.leader_epoch))
 
     def _fetcher(self, leader_id: int, hosted: Hosted) -> Fetcher:
-        number = (31 * crc32(hosted.topic.encode()) + hosted.index) % self._settings.fetchers
+        number = (31 * crc32(hosted.topic.encode()) + hosted.index) % self._settings.num_replica_fetchers
         found = self._fetchers.get((leader_id, number))
         if found is None:
             found = Fetcher(leader_id, number, self._settings, self._node)

@@ -37,7 +37,7 @@ def expire_of_group(state: ShardState, group: Group, records: list[CoordinatorRe
     start_of = group.retention_start()
     if start_of is None:
         return False
-    retention_ms, now_ms = state.config.offsets_retention_ms, state.now_ms
+    retention_ms, now_ms = state.config.offsets_retention_minutes * 60_000, state.now_ms
     expired = 0
     for (topic, partition), committed in offsets.items():
         if (

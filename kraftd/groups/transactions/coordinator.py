@@ -72,7 +72,7 @@ class TransactionCoordinator(Shards[TransactionShard]):
     def __init__(
         self, config: TransactionConfig, topics: Topics, group_partition_for: Callable[[str], int]
     ) -> None:
-        super().__init__(config.log_num_partitions)
+        super().__init__(config.transaction_state_log_num_partitions)
         self.config = config
         self.topics = topics
         self.group_partition_for = group_partition_for
@@ -183,11 +183,12 @@ class TransactionCoordinator(Shards[TransactionShard]):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if (request.producer_id == NO_ID) != (request.producer_epoch == NO_EPOCH) or not id:
             return ErrorCode.INVALID_REQUEST
-        if request.enable2_pc and not self.config.has_two_phases:
+        if request.enable2_pc and not self.config.transaction_two_phase_commit_enable:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if request.keep_prepared_txn:
             return ErrorCode.UNSUPPORTED_VERSION
-        is_valid = request.enable2_pc or 0 < request.transaction_timeout_ms <= self.config.max_timeout_ms
+        most_ms = self.config.transaction_max_timeout_ms
+        is_valid = request.enable2_pc or 0 < request.transaction_timeout_ms <= most_ms
         return ErrorCode.NONE if is_valid else ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
     def may_write(self, call: Call, id: str) -> bool:

@@ -76,7 +76,8 @@ class TransactionShard(Shard):
         abort: Callable[[TransactionShard, TransactionalId], None],
         effects: list[Effect],
     ) -> None:
-        limits = Limits(config.max_batch_bytes, config.log_load_buffer_bytes, config.write_timeout_ms)
+        load_bytes = config.transaction_state_log_load_buffer_size
+        limits = Limits(config.max_batch_bytes, load_bytes, config.request_timeout_ms)
         super().__init__(partition, leader_epoch, limits, effects)
         self.state = CoordinatorState()
         self.config = config
@@ -219,7 +220,7 @@ class TransactionShard(Shard):
     # Time
 
     def schedule_aborts(self) -> None:
-        due_ms = self.state.now_ms + self.config.abort_interval_ms
+        due_ms = self.state.now_ms + self.config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         self.state.deadlines.schedule(ABORTING, due_ms, self.abort_late)
 
     def abort_late(self) -> Outcome:
@@ -237,7 +238,7 @@ class TransactionShard(Shard):
         return Outcome()
 
     def schedule_expiration(self) -> None:
-        due_ms = self.state.now_ms + self.config.expire_interval_ms
+        due_ms = self.state.now_ms + self.config.transaction_remove_expired_transaction_cleanup_interval_ms
         self.state.deadlines.schedule(EXPIRING, due_ms, self.expire)
 
     def expire(self) -> Outcome:
@@ -249,7 +250,7 @@ class TransactionShard(Shard):
         if len(ids) > IDS_A_SLICE:
             rest = partial(self._expire, ids[IDS_A_SLICE:])
             self.state.deadlines.schedule("expiring on", self.state.now_ms + 1, rest)
-        oldest_ms = self.state.now_ms - self.config.id_expiration_ms
+        oldest_ms = self.state.now_ms - self.config.transactional_id_expiration_ms
         gone: list[TransactionalId] = []
         records: list[CoordinatorRecord] = []
         for id in ids[:IDS_A_SLICE]:
