@@ -6,8 +6,9 @@ Times are in milliseconds, sizes in bytes; -1 is "no limit" where Kafka says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from typing import TypeVar
 
 from kraftd.config.errors import ConfigError
 from kraftd.config.listeners import (
@@ -32,6 +33,8 @@ from kraftd.config.security_rows import AccessKeys, SecurityKeys
 from kraftd.configdef.addresses import parse_bootstrap_server, parse_voter
 from kraftd.configdef.node import NodeConfig
 from kraftd.types import Endpoint
+
+T = TypeVar("T")
 
 
 class NodeKeys:
@@ -306,24 +309,6 @@ class DelegationTokenKeys:
     )
 
 
-SECTIONS: tuple[type, ...] = (
-    NodeKeys,
-    ListenerKeys,
-    BrokerKeys,
-    ClientKeys,
-    AccessKeys,
-    SecurityKeys,
-    OwnTokenKeys,
-    QuorumKeys,
-    MetadataLogKeys,
-    TopicKeys,
-    ConnectionKeys,
-    AdminKeys,
-    DelegationTokenKeys,
-    OwnKeys,
-)
-
-
 class DaemonConfig(
     NodeKeys,
     ListenerKeys,
@@ -370,6 +355,16 @@ class DaemonConfig(
         self.security = SecurityConfig()
         self.connection_creation_rates: Mapping[str, int] = {}
         self.warnings = warnings
+
+    def settings(self, kind: Callable[..., T], prefix: str = "", **given: object) -> T:
+        """Settings of a kind. A field that is not given is the setting of its name, with the prefix or
+        without; a field without such a setting keeps its default.
+        """
+        for field in kind.__annotations__.keys() - given.keys():
+            target = next((name for name in (prefix + field, field) if hasattr(type(self), name)), None)
+            if target is not None:
+                given[field] = getattr(self, target)
+        return kind(**given)
 
     @cached_property
     def log_dirs(self) -> tuple[str, ...]:
@@ -419,6 +414,9 @@ class DaemonConfig(
     def __repr__(self) -> str:
         names = ", ".join(map(repr, self.listeners))
         return f"<DaemonConfig of node {self.node_id} on {names}, metadata in {self.metadata_log_dir}>"
+
+
+SECTIONS = DaemonConfig.__bases__
 
 
 def rows_of(section: type) -> Iterator[Row[object]]:

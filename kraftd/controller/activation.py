@@ -67,7 +67,7 @@ def activate(ctx: Context, bootstrap: Sequence[VersionedRecord]) -> Decision[Non
 
 
 def write_no_op(_ctx: Context) -> Decision[None]:
-    """Write a NoOpRecord every ``settings.max_idle_interval_ms``, after other records too, so that the high
+    """Write a NoOpRecord every metadata.max.idle.interval.ms, after other records too, so that the high
     watermark moves.
     """
     return Decision(None, [VersionedRecord(NoOpRecord(), 0)])

@@ -39,19 +39,19 @@ class TokenSettings(Struct, frozen=True, kw_only=True):
 
 
 class ControllerSettings(Struct, frozen=True, kw_only=True):
-    """Kafka's settings that decisions depend on, with Kafka's defaults."""
+    """Kafka's settings that decisions depend on, with Kafka's defaults (`DaemonConfig.settings`)."""
 
     cluster_id: str
     node_id: int
-    default_replication_factor: int = 1  # default.replication.factor
-    num_partitions: int = 1  # num.partitions
-    session_timeout_ms: int = 9_000  # broker.session.timeout.ms
-    max_idle_interval_ms: int = 500  # metadata.max.idle.interval.ms; 0 is never
-    leader_rebalance: bool = True  # auto.leader.rebalance.enable
+    default_replication_factor: int = 1
+    num_partitions: int = 1
+    broker_session_timeout_ms: int = 9_000
+    metadata_max_idle_interval_ms: int = 500  # 0 is never
+    auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds
-    unclean_election_check_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
-    topic_deletion: bool = True  # delete.topic.enable
-    unstable_features: bool = False  # unstable.feature.versions.enable
+    unclean_leader_election_interval_ms: int = 300_000
+    delete_topic_enable: bool = True
+    unstable_feature_versions_enable: bool = False
     tokens: TokenSettings = TokenSettings()
     mutation_quota_window_ms: int = 1_000  # controller.quota.window.size.seconds
     mutation_quota_window_count: int = 11  # controller.quota.window.num

@@ -83,7 +83,7 @@ class Registration:
     def request(self) -> ControllerRegistrationRequest:
         """The registration request of this node."""
         identity = self._identity
-        supported = supported_features(unstable=self._context.settings.unstable_features)
+        supported = supported_features(unstable=self._context.settings.unstable_feature_versions_enable)
         return ControllerRegistrationRequest(
             controller_id=identity.node_id,
             incarnation_id=identity.incarnation_id,

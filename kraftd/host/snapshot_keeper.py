@@ -52,7 +52,7 @@ class KeeperSettings(NamedTuple):
     are checked; 0 for never.
     """
 
-    max_bytes: int
+    max_new_record_bytes: int
     max_interval_ms: int
     min_changed_ratio: float
     timeout_ms: int
@@ -87,7 +87,7 @@ class SnapshotKeeper:
         self._step = step
         self._timer = executor.ports.timer
         now_ms = self._timer.now_ms()
-        self.policy = SnapshotPolicy(settings.max_bytes, settings.max_interval_ms, now_ms)
+        self.policy = SnapshotPolicy(settings.max_new_record_bytes, settings.max_interval_ms, now_ms)
         self._next_scrub_ms = now_ms + settings.scrub_interval_ms
         self._next_clean_ms = now_ms + settings.clean_interval_ms
         self._alarm: Handle | None = None

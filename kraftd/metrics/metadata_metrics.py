@@ -67,12 +67,12 @@ def _supported(unstable: bool) -> tuple[tuple[str, int, int], ...]:
 
 
 def _lowest(readings: Readings) -> Samples:
-    found = _supported(readings.node.context.settings.unstable_features)
+    found = _supported(readings.node.context.settings.unstable_feature_versions_enable)
     return [((name,), low) for name, low, _ in found]
 
 
 def _highest(readings: Readings) -> Samples:
-    found = _supported(readings.node.context.settings.unstable_features)
+    found = _supported(readings.node.context.settings.unstable_feature_versions_enable)
     return [((name,), high) for name, _, high in found]
 
 

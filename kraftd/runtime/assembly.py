@@ -95,23 +95,15 @@ def raft_config(
     config: DaemonConfig, storage: Storage, advertised: tuple[Endpoint, ...], *, rejoins: bool = False
 ) -> RaftConfig:
     """The settings of the consensus core."""
-    return RaftConfig(
-        node_id=config.node_id,
+    return config.settings(
+        RaftConfig,
+        "quorum_",
         directory_id=storage.directory.directory_id,
         cluster_id=storage.directory.cluster_id,
         listeners=advertised,
         listener_name=config.controller_listener_names[0],
-        bootstrap_servers=config.quorum_bootstrap_servers,
-        election_timeout_ms=config.quorum_election_timeout_ms,
-        fetch_timeout_ms=config.quorum_fetch_timeout_ms,
-        election_backoff_max_ms=config.quorum_election_backoff_max_ms,
-        request_timeout_ms=config.quorum_request_timeout_ms,
-        retry_backoff_ms=config.quorum_retry_backoff_ms,
-        fetch_max_bytes=config.quorum_fetch_max_bytes,
-        fetch_snapshot_max_bytes=config.quorum_fetch_snapshot_max_bytes,
         fetch_response_max_bytes=config.replica_fetch_response_max_bytes,
         auto_join=config.quorum_auto_join and config.is_controller,
-        first_election_without=config.first_election_without,
         rejoins=rejoins,
         max_batch_bytes=config.metadata_max_batch_bytes,
     )
@@ -119,26 +111,10 @@ def raft_config(
 
 def controller_settings(config: DaemonConfig, storage: Storage) -> ControllerSettings:
     """The settings of the decisions."""
-    return ControllerSettings(
+    return config.settings(
+        ControllerSettings,
         cluster_id=storage.directory.cluster_id,
-        node_id=config.node_id,
-        default_replication_factor=config.default_replication_factor,
-        num_partitions=config.num_partitions,
-        session_timeout_ms=config.broker_session_timeout_ms,
-        max_idle_interval_ms=config.metadata_max_idle_interval_ms,
-        leader_rebalance=config.auto_leader_rebalance_enable,
-        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_ms,
-        unclean_election_check_interval_ms=config.unclean_leader_election_interval_ms,
-        topic_deletion=config.delete_topic_enable,
-        unstable_features=config.unstable_feature_versions_enable,
-        tokens=TokenSettings(
-            secret_key=config.delegation_token_secret_key,
-            max_lifetime_ms=config.delegation_token_max_lifetime_ms,
-            expiry_time_ms=config.delegation_token_expiry_time_ms,
-            expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
-        ),
-        mutation_quota_window_ms=config.mutation_quota_window_ms,
-        mutation_quota_window_count=config.mutation_quota_window_count,
+        tokens=config.settings(TokenSettings, "delegation_token_"),
         static_config=config.node_config,
         static_voter_ids=tuple(config.quorum_voters),
     )
@@ -154,12 +130,9 @@ def make_security(config: DaemonConfig, clock: Clock | None = None) -> Security:
 
 def build_keeper(runner: Runner, config: DaemonConfig) -> SnapshotKeeper:
     """The configured snapshot keeper."""
-    settings = KeeperSettings(
-        max_bytes=config.metadata_snapshot_max_new_record_bytes,
-        max_interval_ms=config.metadata_snapshot_max_interval_ms,
-        min_changed_ratio=config.metadata_snapshot_min_changed_ratio,
-        timeout_ms=config.metadata_snapshot_timeout_ms,
-        scrub_interval_ms=config.scrub_interval_ms,
+    settings = config.settings(
+        KeeperSettings,
+        "metadata_snapshot_",
         rules=RetentionRules(
             config.metadata_max_retention_bytes,
             config.metadata_max_retention_ms,

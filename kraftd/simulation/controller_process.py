@@ -130,10 +130,10 @@ class ControllerProcess(Process):
             cluster_id=CLUSTER_ID,
             node_id=host.id,
             static_voter_ids=tuple(host.static_voters.ids),
-            session_timeout_ms=3_000,
+            broker_session_timeout_ms=3_000,
             tokens=TOKENS,
         )
-        heartbeats = BrokerHeartbeats(settings.session_timeout_ms)
+        heartbeats = BrokerHeartbeats(settings.broker_session_timeout_ms)
         now_ms = host.clock.now_ms(world.schedule.now_us)
         context = Context(Image(), now_ms, settings, heartbeats, rng)
         # Clients of a listener without logins may not ask for delegation tokens.

@@ -326,7 +326,7 @@ def _draw(seed: int) -> Options:
 def keeper_settings(options: Options) -> KeeperSettings:
     """The snapshot settings of a world's replicas."""
     return KeeperSettings(
-        max_bytes=options.snapshot_bytes,
+        max_new_record_bytes=options.snapshot_bytes,
         max_interval_ms=options.snapshot_interval_ms,
         min_changed_ratio=options.snapshot_ratio,
         timeout_ms=SNAPSHOT_TIMEOUT_MS,

@@ -11,6 +11,8 @@ import pytest
 
 import kraftd
 from kraftd.answers.settings import ClientSettings
+from kraftd.broker_node.fetching.fetcher import FetchSettings
+from kraftd.config.broker_keys import OF_BROKERS
 from kraftd.config.daemon import ROWS, DaemonConfig
 from kraftd.config.keys import OF_LISTENERS
 from kraftd.config.security import (
@@ -20,9 +22,13 @@ from kraftd.config.security import (
     TlsSettings,
     TokenSettings,
 )
+from kraftd.configdef.node import NodeConfig
 from kraftd.controller.context import ControllerSettings
 from kraftd.controller.context import TokenSettings as DelegationTokenSettings
 from kraftd.fetch.session_cache import CacheLimits
+from kraftd.groups.config import GroupConfig
+from kraftd.groups.transactions.config import TransactionConfig
+from kraftd.host.broker_logs import Schedules
 from kraftd.host.retention import RetentionRules
 from kraftd.host.snapshot_keeper import KeeperSettings
 from kraftd.log.settings import LogSettings
@@ -63,8 +69,19 @@ HANDED_ON: tuple[type[Any], ...] = (
     StoreSettings,
     TokenGrant,
     TokenRules,
+    FetchSettings,
+    GroupConfig,
+    Schedules,
+    TransactionConfig,
 )
 
+
+# Keys of these settings that nodes without the broker role read as well.
+ELSEWHERE_TOO = {
+    "replica.fetch.response.max.bytes",
+    "replica.high.watermark.checkpoint.interval.ms",
+    "request.timeout.ms",
+}
 
 # These read the keys of one listener.
 READERS_OF_LISTENERS = (
@@ -90,6 +107,12 @@ def uses() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
                 name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
                 if name in ("config", "_config"):
                     of_configs.add(node.attr)
+            elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "settings":
+                kind, *prefix = node.args
+                start = prefix[0].value if prefix else ""
+                for made in HANDED_ON:
+                    if made.__name__ == getattr(kind, "id", ""):
+                        of_configs |= {name for one in made.__annotations__ for name in (one, start + one)}
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 literals.add(node.value)
     return frozenset(attributes), frozenset(of_configs), frozenset(literals)
@@ -118,6 +141,18 @@ def test_every_field_of_settings_that_are_passed_on_is_read(settings: type[Any])
     attributes, _, _ = uses()
     fields = getattr(settings, "__struct_fields__", None) or settings._fields
     assert set(fields) <= attributes
+
+
+@pytest.mark.parametrize("kind", [GroupConfig, TransactionConfig])
+def test_settings_named_after_keys_have_kafkas_defaults(kind: type[Any]) -> None:
+    assert NodeConfig({}).settings(kind) == kind()
+
+
+@pytest.mark.parametrize("kind", [GroupConfig, TransactionConfig, FetchSettings, Schedules])
+def test_each_field_of_settings_by_name_is_a_key_of_brokers(kind: type[Any]) -> None:
+    keys = {name.replace("_", ".") for name in kind.__annotations__}
+    own_limits = {"max.batch.bytes", "members.max.bytes", "deletion.ms"}
+    assert keys - own_limits <= OF_BROKERS | ELSEWHERE_TOO
 
 
 def test_a_row_read_from_the_class_is_the_row_itself() -> None:

@@ -68,7 +68,7 @@ class Cluster:
             static_config=NodeConfig({}),
             **settings,
         )
-        self.heartbeats = BrokerHeartbeats(self.settings.session_timeout_ms)
+        self.heartbeats = BrokerHeartbeats(self.settings.broker_session_timeout_ms)
         self.rng = rng or SeededRandomness()
         self.apply([VersionedRecord(FeatureLevelRecord("metadata.version", metadata_version), 0)])
         if elr:

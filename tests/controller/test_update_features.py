@@ -345,4 +345,4 @@ def test_a_migrating_broker_prevents_a_downgrade_below_migration__kip866() -> No
 
 def test_a_controller_for_unstable_features_supports_more_levels() -> None:
     assert refusal_reason(Cluster(), "metadata.version", 31) == "controller 3000 supports 7 to 30 only"
-    assert refusal_reason(Cluster(unstable_features=True), "metadata.version", 31) is None
+    assert refusal_reason(Cluster(unstable_feature_versions_enable=True), "metadata.version", 31) is None

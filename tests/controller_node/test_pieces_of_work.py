@@ -239,8 +239,8 @@ def test_tasks_wait_while_the_node_cannot_decide(disk_full: bool, under_way: boo
     ("settings", "lacking"),
     [
         ({}, {"sweep expired delegation tokens"}),
-        ({"leader_rebalance": False}, {"balance leaders", "sweep expired delegation tokens"}),
-        ({"max_idle_interval_ms": 0}, {"write a no-op", "sweep expired delegation tokens"}),
+        ({"auto_leader_rebalance_enable": False}, {"balance leaders", "sweep expired delegation tokens"}),
+        ({"metadata_max_idle_interval_ms": 0}, {"write a no-op", "sweep expired delegation tokens"}),
     ],
 )
 def test_a_task_that_the_settings_switch_off_is_never_due(settings: Any, lacking: set[str]) -> None:
@@ -248,10 +248,10 @@ def test_a_task_that_the_settings_switch_off_is_never_due(settings: Any, lacking
     nothing: Any = None
     periodic = Periodic(cluster.ctx, nothing, nothing, Outbox())
     all_tasks = {
-        FENCE: (max(1, cluster.settings.session_timeout_ms // 8), fence_stale_broker),
-        "write a no-op": (cluster.settings.max_idle_interval_ms, write_no_op),
+        FENCE: (max(1, cluster.settings.broker_session_timeout_ms // 8), fence_stale_broker),
+        "write a no-op": (cluster.settings.metadata_max_idle_interval_ms, write_no_op),
         "balance leaders": (cluster.settings.leader_imbalance_check_interval_ms, balance_leaders),
-        "elect uncleanly": (cluster.settings.unclean_election_check_interval_ms, elect_unclean_leaders),
+        "elect uncleanly": (cluster.settings.unclean_leader_election_interval_ms, elect_unclean_leaders),
     }
     periodic.activate()
     due = {
@@ -263,12 +263,12 @@ def test_a_task_that_the_settings_switch_off_is_never_due(settings: Any, lacking
 
 
 def test_sessions_of_an_odd_length_are_looked_after_at_whole_milliseconds() -> None:
-    cluster = Cluster(session_timeout_ms=9_001)
+    cluster = Cluster(broker_session_timeout_ms=9_001)
     nothing: Any = None
     periodic = Periodic(cluster.ctx, nothing, nothing, Outbox())
     assert periodic._tasks[FENCE] == (1_125, fence_stale_broker)
     assert isinstance(periodic._tasks[FENCE][0], int)
-    shortest = Periodic(Cluster(session_timeout_ms=5).ctx, nothing, nothing, Outbox())
+    shortest = Periodic(Cluster(broker_session_timeout_ms=5).ctx, nothing, nothing, Outbox())
     assert shortest._tasks[FENCE][0] == 1
 
 

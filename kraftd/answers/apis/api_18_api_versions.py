@@ -27,6 +27,6 @@ def describe(node: AnsweringNode, version: int) -> ApiVersionsResponse:
     """The current answer."""
     view = node.view
     levels, epoch = view.finalized_features
-    unstable_features = view.context.settings.unstable_features
+    unstable_features = view.context.settings.unstable_feature_versions_enable
     levels = {**levels, KRAFT_VERSION: view.kraft_version}
     return response(node.boundary.registry, version, levels, epoch, unstable_features=unstable_features)

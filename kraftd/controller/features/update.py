@@ -131,7 +131,8 @@ def _why_no_metadata_version(
 def _unsupported(ctx: Context, name: str, level: int) -> str | None:
     """A node that does not support a feature's level: this controller, a broker, or another controller."""
     settings = ctx.settings
-    own_features = {f"controller {settings.node_id}": supported_features(unstable=settings.unstable_features)}
+    own = supported_features(unstable=settings.unstable_feature_versions_enable)
+    own_features = {f"controller {settings.node_id}": own}
     for node, ranges in (*own_features.items(), *_others(ctx)):
         low, high = ranges.get(name, (0, 0))
         if not low <= level <= high:

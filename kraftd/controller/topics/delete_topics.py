@@ -57,7 +57,7 @@ def check_deletion_is_enabled(ctx: Context, version: int) -> None:
     """Raise Refusal if delete.topic.enable is false: TOPIC_DELETION_DISABLED, INVALID_REQUEST before
     version 3.
     """
-    if ctx.settings.topic_deletion:
+    if ctx.settings.delete_topic_enable:
         return
     if version < 3:
         raise Refusal(ErrorCode.INVALID_REQUEST, "Topics cannot be deleted: delete.topic.enable is false.")

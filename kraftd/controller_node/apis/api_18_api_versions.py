@@ -32,5 +32,5 @@ def describe(node: Node, version: int) -> ApiVersionsResponse:
         version,
         levels,
         finalized.epoch,
-        unstable_features=node.context.settings.unstable_features,
+        unstable_features=node.context.settings.unstable_feature_versions_enable,
     )

@@ -78,7 +78,7 @@ def unread(node: Node, call: Call) -> UnreadRefusal | None:
     """How to refuse all topics that are named by a sender that may delete none, and learns of none."""
     denied = (
         node.active
-        and node.context.settings.topic_deletion
+        and node.context.settings.delete_topic_enable
         and allows_no_topic(node, call, AclOperation.DELETE, or_on_cluster=True)
         and allows_no_topic(node, call, AclOperation.DESCRIBE)
     )

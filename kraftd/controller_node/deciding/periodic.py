@@ -41,14 +41,14 @@ class Periodic:
         self._outbox = outbox
         settings = context.settings
         self._tasks: dict[str, tuple[int, Task]] = {  # period 0: never due by itself
-            FENCE: (max(1, settings.session_timeout_ms // 8), fence_stale_broker),
+            FENCE: (max(1, settings.broker_session_timeout_ms // 8), fence_stale_broker),
             LEAVE: (0, leave_partitions),  # see ``hasten``
-            "write a no-op": (settings.max_idle_interval_ms, write_no_op),
+            "write a no-op": (settings.metadata_max_idle_interval_ms, write_no_op),
         }
-        if settings.leader_rebalance:
+        if settings.auto_leader_rebalance_enable:
             interval_ms = settings.leader_imbalance_check_interval_ms
             self._tasks["balance leaders"] = (interval_ms, balance_leaders)
-        interval_ms = settings.unclean_election_check_interval_ms
+        interval_ms = settings.unclean_leader_election_interval_ms
         self._tasks["elect uncleanly"] = (interval_ms, elect_unclean_leaders)
         if settings.tokens.secret_key:
             interval_ms = settings.tokens.expiry_check_interval_ms
