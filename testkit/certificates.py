@@ -79,7 +79,7 @@ class Authority:
         path.write_text(self.pem)
         return path
 
-    def issue(self, subject: str, *, days: int = 30, host: str = "127.0.0.1", rsa_bits: int = 0) -> Issued:
+    def issue(self, subject: str, *, days: float = 30, host: str = "127.0.0.1", rsa_bits: int = 0) -> Issued:
         """A certificate for client and server; with negative days it has expired. Its key is EC or RSA."""
         key: Key = ec.generate_private_key(ec.SECP256R1())
         if rsa_bits:
@@ -90,7 +90,7 @@ class Authority:
         self,
         subject: x509.Name,
         key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
-        days: int,
+        days: float,
         host: str = "127.0.0.1",
         *,
         is_authority: bool = False,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
 from kraftd.net.tls.contexts import TlsContexts
+from kraftd.net.tls.handshake import ServerHandshake
 from kraftd.runtime.connections import handshake_pool
 from kraftd.runtime.connections.handshake_pool import HandshakePool, Pending
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
@@ -86,6 +89,13 @@ def scene(tls: Any, **more: Any) -> Iterator[Scene]:
         made.pool.stop()
         for peer in made.peers:
             peer.close()
+
+
+def client_hello() -> bytes:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        CONTEXTS.client.wrap_bio(incoming, outgoing, server_hostname="localhost").do_handshake()
+    return outgoing.read()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -165,6 +175,39 @@ async def test_a_handshake_has_limited_time_even_when_nothing_was_sent(
         await until(lambda: made.failed)
         assert made.failed == ["a: it took longer than 50 ms"]
         assert made.ended == ["a"] and not made.tls.begun and not len(made.pool)
+
+
+async def test_waves_of_half_open_handshakes_leave_no_object_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither those whose time is up, nor those whose peers have left, begun or not."""
+    ahead_s = 0.0
+    kept: WeakSet[object] = WeakSet()
+
+    def begin(tls: TlsContexts) -> ServerHandshake:
+        handshake = ServerHandshake(tls)
+        kept.add(handshake)
+        return handshake
+
+    def is_forgotten() -> bool:
+        gc.collect()
+        return not kept
+
+    monkeypatch.setattr(handshake_pool, "SWEEP_S", 0.02)
+    monkeypatch.setattr(handshake_pool, "monotonic", lambda: time.monotonic() + ahead_s)
+    monkeypatch.setattr(handshake_pool, "ServerHandshake", begin)
+    openings = b"", b"\x16\x03\x01\x02\x00\x01\x00", client_hello()
+    with scene(CONTEXTS, max_of_address=5) as made:
+        for wave in range(3):
+            peers = [made.connect(f"host-{at % 4}", openings[at % 3], timeout_s=60) for at in range(30)]
+            kept.update(made.pool._all)
+            await until(lambda: len(made.pool._unknown.places) >= 10)
+            assert len(kept) >= 30 + 10
+            for peer in peers[:: 1 + wave]:
+                peer.close()
+            ahead_s += 61
+            await until(lambda wave=wave: len(made.ended) == 30 * (wave + 1))
+            await until(is_forgotten)
+        queue = made.pool._unknown
+        assert not (len(made.pool) or queue.places or queue._of_host or queue._begun)
 
 
 async def test_a_refused_handshake_names_its_reason_and_a_peer_that_leaves_is_no_failure() -> None:
