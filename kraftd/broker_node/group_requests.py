@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftd.answers.unread_denials import unread as unread
+
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.requests.call import Call

@@ -231,7 +231,9 @@ class Boundary:
         else:
             self.note_denials(call, refusal.operation, refusal.type, refused.count)
         self.count_refused(call, {int(refusal.code): refused.refused_count})
-        answer = refuse(call.key, call.version, None, refusal.code, refusal.code.message)
+        answer = refusal.response()
+        if not refusal.only_rows:
+            answer = refuse(call.key, call.version, None, refusal.code, refusal.code.message)
         parts = yield from call.frame_in_slices(answer, refused.encoded(refusal))
         self.send(call, parts)
 

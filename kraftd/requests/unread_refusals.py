@@ -39,6 +39,8 @@ class UnreadRefusal(NamedTuple):
     `checked` is a field that has the same value in all elements as in the sample. `repeated` says how
     an element that is named twice is refused. `inner` is an array of the element, if its own elements are
     refused. Their rows follow the copied field, and begin with the field `inner_copied` of such an element.
+    `applies` returns whether what the request has before its elements lets all be refused alike: version,
+    frame, offset. With `only_rows`, the answer has no error beside those of its rows.
     """
 
     elements: tuple[str, ...]
@@ -55,6 +57,8 @@ class UnreadRefusal(NamedTuple):
     reserved: frozenset[str] = frozenset()  # names that are refused in another way
     inner: str = ""
     inner_copied: str = ""
+    applies: Callable[[int, Buffer, int], bool] | None = None
+    only_rows: bool = False
 
 
 class WholeRefusal(NamedTuple):
@@ -112,6 +116,8 @@ def refuse_unread(
         return Refused(call, refusal) if is_well_formed else None
     template = _template(refusal, key, version)
     if template is None or (refusal.reserved and _holds(frame, refusal.reserved)):
+        return None
+    if refusal.applies is not None and not refusal.applies(version, frame, offset):
         return None
     value, prefix, suffix, inner_suffix = template
     found = C_ENGINE.rows_of_unread(

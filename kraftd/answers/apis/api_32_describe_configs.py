@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.answers.unread_denials import HIDDEN_CONFIGS
+from kraftd.answers.unread_denials import unread as unread
 from kraftd.controller.configs.description import describe_configs
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.describe_configs_response import (
@@ -37,7 +39,6 @@ CLEANUP_POLICY = "cleanup.policy"
 DYNAMIC_TOPIC_CONFIG = 1
 LIST = 7
 UNDECIDED = DescribeConfigsResult()
-DENIED = "The client may not see the configs of this resource."
 
 
 def handle(node: AnsweringNode, call: Call) -> None:
@@ -57,7 +58,7 @@ def describe(node: AnsweringNode, call: Call) -> Slices[DescribeConfigsResponse]
         error = permissions.denial(resource)
         if error:
             results.append(
-                DescribeConfigsResult(error, DENIED, resource.resource_type, resource.resource_name)
+                DescribeConfigsResult(error, HIDDEN_CONFIGS, resource.resource_type, resource.resource_name)
             )
         elif serves_log and (resource.resource_type, resource.resource_name) == (
             TOPIC_RESOURCE,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.log_source import Identity
+from kraftd.answers.unread_denials import unread as unread
 from kraftd.ground.pace import Slices
 from kraftd.types import METADATA_TOPIC
 

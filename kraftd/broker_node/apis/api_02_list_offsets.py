@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers import metadata_offsets
 from kraftd.answers.metadata_offsets import MAX_TIMESTAMP
+from kraftd.answers.unread_denials import unread as unread
 from kraftd.broker_node.effects import LogLookup
 from kraftd.broker_node.events import Found
 from kraftd.ground.pace import ROW_US, Pace, Slices

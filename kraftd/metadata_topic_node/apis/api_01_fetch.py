@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.answers.unread_denials import unread as unread
 from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.metadata_offsets import MAX_TIMESTAMP, epoch_or_none, list_offset
+from kraftd.answers.unread_denials import unread as unread
 from kraftd.ground.occurrences import Occurrences
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.list_offsets_response import (

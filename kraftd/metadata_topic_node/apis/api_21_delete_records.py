@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.answers.unread_denials import unread as unread
 from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.messages.delete_records_response import (
     DeleteRecordsPartitionResult,
