@@ -16,7 +16,10 @@ Slot = tuple[int, bool, int]  # resource type, whether the pattern is literal, b
 Names = str | dict[str, None]  # of a rule in a slot: its only name, or all of its names
 Found = dict[tuple[Slot, Rule], Names]
 
-MAX_REMEMBERED = 1_000  # answers; each change of ACLs forgets all of them
+MAX_REMEMBERED = 1_000  # answers
+_FIRST_DENIAL = 1 << 32  # smaller bits allow
+
+Question = tuple[tuple[Slot, Rule], ...]  # the rules that decide it
 
 
 class NamesByRule:
@@ -27,7 +30,8 @@ class NamesByRule:
 
     def __init__(self) -> None:
         self._slots: defaultdict[Slot, dict[Rule, Names]] = defaultdict(dict)
-        self._answers: dict[tuple[tuple[Slot, Rule], ...], bool] = {}
+        self._answers: dict[Question, bool] = {}
+        self._asked: dict[tuple[Slot, Rule], set[Question]] = {}  # with an answer, by rule
 
     def add(self, slot: Slot, rule: Rule, name: str) -> None:
         """Add a name that the rule did not have."""
@@ -39,8 +43,7 @@ class NamesByRule:
             rules[rule] = {names: None, name: None}
         else:
             names[name] = None
-        if self._answers:
-            self._answers.clear()
+        self._forget(slot, rule, slot[2] < _FIRST_DENIAL)
 
     def remove(self, slot: Slot, rule: Rule, name: str) -> None:
         """Remove a name that the rule has."""
@@ -50,7 +53,17 @@ class NamesByRule:
             del names[name]
         else:
             del rules[rule]
-        self._answers.clear()
+        self._forget(slot, rule, slot[2] >= _FIRST_DENIAL)
+
+    def _forget(self, slot: Slot, rule: Rule, is_wider: bool) -> None:
+        """Forget the answers that a change of a rule may have changed. `is_wider`: it can only allow more."""
+        questions = self._asked.get((slot, rule))
+        if not questions:
+            return
+        for question in [one for one in questions if self._answers[one] is not is_wider]:
+            del self._answers[question]
+            for part in question:
+                self._asked[part].discard(question)
 
     def any_is_allowed(
         self, resource_type: int, allows: tuple[int, ...], denies: tuple[int, ...], rules: tuple[Rule, ...]
@@ -69,7 +82,10 @@ class NamesByRule:
         if answer is None:
             if len(self._answers) >= MAX_REMEMBERED:
                 self._answers.clear()
+                self._asked.clear()
             answer = self._answers[key] = _any_is_left(allowed, denied)
+            for part in key:
+                self._asked.setdefault(part, set()).add(key)
         return answer
 
     def has_any(self, resource_type: int, bit: int, rules: tuple[Rule, ...]) -> bool:

@@ -175,6 +175,49 @@ def test_an_answer_about_any_resource_is_found_again_until_acls_change() -> None
     assert not ask()
 
 
+def test_an_answer_about_any_resource_outlives_changes_that_cannot_change_it() -> None:
+    names = [f"t{number}" for number in range(500)]
+    denials = [acl(name, AclOperation.READ, deny=True) for name in names]
+    index = AclIndex([acl(name, AclOperation.READ) for name in names] + denials)
+    ask = partial(index.may_on_any, "User:alice", HOST, AclOperation.READ, TOPIC)
+    assert not ask()
+    for change in (
+        lambda: index.add(acl("t1", AclOperation.READ, "User:bob")),
+        lambda: index.add(acl("t1", AclOperation.WRITE)),
+        lambda: index.remove(acl("t2", AclOperation.READ)),
+        lambda: index.add(acl("another", AclOperation.READ, deny=True)),
+    ):
+        change()
+        assert lines_run(ask) < 100 and not ask()
+    index.add(acl("new", AclOperation.READ))
+    assert ask()
+    index.add(acl("new-2", AclOperation.READ))
+    index.remove(denials[9])
+    assert lines_run(ask) < 100 and ask()
+    for name in ("new", "new-2", "t9"):
+        index.remove(acl(name, AclOperation.READ))
+    assert not ask()
+
+
+def test_random_changes_never_leave_a_stale_answer_about_any_resource() -> None:
+    rng = Random(7)
+    held: list[AclState] = []
+    index = AclIndex()
+    principals = "User:alice", "User:bob", "User:*"
+    for _ in range(1_500):
+        if held and rng.random() < 0.5:
+            index.remove(held.pop(rng.randrange(len(held))))
+        else:
+            operation = rng.choice((AclOperation.READ, AclOperation.ALL))
+            kind = {"deny": rng.random() < 0.5, "prefixed": rng.random() < 0.3}
+            one = acl(rng.choice(("a", "ab", "b")), operation, rng.choice(principals), **kind)
+            held.append(one)
+            index.add(one)
+        for principal in principals[:2]:
+            question = principal, HOST, AclOperation.READ, TOPIC
+            assert index.may_on_any(*question) == AclIndex(held).may_on_any(*question)
+
+
 def test_an_acl_that_was_added_twice_holds_until_both_are_removed() -> None:
     one = acl("a", AclOperation.READ)
     rules = authorizer(one)
