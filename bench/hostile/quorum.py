@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
@@ -30,7 +31,7 @@ HOSTILE_HOST = "127.0.0.2"  # the address that attacks come from, unless another
 RSA_BITS = 2048
 ACLS_VERSION = 3
 ACLS_PER_REQUEST = 1_000
-_BROKER = "PLAINTEXT"
+NO_PROPERTIES: Mapping[str, object] = MappingProxyType({})
 
 
 class Target(NamedTuple):
@@ -88,13 +89,17 @@ class SecuredQuorum(Quorum):
 class Attacked:
     """The nodes under attack, with their ports."""
 
-    def __init__(self, home: Path, kind: Kind, *, with_broker: bool) -> None:
+    def __init__(
+        self, home: Path, kind: Kind, *, with_broker: bool, properties: Mapping[str, object] = NO_PROPERTIES
+    ) -> None:
         self.kind, self.authority = kind, Authority()
         self.secure_ports, self.client_ports, self.metrics_ports = (
             {node_id: free_port() for node_id in VOTERS} for _ in range(3)
         )
         self.quorum = SecuredQuorum(
-            home, dict.fromkeys(VOTERS, kind), controller_properties=self._properties(home)
+            home,
+            dict.fromkeys(VOTERS, kind),
+            controller_properties=self._properties(home) | dict(properties),
         )
         for node_id, controller in self.quorum.controllers.items():
             controller.jvm = AS_KAFKA_STARTS
@@ -215,10 +220,12 @@ class Attacked:
 
 
 @contextmanager
-def attacked(kind: Kind, *, with_broker: bool) -> Iterator[Attacked]:
-    """Three running controllers of a kind, with a stock broker if wanted."""
+def attacked(
+    kind: Kind, *, with_broker: bool, properties: Mapping[str, object] = NO_PROPERTIES
+) -> Iterator[Attacked]:
+    """Three running controllers of a kind, with a stock broker if wanted, and with more properties."""
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
-        nodes = Attacked(Path(home), kind, with_broker=with_broker)
+        nodes = Attacked(Path(home), kind, with_broker=with_broker, properties=properties)
         try:
             nodes.start()
             yield nodes
