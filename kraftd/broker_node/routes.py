@@ -69,12 +69,13 @@ ROWS: tuple[Row, ...] = (
     _of_transactions(ApiKey.ADD_PARTITIONS_TO_TXN, _WRITE, (_WRITE, _TOPIC), (_ACTION, _CLUSTER)),
     _of_transactions(ApiKey.ADD_OFFSETS_TO_TXN, _WRITE, (_READ, _GROUP)),
     _of_transactions(ApiKey.END_TXN, _WRITE),
+    # Either permission is enough, so the handler asks for both.
     Row(
         ApiKey.WRITE_TXN_MARKERS,
-        AclOperation.ALTER,
-        _CLUSTER,
+        None,
+        None,
         "broker_node.apis.api_27_write_txn_markers",
-        ((_ACTION, _CLUSTER),),
+        ((AclOperation.ALTER, _CLUSTER), (_ACTION, _CLUSTER)),
     ),
     Row(
         ApiKey.TXN_OFFSET_COMMIT,

@@ -39,12 +39,18 @@ from kraftd.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kraftd.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from kraftd.metadata.state import AclState
 from kraftd.requests import intake, unread_refusals
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.wire.api import ApiKey
 from kraftd.wire.engine import C_ENGINE
+from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
 from tests.broker_node.harness import BrokerHarness
 from tests.metadata_topic_node.clients import ClientHarness
@@ -266,3 +272,21 @@ def test_what_is_not_refused_alike_is_decoded(nodes: dict[str, Asked]) -> None:
     for key, version, request in cases:
         broker.ask(key, version, request)
         assert broker.decoded == 1
+
+
+@pytest.mark.parametrize("operation", [AclOperation.ALTER, AclOperation.CLUSTER_ACTION])
+def test_either_right_on_the_cluster_is_enough_for_markers(
+    nodes: dict[str, Asked], operation: AclOperation
+) -> None:
+    broker, topic = nodes["broker"], WritableTxnMarkerTopic("t", (0,))
+    request = WriteTxnMarkersRequest([WritableTxnMarker(7, 0, True, [topic], 0)])
+
+    def error() -> int:
+        (marker,) = broker.ask(ApiKey.WRITE_TXN_MARKERS, 1, request).markers
+        return int(marker.topics[0].partitions[0].error_code)
+
+    assert error() == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    who = AclPatternType.LITERAL, "User:ANONYMOUS", "*"
+    broker.grant(AclState(AclResourceType.CLUSTER, CLUSTER_NAME, *who, operation, AclPermission.ALLOW))
+    assert error() == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.grant()
