@@ -218,7 +218,7 @@ class BrokerLogs:
 
     def _checkpoint_left(self) -> None:
         left, self._left = self._left, set()
-        for path in left:
+        for path in sorted(left):
             self._write(self.directories.checkpoints_of(path))
 
     def set_aside(self, effect: SetLogAside) -> None:

@@ -336,7 +336,7 @@ class LogDirectories:
         log.fail(StorageFailure(f"{log.topic}-{log.partition} was deleted"))
 
     def _forget(self, log: DataLog) -> None:
-        self.resources.unflushed.discard(log)
+        self.resources.unflushed.pop(log, None)
         log.forget_tail()
 
     def _begin(self, due: Sequence[DataLog]) -> list[tuple[DataLog, FlushJob]]:

@@ -139,7 +139,7 @@ class Fetcher:
         self.session = LeaderSession()
         self._settings = settings
         self._node = node
-        self._changed: set[Key] = set()  # since the last request
+        self._changed: dict[Key, None] = {}  # since the last request
         self._delayed: dict[Key, int] = {}  # until when a partition waits
         self._not_before_ms = 0
         self._under_way = 0  # requests, and an answer that is processed
@@ -154,20 +154,20 @@ class Fetcher:
         """Fetch a partition from now on, or with a newer leader epoch."""
         self.followed[key] = followed
         self._delayed.pop(key, None)
-        self._changed.add(key)
+        self._changed[key] = None
 
     def remove(self, key: Key) -> None:
         """Fetch a partition no more."""
         if self.followed.pop(key, None) is not None:
             self._delayed.pop(key, None)
-            self._changed.add(key)
+            self._changed[key] = None
 
     def truncated(self, key: Key) -> None:
         """The log of a partition was truncated: it is fetched again."""
         followed = self.followed.get(key)
         if followed is not None and followed.state is State.TRUNCATING:
             followed.state = State.FETCHING
-            self._changed.add(key)
+            self._changed[key] = None
 
     # -- requests
 
@@ -187,10 +187,10 @@ class Fetcher:
             return
         for key in [key for key, due_ms in self._delayed.items() if due_ms <= now_ms]:
             del self._delayed[key]
-            self._changed.add(key)
+            self._changed[key] = None
         changed = self.followed.keys() if self.session.is_new else self._changed
         wanted = {key: self._wanted(key) for key in changed}
-        self._changed = set()
+        self._changed = {}
         topics, forgotten = self.session.request(wanted)
         if not self.session.named and not forgotten:
             return
@@ -230,12 +230,12 @@ class Fetcher:
     def _delay(self, key: Key) -> None:
         if key in self.followed:
             self._delayed[key] = self._node.now_ms + self._settings.replica_fetch_backoff_ms
-            self._changed.add(key)
+            self._changed[key] = None
 
     def _fail(self, key: Key, followed: Followed, why: str) -> None:
         """Stop fetching a partition until it has a new leader epoch."""
         followed.state = State.FAILED
-        self._changed.add(key)
+        self._changed[key] = None
         self._log("error", "a partition is followed no more", followed, error=why)
 
     def _log(self, level: str, text: str, followed: Followed, **fields: object) -> None:
@@ -249,7 +249,7 @@ class Fetcher:
             self._under_way -= 1
             self.session.failed(is_unknown=error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             self._not_before_ms = self._node.now_ms + self._settings.replica_fetch_backoff_ms
-            self._changed.update(self.followed)
+            self._changed.update(dict.fromkeys(self.followed))
             if self.followed:
                 why = "no answer" if error is None else error_name(error)
                 self._node.log(
@@ -323,7 +323,7 @@ class Fetcher:
         return self._replicated(key, followed, end_offset)
 
     def _replicated(self, key: Key, followed: Followed, end_offset: int) -> list[Effect]:
-        self._changed.add(key)
+        self._changed[key] = None
         marks = followed.high_watermark, followed.log_start
         return replicated_up_to(followed.partition, end_offset, *marks, self._node.now_ms)
 
@@ -342,7 +342,7 @@ class Fetcher:
             )
         elif not effects:
             self._delay(key)  # nothing to truncate: it would be the same again
-        self._changed.add(key)
+        self._changed[key] = None
         self._node.follow_up(followed.hosted, effects)
 
     def _partition_failed(self, key: Key, followed: Followed, error: ErrorCode) -> None:
@@ -350,7 +350,7 @@ class Fetcher:
             self._ask_bounds(key, followed)
         elif error is ErrorCode.FENCED_LEADER_EPOCH:
             followed.state = State.FAILED  # newer metadata will come
-            self._changed.add(key)
+            self._changed[key] = None
         else:
             if error not in _TRANSIENT:
                 self._log("error", "a partition could not be fetched", followed, error=error.name)

@@ -99,7 +99,7 @@ class DataLog(LogState):
         if index.counts[0] >= SPILL_ENTRIES:
             self._guarded(lambda: segment.spill(directory, self.opened))
         if rolled or end - self.recovery_point >= self.settings.flush_messages:
-            self._resources.unflushed.add(self)
+            self._resources.unflushed[self] = None
         return rolled
 
     def append_aborted(self, aborted: AbortedTransaction) -> None:
@@ -137,7 +137,7 @@ class DataLog(LogState):
         self._segments.append(segment)
         if producers is not None:
             self.write_snapshot(base_offset, producers())
-        self._resources.unflushed.add(self)
+        self._resources.unflushed[self] = None
         return True
 
     # --- flushes ---
@@ -149,7 +149,7 @@ class DataLog(LogState):
         Raises StorageError.
         """
         self._check_alive()
-        self._resources.unflushed.discard(self)
+        self._resources.unflushed.pop(self, None)
         end = self.log_end
         if self._flush_limit >= 0 or not (
             whole or end > self.recovery_point or self._epochs_unwritten or self._names_unsynced

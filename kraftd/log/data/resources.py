@@ -35,7 +35,7 @@ class LogResources:
         self.files = OpenFiles(disk) if files is None else files
         self.tails = TailBudget() if tails is None else tails
         self.draw = draw
-        self.unflushed: set[object] = set()
+        self.unflushed: dict[object, None] = {}  # in the order in which they became so
         self.cut: set[object] = set()
         self.deletions: list[Deletion] = []
 
