@@ -276,6 +276,9 @@ def diverged(partition: Partition, leader_end: OffsetAndEpoch) -> list[Effect]:
         # Without the leader's epoch here, the next fetch finds whether the epoch before it ended alike.
         offset = min(offset, own.offset) if own.epoch == leader_end.epoch else own.offset
     if offset >= partition.log_end_offset:
-        return []
+        entries = partition.epochs.entries
+        if not entries or entries[-1][1] < partition.log_end_offset:
+            return []
+        offset = partition.log_end_offset  # an epoch without records, which the leader does not have, goes
     partition.next_offset = offset
     return [TruncateLog(offset)]

@@ -496,6 +496,20 @@ def test_a_follower_truncates_to_where_both_logs_agree() -> None:
     assert diverged(partition, OffsetAndEpoch(2, 3)) == [TruncateLog(3)], "epoch 3 is not here: 2 ended at 3"
 
 
+def test_a_former_leader_forgets_its_epoch_without_records() -> None:
+    """Else the leader, which does not have that epoch, would report the same divergence for good."""
+    place = led(leader_epoch=2)
+    place.produce(batch(3))
+    place.lead(leader_epoch=4, partition_epoch=2)
+    partition = place.partition
+    assert partition.epochs.entries[-1] == (4, 3)
+    partition.follow_metadata(Registered(leader=OTHER, leader_epoch=5, partition_epoch=3), NOW_MS)
+    assert diverged(partition, OffsetAndEpoch(3, 2)) == [TruncateLog(3)]
+    place.truncate(3)
+    assert partition.epochs.latest == 2
+    assert diverged(partition, OffsetAndEpoch(3, 2)) == []
+
+
 def test_a_restart_keeps_the_marks_within_the_log() -> None:
     for checkpoint, expected in ((0, 2), (3, 3), (9, 5)):
         place = Place()
