@@ -38,10 +38,14 @@ class DeleteLog(Effect, frozen=True):
 
 
 class SetLogAside(Effect, frozen=True):
-    """Rename the directory of a log that was found at the start, but is of no hosted partition."""
+    """Rename the directory of a log that was found at the start, but is of no hosted partition.
+
+    `topic_id`: of the topic that has the name now, if its partition is hosted.
+    """
 
     topic: str
     partition: int
+    topic_id: Uuid | None
 
 
 class SetLog(Effect, frozen=True):

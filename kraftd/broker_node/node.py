@@ -346,7 +346,7 @@ class BrokerNode(AnsweringNode):
                 change is not None and change.state is not None and topic_id not in (None, change.topic_id)
             )
             if change is None or is_of_former_topic:
-                self.outbox.emit(SetLogAside(*key))
+                self.outbox.emit(SetLogAside(*key, None if change is None else change.topic_id))
             if not number % CHANGES_PER_CALLBACK:
                 yield
         self._found = {}

@@ -149,8 +149,9 @@ class BrokerLogs:
     def _open(self, effect: OpenLog) -> None:
         if self._is_closed:
             return
-        key = effect.topic, effect.partition
-        directories, now_ms = self.directories, self._now_ms()
+        key, directories, now_ms = (effect.topic, effect.partition), self.directories, self._now_ms()
+        if key in directories.rivals:
+            self._keep_one(key, effect.topic_id)
         try:
             log = directories.logs.get(key)
             producers = None
@@ -178,7 +179,7 @@ class BrokerLogs:
             self._note_failures()
             self._step(LogNotOpened(*key, effect.topic_id))
             return
-        high_watermark = directories.high_watermarks.pop(key, 0)
+        high_watermark = directories.high_watermarks.pop((log.parent, key), 0)
         states = producers.states if producers is not None else None
         directory_id = directories.id_of(log)
         self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
@@ -198,17 +199,16 @@ class BrokerLogs:
         self._ports.timer.call_soon(self._delete_if_there, (effect.topic, effect.partition))
 
     def _delete_if_there(self, key: TopicPartition) -> None:
-        try:
-            self._delete(key)
-        except StorageError as error:
-            self._lines.error("a log could not be deleted", partition=f"{key[0]}-{key[1]}", error=str(error))
-            self._note_failures()
-
-    def _delete(self, key: TopicPartition) -> None:
         self._loaded_producers.pop(key, None)
-        log = self.directories.delete(*key, self._unique_text(), self._now_ms())
-        if log is not None:
+        log = self.directories.logs.get(key)
+        if log is None or key in self.directories.rivals:
+            self._keep_one(key, None)
+            return
+        try:
+            self.directories.delete(*key, self._unique_text(), self._now_ms())
             self._checkpoint_soon(log.parent)
+        except StorageError as error:
+            self.failed(key, log, error)
 
     def _checkpoint_soon(self, path: str) -> None:
         """Write the checkpoints of a directory, once for all logs that leave it together."""
@@ -217,27 +217,30 @@ class BrokerLogs:
             self._ports.timer.call_soon(self._checkpoint_left)
 
     def _checkpoint_left(self) -> None:
-        left, self._left = self._left, set()
-        for path in sorted(left):
+        paths, self._left = sorted(self._left), set()
+        for path in paths:
             self._write(self.directories.checkpoints_of(path))
 
     def set_aside(self, effect: SetLogAside) -> None:
         """Keep a log under another name."""
-        self._ports.timer.call_soon(self._set_aside, (effect.topic, effect.partition))
+        self._ports.timer.call_soon(self._keep_one, (effect.topic, effect.partition), effect.topic_id)
 
-    def _set_aside(self, key: TopicPartition) -> None:
+    def _keep_one(self, key: TopicPartition, topic_id: Uuid | None) -> None:
+        """Keep the log of that topic id, and set the partition's others aside."""
         self._loaded_producers.pop(key, None)
-        log = self.directories.logs.get(key)
-        if log is None:
-            return
+        strays, count = self.directories.strays, len(self.directories.strays)
         try:
-            self.directories.set_aside(*key, self._unique_text())
+            kept = self.directories.keep_one(*key, topic_id, self._unique_text)
+            if kept is not None and isinstance(kept.producers, ReplayedProducers):
+                self._loaded_producers[key] = kept.producers
         except StorageError as error:
-            self._lines.error("a log could not be set aside", partition=log.directory, error=str(error))
+            self._lines.error(
+                "a log could not be set aside", partition=f"{key[0]}-{key[1]}", error=str(error)
+            )
             self._note_failures()
-            return
-        self._lines.warning("a log was set aside: this broker does not host it", directory=log.directory)
-        self._checkpoint_soon(log.parent)
+        for directory in strays[count:]:
+            self._lines.warning("a log was set aside: this broker does not host it", directory=directory)
+            self._checkpoint_soon(directory.rpartition("/")[0])
 
     def set(self, effect: SetLog) -> None:
         """Let a log follow changed configs."""

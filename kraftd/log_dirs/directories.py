@@ -48,11 +48,20 @@ class Damaged(NamedTuple):
     found: Found
 
 
+class FoundLog(NamedTuple):
+    """A log that was opened at the start, and its producers as the loader's caller keeps them."""
+
+    log: DataLog
+    producers: object | None = None
+
+
 class LogDirectories:
     """logs and futures are the open logs by topic and partition; futures will replace logs of theirs.
 
-    offline has the paths that failed, and why. damaged: logs whose files are damaged, in directories that
-    work. all_loaded: the directories whose logs are open, or known as damaged. `loading` fills all of it.
+    rivals: the logs of a partition that has some in several directories, of different topic ids; one of them
+    is in logs. offline has the paths that failed, and why. damaged: logs whose files are damaged, in
+    directories that work. all_loaded: the directories whose logs are open, or known as damaged. `loading`
+    fills all of it.
     """
 
     def __init__(
@@ -66,12 +75,13 @@ class LogDirectories:
         self.settings_of = settings_of
         self.logs: dict[TopicPartition, DataLog] = {}
         self.futures: dict[TopicPartition, DataLog] = {}
+        self.rivals: dict[TopicPartition, list[FoundLog]] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
         self.strays: list[str] = []
         self.offline: dict[str, StorageError] = {}
         self.cordoned: frozenset[str] = frozenset()
         self.all_loaded: set[str] = set()
-        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[tuple[str, TopicPartition], int] = {}  # by path: a log may have moved
         self._checkpoint_files: dict[str, ReplacedFile] = {}
 
     def __repr__(self) -> str:
@@ -110,6 +120,8 @@ class LogDirectories:
                 log.fail(error)
                 lost.append(key)
         self.damaged = {key: each for key, each in self.damaged.items() if each.parent != path}
+        for key, found in self.rivals.items():
+            self.rivals[key] = [each for each in found if each.log.parent != path]
         return lost
 
     def by_fewest_logs(self) -> list[str]:
@@ -194,15 +206,28 @@ class LogDirectories:
         self._retire(log, unique, now_ms)
         return log
 
-    def set_aside(self, topic: str, partition: int, unique: str) -> None:
-        """Rename the directory of a log that the cluster does not know: it stays, and is used no more.
+    def keep_one(
+        self, topic: str, partition: int, topic_id: Uuid | None, unique: Callable[[], str]
+    ) -> FoundLog | None:
+        """Keep, of a partition's logs that were found at the start, that of a topic id, else one whose id is
+        unknown; None keeps none. The directories of the others, `strays` from now on, are renamed: they stay,
+        and are used no more.
 
         Raises StorageError.
         """
-        log = self.logs.pop((topic, partition))
-        self._forget(log)
-        self._rename(log, suffixed_name(topic, partition, unique, STRAY_SUFFIX))
-        self.strays.append(log.directory)
+        key = (topic, partition)
+        log = self.logs.pop(key, None)
+        found = self.rivals.pop(key, [] if log is None else [FoundLog(log)])
+        wanted = () if topic_id is None else (topic_id, None)
+        kept = next((each for id in wanted for each in found if each.log.topic_id == id), None)
+        if kept is not None:
+            self.logs[key] = kept.log
+        for each in found:
+            if each is not kept:
+                self._forget(each.log)
+                self._rename(each.log, suffixed_name(topic, partition, unique(), STRAY_SUFFIX))
+                self.strays.append(each.log.directory)
+        return kept
 
     def replace_with_future(self, topic: str, partition: int, unique: str, now_ms: int) -> DataLog:
         """Let the future log, which has caught up, be the partition's; the one before is deleted.

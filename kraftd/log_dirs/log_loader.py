@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Self
 
+from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found, Opened, open_data_log
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.resources import Deletion
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log_dirs import clean_shutdown
-from kraftd.log_dirs.directories import Damaged, LogDirectories, read_offsets
+from kraftd.log_dirs.directories import Damaged, FoundLog, LogDirectories, read_offsets
 from kraftd.log_dirs.jobs import remove_tree
 from kraftd.log_dirs.names import (
     DELETE_SUFFIX,
@@ -101,6 +102,7 @@ class LogLoader:
         self._directories = directories
         self._now_ms = now_ms
         self._producers_of = producers_of
+        self._producers: dict[TopicPartition, ProducerReplay | None] = {}  # of the logs that are open
         self._clean = self._read_marks()
         self.broker_epoch = self._common_epoch()
 
@@ -155,13 +157,15 @@ class LogLoader:
         if opening.opened is not None:
             log, notes = opening.opened
             self.notes += notes
-            logs = directories.futures if suffix == FUTURE_SUFFIX else directories.logs
-            if key in logs:
-                raise DirectoryProblem(
-                    f"{topic}-{partition} is in {logs[key].directory} and in {log.directory}, probably since "
-                    "a directory failed while a replica was moved. Remove that in the directory that failed"
+            if suffix == FUTURE_SUFFIX:
+                self._add_log(directories.futures, key, log)
+            elif self._add_log(directories.logs, key, log):
+                self._producers[key] = opening.producers
+            else:
+                rivals = directories.rivals.setdefault(
+                    key, [FoundLog(directories.logs[key], self._producers[key])]
                 )
-            logs[key] = log
+                rivals.append(FoundLog(log, opening.producers))
         elif isinstance(opening.error, CorruptStorage | DirectoryProblem):
             directories.damaged[key] = Damaged(path, opening.error, opening.found)
             self.notes.append(f"{topic}-{partition} stays offline: {opening.error}")
@@ -171,6 +175,20 @@ class LogLoader:
         self.remaining[path] -= 1
         if not self.remaining[path]:
             directories.all_loaded.add(path)
+
+    def _add_log(self, logs: dict[TopicPartition, DataLog], key: TopicPartition, log: DataLog) -> bool:
+        """Add an open log; return false if another directory has one of another topic of that name. A topic
+        may have been made again while a directory with the log of the former one was offline.
+        """
+        is_future = logs is self._directories.futures
+        rivals = [] if is_future else [each.log for each in self._directories.rivals.get(key, ())]
+        for other in (logs.get(key), *rivals):
+            if other is not None and (is_future or other.topic_id == log.topic_id):
+                raise DirectoryProblem(
+                    f"{key[0]}-{key[1]} is in {other.directory} and in {log.directory}, probably since a "
+                    "directory failed while a replica was moved. Remove that in the directory that failed"
+                )
+        return logs.setdefault(key, log) is log
 
     def load(self) -> Self:
         """Open all logs at once, for a caller that may block."""
@@ -209,7 +227,8 @@ class LogLoader:
             disk.sync_directory(path)
         starts = read_offsets(directories, path, LOG_STARTS, self.notes)
         points = read_offsets(directories, path, RECOVERY_POINTS, self.notes)
-        directories.high_watermarks.update(read_offsets(directories, path, HIGH_WATERMARKS, self.notes))
+        marks = read_offsets(directories, path, HIGH_WATERMARKS, self.notes)
+        directories.high_watermarks.update({(path, key): offset for key, offset in marks.items()})
         openings = []
         for name, kind in disk.list_others(path).items():
             if kind != "a directory" or name == _REMOTE_INDEXES:

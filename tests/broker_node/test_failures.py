@@ -203,6 +203,37 @@ def test_records_and_producers_outlive_a_restart(tmp_path: Path) -> None:
     assert after.read("t").high_watermark == 2
 
 
+def test_a_repaired_directory_has_the_log_of_a_former_topic(harness: BrokerHarness, tmp_path: Path) -> None:
+    index = in_directory(harness, PATHS[1])[0]
+    harness.produce("t", records(3), index=index)
+    harness.pass_time(1_000)
+    harness.disk.fault = failing(PATHS[1])
+    harness.produce("t", records(), index=index)
+    harness.delete_topic("t")
+    harness.create_topic("t", 4)
+    batch = records(2, producer_id=7, producer_epoch=0, base_sequence=0)
+    assert harness.produce("t", batch, index=index).base_offset == 0
+    harness.pass_time(1_000)
+    harness.executor.close_files()
+    harness.disk.locked.clear()
+    harness.disk.fault = None
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    assert after.directories.logs["t", index].directory == f"{PATHS[0]}/t-{index}"
+    assert after.read("t", index=index).high_watermark == 2
+    assert after.produce("t", batch, index=index).base_offset == 0  # its producers are known
+    assert [name for name in after.disk.list_others(PATHS[1]) if name.startswith(f"t-{index}.")]
+
+
+def test_a_directory_in_which_a_log_cannot_be_deleted_is_offline(harness: BrokerHarness) -> None:
+    assert in_directory(harness, PATHS[1])
+    harness.disk.fault = failing(PATHS[1])
+    harness.delete_topic("t")
+    assert harness.broker.lifecycle.offline_directories == (IDS[1],)
+
+
 # -- producer ids
 
 

@@ -247,7 +247,7 @@ def test_a_future_log_replaces_the_one_in_another_directory() -> None:
 def test_a_log_that_the_cluster_does_not_know_is_set_aside() -> None:
     disk, directories, _ = started()
     append(directories.create("t", 0, TOPIC_ID, NOW_MS), batch(0))
-    directories.set_aside("t", 0, UNIQUE)
+    assert directories.keep_one("t", 0, None, lambda: UNIQUE) is None
     disk, directories, loader = started(stopped(disk, directories))
     assert directories.logs == {} and directories.strays == [f"{A}/t-0.{UNIQUE}-stray"]
     assert "did not know that partition" in loader.notes[0]
@@ -260,6 +260,22 @@ def test_a_partition_in_two_directories_refuses_the_start() -> None:
     directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B)
     with pytest.raises(DirectoryProblem, match="t-0 is in /a/t-0 and in /b/t-0"):
         started(disk.after_crash(everything_survives))
+
+
+@pytest.mark.parametrize("at_former", [A, B])
+def test_of_two_logs_of_a_partition_that_of_the_present_topic_is_kept(at_former: str) -> None:
+    """A directory was offline while its topic was deleted and made again."""
+    disk, directories, _ = started()
+    ids = {A: ID_A, B: ID_B}
+    at_present = B if at_former == A else A
+    append(directories.create("t", 0, b"f" * 16, NOW_MS, directory_id=ids[at_former]), batch(0))
+    del directories.logs["t", 0]
+    append(directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ids[at_present]), batch(0, 2))
+    _, directories, _ = started(disk.after_crash(everything_survives))
+    kept = directories.keep_one("t", 0, TOPIC_ID, lambda: UNIQUE)
+    assert kept is not None and kept.log is directories.logs["t", 0]
+    assert (kept.log.directory, kept.log.log_end) == (f"{at_present}/t-0", 2)
+    assert directories.strays == [f"{at_former}/t-0.{UNIQUE}-stray"] and not directories.rivals
 
 
 def test_a_log_that_was_left_half_made_is_removed_if_another_directory_has_it() -> None:
