@@ -83,8 +83,10 @@ class Producer:
             self._number += self.rng.choice((1, 1, 2, 5))
             self._values = [b"p%d-%d" % (self.number, n) for n in range(first, self._number + 1)]
             self._sent_after_healing = self.world.healed
-        now_ms = side.timer.now_ms()
-        requests: list[Any] = [(self._request(key, self._values, now_ms), lambda it: self._answered(key, it))]
+        now_ms = side.timer.now_ms() + side.timer.wall_ahead_ms()
+        requests: list[Any] = [
+            (self._request(key, self._values, now_ms), lambda it: self._answered(side, key, it))
+        ]
         if not self.is_idempotent and self.rng.chance(0.2):
             # A second request on the same connection: both arrive together.
             self._number += 1
@@ -107,7 +109,7 @@ class Producer:
         if part is not None and not part.error_code and self.is_lasting:
             self.traffic.partitions.acknowledged(key, part.base_offset, values, once=False)
 
-    def _answered(self, key: PartitionKey, answer: Any) -> None:
+    def _answered(self, side: Any, key: PartitionKey, answer: Any) -> None:
         kinds, partitions = self.world.trace.kinds, self.traffic.partitions
         part: Any = None if answer is None else answer.responses[0].partition_responses[0]
         code = None if part is None else part.error_code
@@ -122,6 +124,8 @@ class Producer:
             return
         if code == ErrorCode.KAFKA_STORAGE_ERROR:
             kinds["records refused by a disk"] += 1
+        elif code in FORGOTTEN and not self.traffic.leads(side, key):
+            kinds["producer unknown to a former leader"] += 1
         elif code in FORGOTTEN:
             known = partitions.of(key)
             if known.losses == self._losses and known.damaged_from is None:
