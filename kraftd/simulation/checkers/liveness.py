@@ -52,6 +52,9 @@ class Liveness:
                 if not all(cluster.is_intact(voters) for voters in cluster.voter_sets()):
                     world.note("not alive by right")  # damage at rest cost one directory too many
                     return
+                if violation.invariant == "L1" and self._needs_new_voter():
+                    world.note("not alive by right")
+                    return
                 if cluster.mended != mended:
                     continue  # the operator has replaced a damaged directory meanwhile, perhaps the leader's
                 removed = self.disturber()
@@ -86,6 +89,24 @@ class Liveness:
         world.traffic.stop()
         self._quiet()
         self._one_link_broken()
+
+    def _needs_new_voter(self) -> bool:
+        """Return whether a majority of some voters must have one that has caught up with no leader yet, while
+        others have a log. It grants no vote: its volume may have been lost (docs/adr/first-election.md).
+        """
+        for voters in self.cluster.voter_sets():
+            cores = [(voter, self.cluster.hosts[voter.key.id].process) for voter in voters]
+            ordinary = [
+                process.core
+                for voter, process in cores
+                if process is not None
+                and matches(voter.key, self.cluster.hosts[voter.key.id].key)
+                and process.core._replica.new_voter is None
+            ]
+            has_log = any(core._replica.log.end_offset > 0 for core in ordinary)
+            if has_log and len(ordinary) * 2 <= len(voters):
+                return True
+        return False
 
     def disturber(self) -> int | None:
         """A removed voter that does not know of its removal and has started elections since the world healed.

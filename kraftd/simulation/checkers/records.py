@@ -229,6 +229,8 @@ class RecordChecker(Checker):
             if after.leader_epoch < before.leader_epoch + is_other:
                 self.fail("C4", f"{where}: the leader epoch")
             is_clean = after.leader in before.isr or after.leader in before.elr
+            if before.leader >= 0 and before.adding_replicas and not after.adding_replicas:
+                is_clean |= after.leader in before.adding_replicas  # it joins the ISR, which ends the move
             if is_other and after.leader >= 0 and not is_clean and after.leader_recovery_state != RECOVERING:
                 self.fail("C4", f"{where}: elected uncleanly, but not recorded as such")
         topic = self.image.topic(message.topic_id)
@@ -250,7 +252,9 @@ class RecordChecker(Checker):
             if not after.isr or (elr and before is None):
                 self.fail("C5", f"{where}: no ISR, or an ELR without the feature")
             return
-        if elr & set(after.isr) or not elr <= set(after.replicas):
+        # As at Apache Kafka, a replica that a reassignment removes stays in the ELR; it cannot be elected.
+        removed = set() if before is None else {*before.replicas, *before.elr} - set(after.replicas)
+        if elr & set(after.isr) or not elr <= set(after.replicas) | removed:
             self.fail("C5", f"{where}: the ELR")
         if elr and before is not None and not elr <= set(before.isr) | set(before.elr):
             self.fail("C5", f"{where}: the ELR has a member that was in neither ISR nor ELR")
