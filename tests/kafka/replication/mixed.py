@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 
 from testkit.cluster import Cluster
 from testkit.node import Controller, Kind, Node
@@ -54,6 +55,13 @@ class MixedCluster(Cluster):
     @property
     def bootstrap(self) -> str:
         return ",".join(self.broker(one).address for one in self.ids)
+
+    @property
+    def admin(self) -> AdminClient:
+        """librdkafka's admin client, for brokers of both kinds."""
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        return self._admin
 
     def broker(self, broker_id: int) -> Node:
         return self.ours.get(broker_id) or self.brokers[broker_id]
