@@ -189,6 +189,9 @@ class AnsweringNode:
         """The fetch sessions of clients, if the node serves any."""
         return None
 
+    def took(self, elapsed_ns: int) -> None:
+        """Note how long the last step has held the event loop, for quotas."""
+
     # -- events
 
     def _on_frames(self, event: FramesReceived) -> None:

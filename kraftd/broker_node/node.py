@@ -12,6 +12,7 @@ from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
+from kraftd.broker_node.client_quotas import ClientQuotas
 from kraftd.broker_node.coordinators import Coordinators
 from kraftd.broker_node.directory_assignments import DirectoryAssignments
 from kraftd.broker_node.effects import NotRegistered, OfPartition, SetLogAside
@@ -40,14 +41,17 @@ from kraftd.broker_node.producer_ids import ProducerIds
 from kraftd.broker_node.produces import Produces
 from kraftd.broker_node.record_deletions import RecordDeletions
 from kraftd.broker_node.replicas import Hosted, Replicas
+from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.broker_node.topic_creation import TopicCreation
 from kraftd.broker_node.verification import Verifications
 from kraftd.configdef.node import NodeConfig
 from kraftd.configdef.replica_selector import RACK_AWARE
 from kraftd.fetch.session_cache import SessionCache
+from kraftd.fetch.sessions import replica_of
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
+from kraftd.messages.fetch_response import FetchResponse
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
 from kraftd.partition.partition import FOLLOWER, Partition
@@ -80,10 +84,12 @@ class BrokerNode(AnsweringNode):
     ) -> None:
         super().__init__(view, settings, registry, authorizer)
         self.lifecycle = BrokerLifecycle(broker, self.outbox)
-        self.replicas = Replicas(
-            view, TopicConfigs(static, view.node_id, lambda: self.view.image), self.outbox
-        )
-        self.produces = Produces(self.boundary, self.current_leaders)
+        configs = TopicConfigs(static, view.node_id, lambda: self.view.image)
+        self.replicas = Replicas(view, configs, self.outbox)
+        self.quotas = ClientQuotas(lambda: self.view.image.quotas, static, lambda: self.now_ms)
+        self.boundary.quotas = self.quotas
+        self.produces = Produces(self.boundary, self.current_leaders, self.quotas.produced)
+        self.replication_quotas = ReplicationQuotas(configs, static, lambda: self.now_ms)
         self.deletions = RecordDeletions(self.boundary, self.outbox)
         self.source = PartitionSource(
             view,
@@ -91,6 +97,7 @@ class BrokerNode(AnsweringNode):
             self.replicas,
             LogSource(view, self.boundary),
             lambda: self.lifecycle.broker_epoch,
+            self.replication_quotas,
             selects_by_rack=static.value("replica.selector.class") == RACK_AWARE,
         )
         self.log_questions = LogQuestions(self.outbox, self.guarded)
@@ -106,9 +113,8 @@ class BrokerNode(AnsweringNode):
             static.integer("replica.lag.time.max.ms"),
         )
         self.fetchers = ReplicaFetchers(static.settings(FetchSettings), NodePorts(self, static))
-        self.topic_creation = TopicCreation(
-            static, self.ask_controller, self.outbox, settings.request_timeout_ms
-        )
+        timeout_ms = settings.request_timeout_ms
+        self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, timeout_ms)
         self.coordinators = Coordinators(self, static, new_uuid)
         self.groups, self.transactions = self.coordinators.groups, self.coordinators.transactions
         self.verifications = Verifications(self, static)
@@ -159,6 +165,7 @@ class BrokerNode(AnsweringNode):
             self.coordinators.deadline_ms(),
             self.verifications.deadline_ms(),
             self.directory_assignments.deadline_ms(),
+            self.replication_quotas.deadline_ms(),
             *super().deadlines_ms(),
         ]
 
@@ -171,6 +178,8 @@ class BrokerNode(AnsweringNode):
         self.own_requests.run_due(self.now_ms)
         self.coordinators.run_due()
         self.verifications.run_due(self.now_ms)
+        for key in self.replication_quotas.take_held():
+            self.client_fetches.changed(key)
         super().on_deadline()
 
     @property
@@ -234,15 +243,23 @@ class BrokerNode(AnsweringNode):
         self.client_fetches.changed((hosted.topic, hosted.index))
         self.coordinators.high_watermark_moved(hosted, marks.high_watermark)
 
+    def took(self, elapsed_ns: int) -> None:
+        self.quotas.took(elapsed_ns)
+
+    def exceeds_quota(self, call: Call, answer: FetchResponse, records: Sequence[Buffer]) -> bool:
+        """Charge the answer to a fetch; return whether it has to go without its records."""
+        return self.quotas.are_set and self.quotas.consumed(call, answer, records)
+
     def records_sent(self, call: Call, reads: Sequence[RecordsOf], records: Sequence[Buffer]) -> None:
         """Count what an answer to a fetch carries."""
-        request = call.message
-        replica_id = request.replica_state.replica_id if call.version >= 15 else request.replica_id
-        is_follower = replica_id >= 0
+        is_follower = replica_of(call.message, call.version).replica_id >= 0
         for read, data in zip(reads, records, strict=True):
             name = self.topic_name(read.topic_id)
             if name is not None and is_follower:
                 self.replicas.traffic.of(name).replication_bytes_out += len(data)
+                hosted = self.replicas.get(name, read.partition.partition_index)
+                if hosted is not None:
+                    self.replication_quotas.leader.record(hosted, len(data))
             elif name is not None:
                 self.replicas.traffic.of(name).bytes_out += len(data)
 

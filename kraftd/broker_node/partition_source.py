@@ -10,6 +10,7 @@ from collections.abc import Callable
 from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_metadata, may_read
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.replicas import Hosted, Replicas
+from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Availability, PartitionStatus, Reader
 from kraftd.ground.effect import Effect
@@ -37,6 +38,7 @@ class PartitionSource:
         replicas: Replicas,
         log_source: LogSource,
         local_epoch: Callable[[], int],
+        quotas: ReplicationQuotas,
         *,
         selects_by_rack: bool = False,
     ) -> None:
@@ -45,8 +47,10 @@ class PartitionSource:
         self._replicas = replicas
         self.log_source = log_source
         self._local_epoch = local_epoch
+        self._quotas = quotas
         self._selects_by_rack = selects_by_rack
         self._noted: dict[int, RecordsOf] = {}  # by the identity of the partition's answer
+        self._held: list[tuple[str, int]] = []  # by a throttle, after they were found to have records
         self._progressed: list[tuple[Hosted, list[Effect]]] = []  # by fetches of followers
 
     def __repr__(self) -> str:
@@ -71,7 +75,7 @@ class PartitionSource:
             return Availability(PartitionStatus.FAILED)
         if self._preferred(hosted, slot, reader) != THE_LEADER:
             return Availability(PartitionStatus.FAILED)
-        if verdict.is_empty or hosted.log is None:
+        if verdict.is_empty or hosted.log is None or self._is_held_back(hosted, reader):
             return Availability(PartitionStatus.SERVED)
         available_bytes = max(1, hosted.log.bytes_between(verdict.offset, verdict.end_offset))
         return Availability(PartitionStatus.SERVED, min(available_bytes, max(1, slot.max_bytes)))
@@ -146,6 +150,9 @@ class PartitionSource:
         data.aborted_transactions = [] if reader.isolation_level == READ_COMMITTED else None
         if verdict.is_empty or hosted.log is None or (max_bytes <= 0 and not at_least_one):
             return data, 0
+        if self._is_held_back(hosted, reader):
+            self._held.append((hosted.topic, hosted.index))
+            return data, 0
         read_bytes = max(1, min(max_bytes, slot.max_bytes))
         available_bytes = hosted.log.bytes_between(verdict.offset, verdict.end_offset)
         first_bytes = hosted.log.batch_bytes(verdict.offset)
@@ -169,6 +176,14 @@ class PartitionSource:
                     if noted is not None:
                         found.append(noted)
         return tuple(found)
+
+    def take_held(self) -> list[tuple[str, int]]:
+        """Remove and return the partitions that are to be examined again by the next fetch."""
+        held, self._held = self._held, []
+        return held
+
+    def _is_held_back(self, hosted: Hosted, reader: Reader) -> bool:
+        return reader.is_follower and self._quotas.is_held_back(hosted, reader.replica_id)
 
     def _hosted(self, slot: Slot) -> Hosted | None:
         hosted = self._replicas.get(slot.topic or "", slot.index)

@@ -70,11 +70,20 @@ class Part:
 
 
 class Produces:
-    """The Produce requests that are not answered yet. `leaders_for` knows the leaders for a call."""
+    """The Produce requests that are not answered yet.
 
-    def __init__(self, boundary: Boundary, leaders_for: Callable[[Call], CurrentLeaders]) -> None:
+    `leaders_for` knows the leaders for a call, and `charge` charges it to its client's quota.
+    """
+
+    def __init__(
+        self,
+        boundary: Boundary,
+        leaders_for: Callable[[Call], CurrentLeaders],
+        charge: Callable[[Call], None],
+    ) -> None:
         self._boundary = boundary
         self._leaders_for = leaders_for
+        self._charge = charge
         self._unwritten: dict[tuple[str, int, int], Part] = {}  # by partition and base offset
         self._unreplicated: Purgatory[Part] = Purgatory()
         self._by_deadline: Purgatory[UnderWay] = Purgatory()
@@ -188,6 +197,7 @@ class Produces:
             under_way.then()
             return
         assert call is not None and response is not None
+        self._charge(call)
         if under_way.acks == 0:
             self._send_nothing(call, response)
             return

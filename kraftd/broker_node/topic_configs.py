@@ -21,11 +21,26 @@ from kraftd.wire.compression import CODEC_NAMES
 _LEVELS = {"gzip": "compression.gzip.level", "lz4": "compression.lz4.level", "zstd": "compression.zstd.level"}
 
 
+class Throttled(NamedTuple):
+    """Replicas of a topic whose replication is throttled: pairs of partition and broker, or all (KIP-73)."""
+
+    replicas: frozenset[tuple[int, int]] = frozenset()
+    are_all: bool = False
+
+    def names(self, index: int, broker_id: int) -> bool:
+        """Return whether a replica is one of them."""
+        return self.are_all or (index, broker_id) in self.replicas
+
+
 class TopicConfig(NamedTuple):
-    """What a topic's configs say: to the partition, and to its log. Equal configs share one object."""
+    """What a topic's configs say: to the partition, to its log, and to replication. Equal configs share one
+    object.
+    """
 
     partition: PartitionConfig
     log: DataLogSettings
+    throttled_leaders: Throttled = Throttled()
+    throttled_followers: Throttled = Throttled()
 
 
 class TopicConfigs:
@@ -33,6 +48,7 @@ class TopicConfigs:
 
     def __init__(self, static: NodeConfig, node_id: int, image: Callable[[], Image]) -> None:
         self._static = static
+        self.node_id = node_id
         self._node_name = str(node_id)
         self._image = image
         self._known: dict[
@@ -43,8 +59,7 @@ class TopicConfigs:
         """The configs of a topic."""
         image = self._image()
         own = image.config(ResourceType.TOPIC, topic)
-        cluster = image.config(ResourceType.BROKER, CLUSTER)
-        node = image.config(ResourceType.BROKER, self._node_name)
+        node, cluster = self.of_broker()
         known = self._known.get(topic)
         # A change of a resource's configs replaces its mapping.
         if known is not None and known[0] is own and known[1] is cluster and known[2] is node:
@@ -52,6 +67,11 @@ class TopicConfigs:
         found = _resolved(self._static, items(node), items(cluster), items(own))
         self._known[topic] = own, cluster, node, found
         return found
+
+    def of_broker(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The dynamic configs of this broker, and of all brokers."""
+        image = self._image()
+        return image.config(ResourceType.BROKER, self._node_name), image.config(ResourceType.BROKER, CLUSTER)
 
     def forget(self, topic: str) -> None:
         """Forget a topic that is gone."""
@@ -110,7 +130,17 @@ def _resolved(static: NodeConfig, node: Items, cluster: Items, own: Items) -> To
             file_delete_delay_ms=number("file.delete.delay.ms"),
             deletes="delete" in policy,
         ),
+        _throttled(values["leader.replication.throttled.replicas"]),
+        _throttled(values["follower.replication.throttled.replicas"]),
     )
+
+
+def _throttled(value: Value) -> Throttled:
+    named = [one.strip() for one in _strings(value)]
+    if named == ["*"]:
+        return Throttled(are_all=True)
+    pairs = (one.partition(":") for one in named if one)
+    return Throttled(frozenset((int(index), int(broker_id)) for index, _, broker_id in pairs))
 
 
 def _codec_number(name: str) -> int:

@@ -114,9 +114,7 @@ class FetchSessions:
     ) -> Slices[FetchContext]:
         """Apply the request to its session, and check the partitions that it asks for."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
-        replica = request.replica_state
-        if version < FIRST_VERSION_WITH_REPLICA_STATE:
-            replica = ReplicaState(request.replica_id)
+        replica = replica_of(request, version)
         reader = Reader(
             replica.replica_id, request.isolation_level, identity, replica.replica_epoch, request.rack_id
         )
@@ -286,6 +284,13 @@ class FetchSessions:
         if not self.cache.has_room_for_session(size, size_bytes):
             return NO_SESSION_ID
         return self.cache.create(subscription, is_privileged, context.uses_topic_ids, now_ms).id
+
+
+def replica_of(request: FetchRequest, version: int) -> ReplicaState:
+    """The follower that fetches, with its broker epoch from v15 on; -1 for a consumer."""
+    if version < FIRST_VERSION_WITH_REPLICA_STATE:
+        return ReplicaState(request.replica_id)
+    return request.replica_state
 
 
 def names_more_than(request: FetchRequest, limit: int) -> bool:

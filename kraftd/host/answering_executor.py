@@ -17,8 +17,17 @@ from kraftd.host.cluster_view import NodeView
 from kraftd.host.frame_reads import read_frame
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.requests.call import Call
-from kraftd.requests.effects import Answer, AuditLine, CloseConnection, LogLine, ReadFrame, ScheduleSlice
+from kraftd.requests.effects import (
+    Answer,
+    AuditLine,
+    CloseConnection,
+    LogLine,
+    MuteConnection,
+    ReadFrame,
+    ScheduleSlice,
+)
 from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, SliceDue
+from kraftd.wire.primitives import Buffer
 
 Around = Callable[[object, Callable[[], None]], None]
 
@@ -53,6 +62,7 @@ class AnsweringExecutor:
         self._alarm_ms = 0
         self.performers: dict[type, Callable[[Any], object]] = {
             Answer: wire.answer,
+            MuteConnection: lambda effect: self._mute(effect.connection_id, effect.for_ms),
             CloseConnection: lambda effect: wire.close(effect.connection_id, effect.reason),
             LogLine: wire.line,
             AuditLine: wire.audited,
@@ -95,6 +105,16 @@ class AnsweringExecutor:
     def connection_lost(self, connection_id: int) -> None:
         """Handle that a connection of the node's listeners is gone."""
         self.step(ConnectionClosed(connection_id))
+
+    def respond(self, call: Call, parts: list[Buffer]) -> None:
+        """Answer a call whose records were read."""
+        self.wire.respond(call, parts)
+        if call.mute_ms:
+            self._mute(call.connection_id, call.mute_ms)
+
+    def _mute(self, connection_id: int, for_ms: int) -> None:
+        self.wire.mute(connection_id, True)
+        self.timer.call_at(self.timer.now_ms() + for_ms, self.wire.mute, connection_id, False)
 
     def answer_failed(self, call: Call, error: Exception) -> None:
         """Have the node refuse a call whose answer could not be read or written."""

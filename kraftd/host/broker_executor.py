@@ -204,7 +204,7 @@ class BrokerExecutor(AnsweringExecutor):
             self.answer_failed(effect.call, error)
         else:
             if parts is not None:
-                self.wire.respond(effect.call, parts)
+                self.respond(effect.call, parts)
 
     def _read_hot(self, effect: AnswerRecords, found: dict[int, Buffer]) -> Slices[Framed]:
         if not self.wire.is_open(effect.call.connection_id):
@@ -323,6 +323,8 @@ class BrokerExecutor(AnsweringExecutor):
         if not self.wire.is_open(effect.call.connection_id):
             return None
         records = [found[at] for at in range(len(effect.reads))]
+        if self.node.exceeds_quota(effect.call, effect.message, records):
+            records = [b""] * len(records)
         for first in range(0, len(records), COUNTED_AT_ONCE):
             if first:
                 yield

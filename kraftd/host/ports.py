@@ -133,6 +133,9 @@ class AnswerWire(Protocol):
 
     def close(self, connection_id: int, reason: str) -> None: ...
 
+    def mute(self, connection_id: int, is_muted: bool) -> None:
+        """Read no further request of a connection, or go on once as many callers have allowed it."""
+
     def line(self, effect: LogLine) -> None: ...
 
     def audited(self, effect: AuditLine) -> None: ...

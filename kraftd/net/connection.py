@@ -50,6 +50,7 @@ class Connection:
         "_handler",
         "_large_bytes",
         "_limits",
+        "_mute_count",
         "_on_lost",
         "_out",
         "_reading",
@@ -123,6 +124,7 @@ class Connection:
         self._writing = False  # a part of long answers is written, the rest follows
         self._starved = False
         self._scheduled = False
+        self._mute_count = 0
 
     # -- called by the loop
 
@@ -303,6 +305,15 @@ class Connection:
         elif not out and self._backlog:
             self._later()
 
+    def mute(self, is_muted: bool) -> None:
+        """Hand over no further request, and read none, until each call with true has one with false
+        (KIP-219).
+        """
+        self._mute_count += 1 if is_muted else -1
+        self._regulate()
+        if self._backlog and not self._mute_count:
+            self._later()
+
     def stop_reading(self) -> None:
         """Accept no more requests; those that have arrived are still answered."""
         self._starved = True
@@ -332,11 +343,12 @@ class Connection:
 
     @property
     def _clogged(self) -> bool:
-        """Return whether the peer has too much outstanding: requests, or answers that are unread or queued
-        behind a parked one.
+        """Return whether the peer is muted or has too much outstanding: requests, or answers that are unread
+        or queued behind a parked one.
         """
         return (
             not self._writable
+            or self._mute_count > 0
             or self._handed_bytes > WINDOW_BYTES
             or self._early_bytes > self._limits.max_early_bytes
         )
@@ -393,7 +405,13 @@ class Connection:
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        wanted = self._writable and not self._starved and not self._resting and not self._backlog
+        wanted = (
+            self._writable
+            and not self._starved
+            and not self._resting
+            and not self._backlog
+            and not self._mute_count
+        )
         if wanted is not self._reading:
             self._reading = wanted
             if wanted:

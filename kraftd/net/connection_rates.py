@@ -6,9 +6,9 @@ rate needs to fall to the quota, at most one second.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
+from kraftd.ground.windowed_rate import WINDOW_MS, WindowedRate
 from kraftd.security.hosts import canonical_host
 
 Entity = tuple[tuple[str, str | None], ...]
@@ -16,55 +16,7 @@ Entity = tuple[tuple[str, str | None], ...]
 ADDRESS_QUOTA = "connection_creation_rate"
 RATE = "max.connection.creation.rate"
 UNLIMITED = 2_147_483_647
-WINDOW_MS = 1_000  # quota.window.size.seconds
-SAMPLES = 11  # quota.window.num
 LONGEST_MS = WINDOW_MS
-
-
-class ConnectionRate:
-    """The connections of the last samples."""
-
-    __slots__ = ("_samples", "_sum")
-
-    def __init__(self) -> None:
-        self._samples: deque[list[int]] = deque()  # [start, count, last]
-        self._sum = 0
-
-    def record(self, quota: float, now_ms: int) -> int:
-        """Count one more connection; return the milliseconds that it must wait."""
-        self._expire(now_ms)
-        samples = self._samples
-        if not samples or now_ms - samples[-1][0] >= WINDOW_MS:
-            samples.append([now_ms, 0, now_ms])
-        samples[-1][1] += 1
-        samples[-1][2] = now_ms
-        self._sum += 1
-        elapsed_ms = now_ms - samples[0][0]
-        # A short history counts as one of all samples but the current, so that a start may be quick.
-        elapsed_ms += max(0, SAMPLES - 1 - elapsed_ms // WINDOW_MS) * WINDOW_MS
-        rate = self._sum * 1000 / elapsed_ms
-        if rate <= quota:
-            return 0
-        return min(LONGEST_MS, round((rate - quota) / quota * elapsed_ms)) if quota > 0 else LONGEST_MS
-
-    def take_back(self) -> None:
-        """Count the last connection no more: it was not accepted."""
-        if self._samples:
-            self._samples[-1][1] -= 1
-            self._sum -= 1
-
-    def is_over(self, now_ms: int) -> bool:
-        """Return whether nothing is left to count."""
-        self._expire(now_ms)
-        return not self._samples
-
-    def _expire(self, now_ms: int) -> None:
-        samples = self._samples
-        while samples and now_ms - samples[0][2] >= SAMPLES * WINDOW_MS:
-            self._sum -= samples.popleft()[1]
-
-    def __repr__(self) -> str:
-        return f"<ConnectionRate {self._sum} in {len(self._samples)} samples>"
 
 
 class ConnectionRates:
@@ -85,8 +37,8 @@ class ConnectionRates:
         self.dynamic = dynamic
         self._quota = quota
         self._by_listener = dict(by_listener or {})
-        self._rates: dict[tuple[str, bool], ConnectionRate] = {}  # by listener, "" for all
-        self._addresses: dict[str, ConnectionRate] = {}
+        self._rates: dict[tuple[str, bool], WindowedRate] = {}  # by listener, "" for all
+        self._addresses: dict[str, WindowedRate] = {}
 
     def accept(self, listener: str, now_ms: int, *, known: bool = False) -> int:
         """Count a connection of a listener; return the milliseconds that it, and all behind it, must wait."""
@@ -94,8 +46,8 @@ class ConnectionRates:
         for name in ("", listener):
             quota = self._quota_of(name)
             if quota < UNLIMITED:
-                rate = self._rates.setdefault((name, known), ConnectionRate())
-                wait_ms = max(wait_ms, rate.record(quota, now_ms))
+                rate = self._rates.setdefault((name, known), WindowedRate())
+                wait_ms = max(wait_ms, _count(rate, quota, now_ms))
         return wait_ms
 
     def _quota_of(self, listener: str) -> int:
@@ -116,24 +68,30 @@ class ConnectionRates:
         quota = self.of_address(host)
         if quota is None:
             return 0
-        rate = self._addresses.setdefault(host, ConnectionRate())
-        wait_ms = rate.record(quota, now_ms)
+        rate = self._addresses.setdefault(host, WindowedRate())
+        wait_ms = _count(rate, quota, now_ms)
         if wait_ms:
-            rate.take_back()
+            rate.record(-1, now_ms)
             for name in ("", listener):
                 if (name, known) in self._rates:
-                    self._rates[name, known].take_back()
+                    self._rates[name, known].record(-1, now_ms)
         return wait_ms
 
     def sweep(self, now_ms: int) -> None:
         """Forget addresses that have opened no connection lately."""
-        for host in [host for host, rate in self._addresses.items() if rate.is_over(now_ms)]:
+        for host in [host for host, rate in self._addresses.items() if rate.is_empty(now_ms)]:
             del self._addresses[host]
 
     def __repr__(self) -> str:
         return (
             f"<ConnectionRates {self._quota} a second, {self._by_listener}, {len(self._addresses)} addresses>"
         )
+
+
+def _count(rate: WindowedRate, quota: float, now_ms: int) -> int:
+    """Count one more connection; return the milliseconds that it must wait."""
+    rate.record(1, now_ms)
+    return min(LONGEST_MS, rate.excess_ms(quota, now_ms))
 
 
 def address_quota(quotas: Mapping[Entity, Mapping[str, float]], host: str) -> float | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.call import Call, envelope_error
-from kraftd.requests.effects import Answer, CloseConnection, ScheduleSlice
+from kraftd.requests.effects import Answer, CloseConnection, MuteConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call, read_head
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
@@ -57,6 +57,16 @@ class UndeclaredQuestion(Exception):
     """A handler asks the authorizer for a permission that its row does not name."""
 
 
+class RequestQuotas(Protocol):
+    """What limits how much of the event loop's time a client may take."""
+
+    @property
+    def are_set(self) -> bool: ...
+
+    def begin(self, call: Call) -> None:
+        """A call is about to be handled."""
+
+
 class Boundary:
     """The boundary between the listeners of one kind and the handlers of one node.
 
@@ -79,6 +89,7 @@ class Boundary:
         self.stats = RequestStats()
         self.refusals = RefusalLog(outbox)
         self.failures = 0
+        self.quotas: RequestQuotas | None = None
         self._routes = registry.routes
         self._outbox = outbox
         self._authorizer = authorizer  # None: everything is allowed
@@ -97,7 +108,7 @@ class Boundary:
     def _take_in(self, event: FramesReceived) -> None:
         connection_id = event.connection_id
         slot = event.first_slot
-        memo = self.memo
+        memo = self.memo if self.quotas is None or not self.quotas.are_set else None
         for view in event.frames:
             if len(view) > LARGE_FRAME_BYTES:
                 if not self._take_in_records(event, slot, view):
@@ -273,6 +284,8 @@ class Boundary:
                 self.large.begin(call, work)
 
     def _enter(self, call: Call) -> Work | None:
+        if self.quotas is not None:
+            self.quotas.begin(call)
         if self._authorizer is not None:
             self._check_door(call)
         return self._routes[call.key].handle(call)
@@ -403,6 +416,8 @@ class Boundary:
         """Answer with a framed response, its errors counted already."""
         call.settled = True
         self._outbox.effects.append(Answer(call.connection_id, call.slot, parts, call))
+        if call.mute_ms:
+            self._outbox.effects.append(MuteConnection(call.connection_id, call.mute_ms))
         if call.is_large:
             self.large.free(call)
 

@@ -47,7 +47,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
     `arrived_ns` is of the runner's clock, 0 if nothing is measured. `settled` becomes true with its answer,
     even if that waits for a commit: a later fault is logged and not answered. `place` is where an AnswerMemo
     may keep the answer. `is_large`: the lane of large requests serves it. `throttle_ms` is how long the
-    requester's next large request has to wait: its answer says so, where the response can.
+    requester's next large request has to wait: its answer says so, where the response can. `mute_ms` is how
+    long its connection is not read once it is answered, for a quota; the answer says that, too.
     """
 
     connection_id: int
@@ -67,6 +68,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     settled: bool = False
     place: Any = None
     throttle_ms: int = 0
+    mute_ms: int = 0
 
     @property
     def is_one_way(self) -> bool:
@@ -85,7 +87,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
         Raises EncodeError if the version cannot carry the response.
         """
         version = self.version
-        if self.throttle_ms:
+        if self.throttle_ms or self.mute_ms:
             self._tell_throttle(response)
         parts = framed_response(self.key, version, self.correlation_id, encode(response, version))
         outer = self.envelope
@@ -112,7 +114,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
         `refused` are rows that follow those of the response.
         """
-        if self.throttle_ms:
+        if self.throttle_ms or self.mute_ms:
             self._tell_throttle(response)
         if refused is None:
             parts = yield from encode_in_slices(response, self.version)
@@ -127,7 +129,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
     def _tell_throttle(self, response: Any) -> None:
         if hasattr(response, "throttle_time_ms"):
-            response.throttle_time_ms = max(response.throttle_time_ms, self.throttle_ms)
+            response.throttle_time_ms = max(response.throttle_time_ms, self.throttle_ms, self.mute_ms)
 
     def __repr__(self) -> str:
         name = ApiKey(self.key).name if is_known(self.key) else f"API {self.key}"

@@ -83,6 +83,13 @@ class AnswerRecords(Effect, frozen=True):
         return f"<AnswerRecords {self.call!r} {', '.join(map(repr, self.reads))}>"
 
 
+class MuteConnection(Effect, frozen=True):
+    """Read no further request of the connection for so long (KIP-219)."""
+
+    connection_id: int
+    for_ms: int
+
+
 class CloseConnection(Effect, frozen=True):
     """Close the connection after sending the answers before."""
 

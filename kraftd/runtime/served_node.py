@@ -111,6 +111,7 @@ class ServedNode(ConnectionWire):
             self._process.fail(error)
             return
         now_ns = monotonic_ns()
+        self.node.took(now_ns - began_ns)
         if self.answered_calls:
             is_request = type(what) is FramesReceived
             since_ns = what.arrived_ns if is_request else began_ns  # type: ignore[attr-defined]

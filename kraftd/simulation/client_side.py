@@ -77,6 +77,9 @@ class ReaderWire:
     def answer(self, effect: Answer) -> None:
         self._readers.answered(self._side, effect.slot, effect.parts)
 
+    def mute(self, connection_id: int, is_muted: bool) -> None:
+        raise TypeError("no quota is set")
+
     def line(self, effect: LogLine) -> None:
         getattr(self._side.lines, effect.level)(effect.text, **effect.fields)
 

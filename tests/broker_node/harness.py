@@ -163,6 +163,7 @@ class Wire:
         self._harness = harness
         self.responses: dict[int, bytes] = {}  # by slot
         self.closed: dict[int, str] = {}
+        self.mutes: list[bool] = []
         self.is_cut_off = False
         self.sent: list[Any] = []  # to the controller
         self.to_brokers: list[SendToNode] = []  # which the test answers
@@ -185,6 +186,9 @@ class Wire:
         if connection_id not in self.closed:
             self.closed[connection_id] = reason
             self._harness.timer.call_soon(self._harness.executor.connection_lost, connection_id)
+
+    def mute(self, connection_id: int, is_muted: bool) -> None:
+        self.mutes.append(is_muted)
 
     def line(self, effect: LogLine) -> None:
         self._harness.broker_lines.keep(effect.level, effect.text, effect.fields)

@@ -8,7 +8,8 @@ import pytest
 
 from kraftd.controller.context import Context
 from kraftd.controller.quotas import mutation
-from kraftd.controller.quotas.mutation import MAX_BUCKETS, UNLIMITED, MutationQuotas, limit_of
+from kraftd.controller.quotas.limits import limit_of
+from kraftd.controller.quotas.mutation import MAX_BUCKETS, UNLIMITED, MutationQuotas
 from kraftd.controller.topics.create_partitions import create_partitions
 from kraftd.controller.topics.create_topics import create_topics
 from kraftd.controller.topics.delete_topics import delete_topics
@@ -98,8 +99,9 @@ def test_the_most_specific_entity_counts_in_kafkas_order(
         tuple(sorted(one.items())): {"controller_mutation_rate": float(number)}
         for number, one in enumerate(behind, 1)
     }
-    assert limit_of(quotas, "alice", "c") == (bucket, 1.0)
-    assert limit_of({tuple(sorted(entity.items())): {"request_percentage": 1.0}}, "alice", "c") is None
+    rate = "controller_mutation_rate"
+    assert limit_of(quotas, rate, "alice", "c") == (bucket, 1.0)
+    assert limit_of({tuple(sorted(entity.items())): {"request_percentage": 1.0}}, rate, "alice", "c") is None
 
 
 def test_without_a_quota_nothing_is_counted() -> None:

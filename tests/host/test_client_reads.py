@@ -52,7 +52,7 @@ class Executor(MetadataTopicExecutor):
         _, answer = parse_response(call.key, call.version, memoryview(b"".join(parts))[4:])
         self.answers.append(answer)  # type: ignore[arg-type]
 
-    answer = line = audited = send_to_node = close  # no effect of these kinds is performed here
+    answer = line = audited = send_to_node = mute = close  # no effect of these kinds is performed here
 
     def step(self, event: Any) -> None:
         self.stepped.append(event)

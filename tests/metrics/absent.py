@@ -16,7 +16,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
     ),
     (
         r"kafka\.server:type=(Fetch|Produce|Request|ControllerMutation) .*",
-        "about quotas; kraftd enforces only the mutation quota, without a metric",
+        "about the rates of single clients with a quota; kraftd has no metric for each client",
     ),
     (
         r"kafka\.server:type=DelayedOperationPurgatory,name=.*",
@@ -76,7 +76,7 @@ ABSENT: tuple[tuple[str, str], ...] = (
     (
         r"kafka\.network:type=RequestMetrics,name="
         r"(ThrottleTimeMs|TemporaryMemoryBytes|MessageConversionsTimeMs)",
-        "about request quotas and converted records; kraftd has neither",
+        "the answer itself says how long a client is throttled; kraftd converts no records",
     ),
     (
         r"kafka\.server:type=plugins .*",

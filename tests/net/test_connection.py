@@ -506,3 +506,23 @@ def test_one_read_hands_over_no_more_than_a_window() -> None:
     connection, _ = peer.connect()
     connection.data_received(framed(bytes(3 * WINDOW_BYTES)) * 3)
     assert len(peer.received) == 1
+
+
+def test_a_muted_connection_hands_over_nothing_until_every_mute_has_ended__kip219() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+    connection.data_received(framed(b"a"))
+    connection.mute(True)
+    connection.mute(True)
+    connection.data_received(framed(b"b"))  # what the loop had read already
+    connection.answer(0, [b"answer"])
+    connection.flush()
+    peer.run_later()
+    connection.mute(False)
+    peer.run_later()
+    assert [frame for _, frame in peer.received] == [b"a"]
+    assert not transport.reading and transport.written == b"answer"
+    connection.mute(False)
+    peer.run_later()
+    assert [frame for _, frame in peer.received] == [b"a", b"b"]
+    assert transport.reading

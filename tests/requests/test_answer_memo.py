@@ -173,4 +173,5 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
             "settled": True,
             "place": None,
             "throttle_ms": 0,
+            "mute_ms": 0,
         }

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 def handle(node: BrokerNode, call: Call) -> Slices[None]:
     request = call.message
     request.max_bytes = min(request.max_bytes, node.settings.fetch_max_bytes)
+    most_bytes = node.quotas.most_fetched_bytes(call)
+    if most_bytes is not None:
+        request.max_bytes = min(request.max_bytes, most_bytes)
     if node.knows_metadata(call):
         # Raises AuthorizerNotReady before a session is changed; the source authorizes each partition.
         node.boundary.allows_quietly(call, AclOperation.READ, AclResourceType.TOPIC, METADATA_TOPIC)
@@ -37,6 +40,8 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
 
 
 def follow_readers(node: BrokerNode) -> None:
-    """Perform what follows from the progress of followers."""
+    """Perform what follows from the progress of followers, and examine again what is throttled."""
     for hosted, effects in node.source.take_progress():
         node.follow_up(hosted, effects)
+    for key in node.source.take_held():
+        node.client_fetches.changed(key)

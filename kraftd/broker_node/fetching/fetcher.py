@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from kraftd.broker_node.fetching.leader_session import Key, LeaderSession
 from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.replication_quotas import RECHECK_MS
 from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, ReplicaState
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
@@ -80,6 +81,12 @@ class FetcherPorts(Protocol):
         version: int | None,
         then: Callable[[Message | None], None],
     ) -> None: ...
+
+    def is_held_back(self, hosted: Hosted) -> bool:
+        """Return whether a partition that is not in sync has to wait, by a throttle of replication."""
+
+    def fetched(self, hosted: Hosted, size_bytes: int) -> None:
+        """Count records that were fetched."""
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None: ...
 
@@ -189,6 +196,8 @@ class Fetcher:
             del self._delayed[key]
             self._changed[key] = None
         changed = self.followed.keys() if self.session.is_new else self._changed
+        for key in [key for key in changed if self._is_held_back(key)]:
+            self._delayed[key] = now_ms + RECHECK_MS
         wanted = {key: self._wanted(key) for key in changed}
         self._changed = {}
         topics, forgotten = self.session.request(wanted)
@@ -211,6 +220,10 @@ class Fetcher:
             request.replica_id = replica_id
         self._under_way += 1
         node.ask(self.leader_id, self.number, request, version, self._answered)
+
+    def _is_held_back(self, key: Key) -> bool:
+        followed = self.followed.get(key)
+        return followed is not None and followed.lag > 0 and self._node.is_held_back(followed.hosted)
 
     def _wanted(self, key: Key) -> FetchPartition | None:
         followed = self.followed.get(key)
@@ -296,7 +309,9 @@ class Fetcher:
     def _append(self, key: Key, followed: Followed, data: PartitionData) -> None:
         partition = followed.partition
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
-        followed.hosted.traffic.replication_bytes_in += len(data.records or b"")
+        size_bytes = len(data.records or b"")
+        followed.hosted.traffic.replication_bytes_in += size_bytes
+        self._node.fetched(followed.hosted, size_bytes)
         effects = fetched_from_leader(partition, data.records or b"", followed.leader_epoch)
         if isinstance(effects, ErrorCode):
             self._log("error", "fetched records are not valid", followed, error=effects.name)

@@ -9,6 +9,7 @@ from kraftd.answers.view import ClusterView
 from kraftd.broker_node.fetching.fetchers import fetch_version
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.effect import Effect
 from kraftd.metadata.metadata_version import METADATA_VERSION, MINIMUM_VERSION
@@ -29,6 +30,7 @@ class Node(Protocol):
     view: ClusterView
     outbox: Outbox
     own_requests: OwnRequests
+    replication_quotas: ReplicationQuotas
 
     @property
     def identity(self) -> tuple[int, int]: ...
@@ -69,6 +71,12 @@ class NodePorts:
     ) -> None:
         purpose = f"fetcher-{fetcher}"
         self._node.own_requests.ask_node(leader_id, self._listener, purpose, message, version, then)
+
+    def is_held_back(self, hosted: Hosted) -> bool:
+        return self._node.replication_quotas.follower.holds_back(hosted)
+
+    def fetched(self, hosted: Hosted, size_bytes: int) -> None:
+        self._node.replication_quotas.follower.record(hosted, size_bytes)
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         self._node.follow_up(hosted, effects)

@@ -15,13 +15,16 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 MUTATION_RATE: Final = "controller_mutation_rate"
+PRODUCER_RATE: Final = "producer_byte_rate"
+CONSUMER_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
 
 # Key -> the largest value of its type; None for a double. Users and clients; addresses.
 _LONG, _INT = 2**63 - 1, 2**31 - 1
 _CLIENT_KEYS: Final[Mapping[str, int | None]] = {
-    "producer_byte_rate": _LONG,
-    "consumer_byte_rate": _LONG,
-    "request_percentage": None,
+    PRODUCER_RATE: _LONG,
+    CONSUMER_RATE: _LONG,
+    REQUEST_PERCENTAGE: None,
     MUTATION_RATE: None,
 }
 _IP_KEYS: Final[Mapping[str, int | None]] = {"connection_creation_rate": _INT}

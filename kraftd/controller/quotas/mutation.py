@@ -7,17 +7,14 @@ returns how long the client must wait. Buckets are soft state of the active cont
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from kraftd.controller.quotas.entities import CLIENT_ID, MUTATION_RATE, USER
+from kraftd.controller.quotas.entities import MUTATION_RATE
+from kraftd.controller.quotas.limits import Limited, Quotas, limit_of
 from kraftd.ground.refusal import Refusal
-from kraftd.metadata.state import QuotaEntity
 from kraftd.wire.error_code import ErrorCode
 
 MAX_BUCKETS: Final = 10_000  # above it, full ones are forgotten
-Quotas = Mapping[QuotaEntity, Mapping[str, float]]
-Bucket = tuple[str | None, str | None]  # user and client id, None if the quota is not per that
 
 
 class MutationQuotas:
@@ -25,11 +22,11 @@ class MutationQuotas:
 
     def __init__(self, window_ms: int = 1_000, window_count: int = 11) -> None:
         self._burst_s = window_ms * window_count / 1_000
-        self._tokens: dict[Bucket, tuple[float, int]] = {}
+        self._tokens: dict[Limited, tuple[float, int]] = {}
 
     def charge(self, quotas: Quotas, user: str, client_id: str, now_ms: int, *, strict: bool) -> Charge:
         """The charge for one request of a client; it takes no token before ``Charge.commit``."""
-        found = limit_of(quotas, user, client_id) if quotas else None
+        found = limit_of(quotas, MUTATION_RATE, user, client_id) if quotas else None
         if found is None:
             return UNLIMITED
         bucket, rate = found
@@ -38,7 +35,7 @@ class MutationQuotas:
         tokens = min(burst, tokens + rate * (now_ms - counted_ms) / 1_000)
         return Charge(self, bucket, rate, tokens, now_ms, strict=strict)
 
-    def put(self, bucket: Bucket, tokens: float, now_ms: int) -> None:
+    def put(self, bucket: Limited, tokens: float, now_ms: int) -> None:
         self._tokens[bucket] = (tokens, now_ms)
         if len(self._tokens) > MAX_BUCKETS:
             since_ms = now_ms - self._burst_s * 1_000
@@ -60,7 +57,7 @@ class Charge:
     def __init__(
         self,
         quotas: MutationQuotas | None,
-        bucket: Bucket,
+        bucket: Limited,
         rate: float,
         tokens: float,
         now_ms: int,
@@ -101,20 +98,3 @@ class Charge:
 
 
 UNLIMITED: Final = Charge(None, (None, None), 0.0, 0.0, 0, strict=False)
-
-
-def limit_of(quotas: Quotas, user: str, client_id: str) -> tuple[Bucket, float] | None:
-    """The bucket and the rate of a client, by Kafka's order of precedence; None without a limit."""
-    for user_name in (user, None):
-        for client_name in (client_id, None):
-            rate = quotas.get(((CLIENT_ID, client_name), (USER, user_name)), {}).get(MUTATION_RATE)
-            if rate is not None:
-                return (user, client_id), rate
-        rate = quotas.get(((USER, user_name),), {}).get(MUTATION_RATE)
-        if rate is not None:
-            return (user, None), rate
-    for client_name in (client_id, None):
-        rate = quotas.get(((CLIENT_ID, client_name),), {}).get(MUTATION_RATE)
-        if rate is not None:
-            return (None, client_id), rate
-    return None

@@ -46,6 +46,11 @@ class ConnectionWire:
         if connection is not None:
             connection.close(reason)
 
+    def mute(self, connection_id: int, is_muted: bool) -> None:
+        connection = self.by_id.get(connection_id)
+        if connection is not None:
+            connection.mute(is_muted)
+
     def is_open(self, connection_id: int) -> bool:
         return connection_id in self.by_id
 

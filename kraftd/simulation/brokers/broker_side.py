@@ -82,6 +82,9 @@ class ClientWire:
     def close(self, connection_id: int, reason: str) -> None:
         self._process.world.checks.fail("L7", f"{self._process!r} hangs up on a client: {reason}")
 
+    def mute(self, connection_id: int, is_muted: bool) -> None:
+        raise TypeError("no quota is set")
+
     def line(self, effect: LogLine) -> None:
         getattr(self._process.ports.log, effect.level)(effect.text, **effect.fields)
 
