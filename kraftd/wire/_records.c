@@ -845,31 +845,39 @@ static int put_record(Output *out, const Record *r, int64_t timestamp_delta, int
     return 0;
 }
 
-/* rewrite(batch) -> (records, base timestamp, maximum timestamp): the records of an uncompressed batch with offsets
-   0, 1, 2 and the first one's timestamp as base, as Kafka's builder writes them. None for a negative timestamp. */
-static PyObject *rewrite(PyObject *Py_UNUSED(module), PyObject *data)
+/* Write the records that `kept` marks (all without it), each with its offset delta or the number of those before it. */
+static PyObject *written_anew(PyObject *data, const uint8_t *kept, Py_ssize_t n_kept, int64_t base, int renumbers)
 {
     Batch b;
     if (open_batch(&b, data) < 0)
         return NULL;
+    if (kept && n_kept != b.count) {
+        PyBuffer_Release(&b.buffer);
+        PyErr_SetString(PyExc_ValueError, "a mark for each record is needed");
+        return NULL;
+    }
     Output out = {0}, body = {0};
     int broken = 0, no_memory = 0, negative = 0;
-    int64_t first = NO_TIMESTAMP, most = NO_TIMESTAMP;
-    int32_t i = 0;
+    int64_t first = base, most = NO_TIMESTAMP;
+    int32_t i = 0, count = 0;
     PyThreadState *state = b.buffer.len >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
     for (; i < b.count && !broken && !no_memory && !negative; i++) {
         Record r;
         if ((broken = read_record(&b.body, &r, 0) < 0))
             break;
+        if (kept && !kept[i])
+            continue;
         int64_t timestamp = timestamp_of(&b, &r);
         negative = timestamp < NO_TIMESTAMP;
-        if (i == 0)
+        if (!count && first == NO_TIMESTAMP)
             first = timestamp;
         if (timestamp > most)
             most = timestamp;
         body.size = 0;
-        no_memory = put_record(&body, &r, minus(timestamp, first), i, b.body.p) < 0
+        int32_t delta = renumbers ? count : r.offset_delta;
+        no_memory = put_record(&body, &r, minus(timestamp, first), delta, b.body.p) < 0
                     || put_number(&out, (int64_t)body.size) < 0 || put(&out, body.data, body.size) < 0;
+        count++;
     }
     if (state)
         PyEval_RestoreThread(state);
@@ -887,6 +895,211 @@ static PyObject *rewrite(PyObject *Py_UNUSED(module), PyObject *data)
     free(out.data);
     free(body.data);
     return result;
+}
+
+/* rewrite(batch) -> (records, base timestamp, maximum timestamp): the records of an uncompressed batch with offsets
+   0, 1, 2 and the first one's timestamp as base, as Kafka's builder writes them. None for a negative timestamp. */
+static PyObject *rewrite(PyObject *Py_UNUSED(module), PyObject *data)
+{
+    return written_anew(data, NULL, 0, NO_TIMESTAMP, 1);
+}
+
+/* keep_records(batch, kept, base_timestamp) -> as rewrite, of the records with a mark, at their offsets. A base
+   timestamp of -1 is that of the first one kept. */
+static PyObject *keep_records(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *data;
+    const char *kept;
+    Py_ssize_t n_kept;
+    long long base;
+    if (!PyArg_ParseTuple(args, "Oy#L", &data, &kept, &n_kept, &base))
+        return NULL;
+    return written_anew(data, (const uint8_t *)kept, n_kept, base, 0);
+}
+
+/* ------------------------------------------------------------------------------------------------
+   The newest offset of each key: a table of slots with the hash of a key and an offset plus one, 0 where it is free */
+
+enum { HASH_BYTES = 16, SLOT_BYTES = 24 };
+
+typedef struct {
+    Py_buffer slots;
+    int64_t n_slots;
+    uint64_t secret[2];
+} KeyTable;
+
+static inline uint64_t rotated(uint64_t n, int by) { return n << by | n >> (64 - by); }
+
+static inline void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = rotated(v[1], 13) ^ v[0];
+    v[3] = rotated(v[3], 16) ^ v[2];
+    v[0] = rotated(v[0], 32);
+    v[2] += v[1];
+    v[0] += v[3];
+    v[1] = rotated(v[1], 17) ^ v[2];
+    v[3] = rotated(v[3], 21) ^ v[0];
+    v[2] = rotated(v[2], 32);
+}
+
+/* SipHash-2-4 of 128 bits: whoever does not know the secret cannot choose keys of equal hash. */
+static void hash_key(const KeyTable *table, const uint8_t *key, int32_t size, uint64_t hash[2])
+{
+    uint64_t v[4] = {0x736f6d6570736575u ^ table->secret[0], 0x646f72616e646f6du ^ table->secret[1] ^ 0xee,
+                     0x6c7967656e657261u ^ table->secret[0], 0x7465646279746573u ^ table->secret[1]};
+    int32_t at = 0;
+    for (; at + 8 <= size; at += 8) {
+        uint64_t word;
+        memcpy(&word, key + at, 8);
+        v[3] ^= word;
+        sip_round(v);
+        sip_round(v);
+        v[0] ^= word;
+    }
+    uint64_t last = (uint64_t)(size & 0xff) << 56;
+    for (int i = 0; at + i < size; i++)
+        last |= (uint64_t)key[at + i] << (8 * i);
+    v[3] ^= last;
+    sip_round(v);
+    sip_round(v);
+    v[0] ^= last;
+    v[2] ^= 0xee;
+    for (int half = 0; half < 2; half++) {
+        for (int i = 0; i < 4; i++)
+            sip_round(v);
+        hash[half] = v[0] ^ v[1] ^ v[2] ^ v[3];
+        v[1] ^= 0xdd;
+    }
+}
+
+static int open_table(KeyTable *table, PyObject *slots, const char *secret, Py_ssize_t n_secret)
+{
+    if (n_secret != HASH_BYTES) {
+        PyErr_SetString(PyExc_ValueError, "a secret of 16 bytes is needed");
+        return -1;
+    }
+    if (PyObject_GetBuffer(slots, &table->slots, PyBUF_WRITABLE) < 0)
+        return -1;
+    table->n_slots = table->slots.len / SLOT_BYTES;
+    memcpy(table->secret, secret, HASH_BYTES);
+    return 0;
+}
+
+/* The slot of a key: its own, or the free one where it belongs; NULL if every slot has another key. */
+static uint8_t *slot_of(const KeyTable *table, const Record *r, uint64_t hash[2])
+{
+    hash_key(table, r->key, r->key_bytes, hash);
+    int64_t at = table->n_slots ? (int64_t)(hash[0] % (uint64_t)table->n_slots) : 0;
+    for (int64_t i = 0; i < table->n_slots; i++) {
+        uint8_t *slot = (uint8_t *)table->slots.buf + at * SLOT_BYTES;
+        uint64_t offset;
+        memcpy(&offset, slot + HASH_BYTES, 8);
+        if (!offset || !memcmp(slot, hash, HASH_BYTES))
+            return slot;
+        at = at + 1 == table->n_slots ? 0 : at + 1;
+    }
+    return NULL;
+}
+
+/* note_keys(slots, secret, batch, start_offset, room) -> (how many keys are new, the last offset noted or -1, whether
+   all fitted): notes the offset of each record with a key from start_offset on, until `room` new keys are there. */
+static PyObject *note_keys(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *slots, *data;
+    const char *secret;
+    Py_ssize_t n_secret;
+    long long start, room;
+    KeyTable table;
+    Batch b;
+    if (!PyArg_ParseTuple(args, "Oy#OLL", &slots, &secret, &n_secret, &data, &start, &room)
+        || open_table(&table, slots, secret, n_secret) < 0)
+        return NULL;
+    if (open_batch(&b, data) < 0) {
+        PyBuffer_Release(&table.slots);
+        return NULL;
+    }
+    int32_t i = 0;
+    int64_t added = 0, last = -1;
+    int broken = 0, fits = 1;
+    for (; i < b.count && fits; i++) {
+        Record r;
+        if ((broken = read_record(&b.body, &r, 0) < 0))
+            break;
+        int64_t offset = plus(b.base, r.offset_delta);
+        if ((broken = offset < 0))
+            break;
+        if (r.key_bytes < 0 || offset < start)
+            continue;
+        uint64_t hash[2], noted, mark = (uint64_t)offset + 1;
+        uint8_t *slot = added < room ? slot_of(&table, &r, hash) : NULL;
+        if (!(fits = slot != NULL))
+            break;
+        memcpy(&noted, slot + HASH_BYTES, 8);
+        added += !noted;
+        memcpy(slot, hash, HASH_BYTES);
+        memcpy(slot + HASH_BYTES, &mark, 8);
+        last = offset;
+    }
+    PyBuffer_Release(&b.buffer);
+    PyBuffer_Release(&table.slots);
+    if (broken) {
+        set_error("is damaged", i);
+        return NULL;
+    }
+    return Py_BuildValue("(LLN)", (long long)added, (long long)last, PyBool_FromLong(fits));
+}
+
+/* newest_records(slots, secret, batch, latest_offset, drops_tombstones) -> (a mark for each record, how many stay,
+   whether a tombstone does): records past latest_offset stay, and of the others those that are the newest of a key. */
+static PyObject *newest_records(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *slots, *data;
+    const char *secret;
+    Py_ssize_t n_secret;
+    long long latest;
+    int drops;
+    KeyTable table;
+    Batch b;
+    if (!PyArg_ParseTuple(args, "Oy#OLp", &slots, &secret, &n_secret, &data, &latest, &drops)
+        || open_table(&table, slots, secret, n_secret) < 0)
+        return NULL;
+    if (open_batch(&b, data) < 0) {
+        PyBuffer_Release(&table.slots);
+        return NULL;
+    }
+    PyObject *marks = PyBytes_FromStringAndSize(NULL, b.count);
+    uint8_t *mark = marks ? (uint8_t *)PyBytes_AS_STRING(marks) : NULL;
+    int32_t i = 0, count = 0;
+    int broken = 0, tombstones = 0;
+    for (; mark && i < b.count; i++) {
+        Record r;
+        if ((broken = read_record(&b.body, &r, 0) < 0))
+            break;
+        int64_t offset = plus(b.base, r.offset_delta);
+        if ((broken = offset < 0))
+            break;
+        int stays = offset > latest;
+        if (!stays && r.key_bytes >= 0) {
+            uint64_t hash[2], noted = 0;
+            const uint8_t *slot = slot_of(&table, &r, hash);
+            if (slot)
+                memcpy(&noted, slot + HASH_BYTES, 8);
+            stays = (uint64_t)offset + 1 >= noted && (r.value_bytes >= 0 || !drops);
+        }
+        mark[i] = (uint8_t)stays;
+        count += stays;
+        tombstones |= stays && r.value_bytes < 0;
+    }
+    PyBuffer_Release(&b.buffer);
+    PyBuffer_Release(&table.slots);
+    if (broken) {
+        Py_XDECREF(marks);
+        set_error("is damaged", i);
+        return NULL;
+    }
+    return marks ? Py_BuildValue("(NiN)", marks, (int)count, PyBool_FromLong(tombstones)) : NULL;
 }
 
 static PyObject *checksum(PyObject *Py_UNUSED(module), PyObject *data)
@@ -922,6 +1135,9 @@ static PyMethodDef methods[] = {
     {"decode_records", decode_records, METH_O, "The records of an uncompressed batch."},
     {"batch_headers", batch_headers, METH_VARARGS, "The headers of whole batches, and where they end."},
     {"rewrite", rewrite, METH_O, "The records of an uncompressed batch, written anew."},
+    {"keep_records", keep_records, METH_VARARGS, "Those records of an uncompressed batch that have a mark, written anew."},
+    {"note_keys", note_keys, METH_VARARGS, "Note the newest offset of each key of a batch."},
+    {"newest_records", newest_records, METH_VARARGS, "Which records of a batch are the newest of their keys."},
     {"crc32c", checksum, METH_O, "The CRC32C of some bytes."},
     {"crc32c_by_tables", checksum_by_tables, METH_O, "The CRC32C of some bytes, without a processor's instruction."},
     {NULL, NULL, 0, NULL},

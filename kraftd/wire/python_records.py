@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from struct import Struct
 
 from kraftd.wire.crc32c import crc32c as crc32c
@@ -24,6 +25,7 @@ _CLIENT, _COMPACTED, _SET_APPEND_TIME, _NO_ZSTD, _LENIENT, _KEEP = 1, 2, 4, 8, 1
     _TOO_LARGE, _TOO_SHORT, _BAD_CRC, _UNKNOWN_CODEC, _NEEDS_BODY, _OFFSET_RANGE, _RECORD_COUNT,
     _COUNT_DIFFERS, _CONTROL_BATCH, _SEQUENCE, _RECORDS, _STRUCTURE, _OFFSETS_DIFFER,
 ) = range(21)  # fmt: skip
+_SLOT, _HASH_BYTES = Struct("<16sQ"), 16
 _NO_KEY, _OUT_OF_RANGE, _APPEND_TIME_SET = 1, 2, 3
 
 
@@ -347,21 +349,103 @@ def _put_field(value: bytes | None) -> bytes:
 
 def rewrite(data: Buffer) -> tuple[bytes, int, int] | None:
     """The records of an uncompressed batch, written anew, with base and maximum timestamp."""
+    return _written_anew(data, None, -1, renumbers=True)
+
+
+def keep_records(data: Buffer, kept: bytes, base_timestamp: int) -> tuple[bytes, int, int] | None:
+    """The records with a mark, written anew at their offsets, with base and maximum timestamp."""
+    return _written_anew(data, kept, base_timestamp, renumbers=False)
+
+
+def _written_anew(
+    data: Buffer, kept: bytes | None, base_timestamp: int, *, renumbers: bool
+) -> tuple[bytes, int, int] | None:
     fields = _opened(data)
+    if kept is not None and len(kept) != fields[12]:
+        raise ValueError("a mark for each record is needed")
     out = bytearray()
-    at, first, most = HEADER_BYTES, -1, -1
+    at, first, most, count = HEADER_BYTES, base_timestamp, -1, 0
     for index in range(fields[12]):
         record = _read(data, at, index)
         at = record.after
+        if kept is not None and not kept[index]:
+            continue
         timestamp = fields[8] if fields[5] & _APPEND_TIME else _wrapped(fields[7] + record.timestamp_delta)
         if timestamp < -1:
             return None
-        first = timestamp if index == 0 else first
+        first = timestamp if not count and first == -1 else first
         most = max(most, timestamp)
-        parts = [b"\x00", _put_varint(_wrapped(timestamp - first)), _put_varint(index)]
+        delta = count if renumbers else record.offset_delta
+        count += 1
+        parts = [b"\x00", _put_varint(_wrapped(timestamp - first)), _put_varint(delta)]
         parts += (_put_field(record.key), _put_field(record.value), _put_varint(len(record.headers)))
         for key, value in record.headers:
             parts += (_put_field(key), _put_field(value))
         body = b"".join(parts)
         out += _put_varint(len(body)) + body
     return bytes(out), first, most
+
+
+# --- the newest offset of each key: slots of a key's hash and an offset plus one, 0 where one is free ---
+
+
+def _slot_of(slots: bytearray, secret: bytes, key: bytes) -> tuple[int, bytes, int]:
+    """Where the slot of a key is, its hash, and what it has noted; -1 if every slot has another key."""
+    if len(secret) != _HASH_BYTES:
+        raise ValueError("a secret of 16 bytes is needed")
+    hashed = blake2b(key, digest_size=_HASH_BYTES, key=secret).digest()
+    count = len(slots) // _SLOT.size
+    first = int.from_bytes(hashed[:8], "little") % count if count else 0
+    for number in range(count):
+        at = (first + number) % count * _SLOT.size
+        other, noted = _SLOT.unpack_from(slots, at)
+        if not noted or other == hashed:
+            return at, hashed, noted
+    return -1, hashed, 0
+
+
+def _offset_of(fields: HeaderFields, record: _Record, index: int) -> int:
+    offset = _wrapped(fields[0] + record.offset_delta)
+    if offset < 0:
+        raise DamagedRecords(f"record {index} is damaged")
+    return offset
+
+
+def note_keys(
+    slots: bytearray, secret: bytes, data: Buffer, start_offset: int, room: int
+) -> tuple[int, int, bool]:
+    """Note the offset of each record with a key; how many are new, the last offset, if all fitted."""
+    fields = _opened(data)
+    at, added, last = HEADER_BYTES, 0, -1
+    for index in range(fields[12]):
+        record = _read(data, at, index)
+        at = record.after
+        offset = _offset_of(fields, record, index)
+        if record.key is None or offset < start_offset:
+            continue
+        slot, hashed, noted = _slot_of(slots, secret, record.key) if added < room else (-1, b"", 0)
+        if slot < 0:
+            return added, last, False
+        added += not noted
+        _SLOT.pack_into(slots, slot, hashed, offset + 1)
+        last = offset
+    return added, last, True
+
+
+def newest_records(
+    slots: bytearray, secret: bytes, data: Buffer, latest_offset: int, drops_tombstones: bool
+) -> tuple[bytes, int, bool]:
+    """A mark for each record, how many stay, and whether a tombstone does."""
+    fields = _opened(data)
+    at, marks, has_tombstones = HEADER_BYTES, bytearray(), False
+    for index in range(fields[12]):
+        record = _read(data, at, index)
+        at = record.after
+        offset = _offset_of(fields, record, index)
+        stays = offset > latest_offset
+        if not stays and record.key is not None:
+            noted = _slot_of(slots, secret, record.key)[2]
+            stays = offset + 1 >= noted and (record.value is not None or not drops_tombstones)
+        marks.append(stays)
+        has_tombstones |= stays and record.value is None
+    return bytes(marks), sum(marks), has_tombstones

@@ -148,6 +148,26 @@ class RecordEngine(Protocol):
         """The records of one uncompressed batch as Kafka's builder writes them, from offset delta 0 on,
         with base and maximum timestamp. None for a timestamp below -1. Raises DamagedRecords."""
 
+    def keep_records(
+        self, data: Buffer, kept: bytes, base_timestamp_ms: int, /
+    ) -> tuple[bytes, int, int] | None:
+        """As `rewrite`, of the records of which `kept` has a byte that is not 0, at their offsets. A base
+        timestamp of -1 is that of the first one kept."""
+
+    def note_keys(
+        self, slots: bytearray, secret: bytes, data: Buffer, start_offset: int, room: int, /
+    ) -> tuple[int, int, bool]:
+        """Note in a table, zeros at first, the offset of each record with a key from start_offset on, until
+        `room` new keys are there. How many keys are new, the last offset noted or -1, and whether all fitted.
+        Raises DamagedRecords."""
+
+    def newest_records(
+        self, slots: bytearray, secret: bytes, data: Buffer, latest_offset: int, drops_tombstones: bool, /
+    ) -> tuple[bytes, int, bool]:
+        """A byte for each record of an uncompressed batch, 1 if it stays; how many do; whether a tombstone
+        does. A record past latest_offset stays, of the others those with a key that are not older than the
+        table's. Raises DamagedRecords."""
+
     def crc32c(self, data: Buffer, /) -> int:
         """The checksum of some bytes."""
 

@@ -106,6 +106,32 @@ def fuzz_headers(random: Random, c: Any) -> None:
     assert c.crc32c(exact(data)) == c.crc32c_by_tables(data) == python_records.crc32c(data)
 
 
+def fuzz_compaction(random: Random, c: Any) -> None:
+    parts = random_parts(random, 0.3)
+    parts.codec = 0
+    data = parts.encoded()
+    if random.random() < 0.3:
+        data = damaged(random, data)
+    secret, slots = random.randbytes(16), 24 * random.choice((0, 1, 2, 5, 40))
+    mine, twin = writable(bytes(slots)), bytearray(slots)
+    noted = random.choice((0, *LONG_EDGES)), random.choice((0, 1, 3, 1 << 40))
+    found = outcome(c.note_keys, mine, secret, exact(data), *noted)
+    expected = outcome(python_records.note_keys, twin, secret, data, *noted)
+    assert found == expected, (data, slots, noted, found, expected)
+    asked = random.choice((-1, 3, *LONG_EDGES)), random.random() < 0.5
+    found = outcome(c.newest_records, mine, secret, exact(data), *asked)
+    expected = outcome(python_records.newest_records, twin, secret, data, *asked)
+    assert found == expected, (data, slots, asked, found, expected)
+    count = max(0, int.from_bytes(data[57:61], "big", signed=True)) if len(data) >= 61 else 0
+    kept = random.randbytes(min(count, 1000)) if random.random() < 0.9 else b""
+    for base in (-1, NOW_MS, *random.choices(LONG_EDGES, k=1)):
+        found = outcome(c.keep_records, exact(data), kept, base)
+        expected = outcome(python_records.keep_records, data, kept, base)
+        assert found == expected, (data, kept, base, found, expected)
+    without_memory(random, c.keep_records, exact(data), kept, -1)
+    without_memory(random, c.newest_records, mine, secret, exact(data), *asked)
+
+
 def fuzz_threads_rarely(random: Random, c: Any) -> None:
     """A large batch is judged while other threads run."""
     if random.randrange(20):
@@ -129,7 +155,7 @@ def fuzz_threads_rarely(random: Random, c: Any) -> None:
     assert found == [expected] * 3
 
 
-TARGETS = (fuzz_judging, fuzz_reading, fuzz_headers, fuzz_threads_rarely)
+TARGETS = (fuzz_judging, fuzz_reading, fuzz_headers, fuzz_compaction, fuzz_threads_rarely)
 
 if __name__ == "__main__":
     sys.exit(fuzz("kraftd.wire._records", TARGETS, *sys.argv[1:]))
