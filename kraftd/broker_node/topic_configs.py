@@ -129,6 +129,11 @@ def _resolved(static: NodeConfig, node: Items, cluster: Items, own: Items) -> To
             retention_ms=number("retention.ms"),
             file_delete_delay_ms=number("file.delete.delay.ms"),
             deletes="delete" in policy,
+            compacts=is_compacted,
+            delete_retention_ms=number("delete.retention.ms"),
+            min_cleanable_dirty_ratio=_ratio(values["min.cleanable.dirty.ratio"]),
+            min_compaction_lag_ms=number("min.compaction.lag.ms"),
+            max_compaction_lag_ms=max_lag_ms,
         ),
         _throttled(values["leader.replication.throttled.replicas"]),
         _throttled(values["follower.replication.throttled.replicas"]),
@@ -147,6 +152,11 @@ def _codec_number(name: str) -> int:
     if name == "producer":
         return PRODUCERS_CODEC
     return 0 if name == "uncompressed" else CODEC_NAMES.index(name)
+
+
+def _ratio(value: Value) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
 
 
 def _strings(value: Value) -> tuple[str, ...]:

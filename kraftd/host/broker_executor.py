@@ -23,8 +23,10 @@ from kraftd.host.answer_reads import UNREADABLE, read_records
 from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
 from kraftd.host.broker_logs import BrokerLogs, Schedules
 from kraftd.host.cluster_view import NodeView
+from kraftd.host.log_cleaning import LogCleaning
 from kraftd.host.offset_lookups import OffsetLookups
 from kraftd.host.paced_reads import PacedReads, Rest
+from kraftd.host.partition_reads import PartitionReads
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
@@ -32,10 +34,12 @@ from kraftd.log.data.reading import ColdRead, run_cold
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
+from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.fetch_response import AbortedTransaction
+from kraftd.partition.effects import StartLogAt, TruncateLog
 from kraftd.redaction.batches import redacted_batches
 from kraftd.requests.effects import AnswerRecords, RecordsOf
 from kraftd.types import METADATA_TOPIC_ID
@@ -74,6 +78,7 @@ class BrokerExecutor(AnsweringExecutor):
         wire: AnswerWire,
         new_unique_text: Callable[[], str],
         around: Around = at_once,
+        cleaner: CleanerSettings | None = None,
     ) -> None:
         super().__init__(node, view, ports, wire, around)
         self.logs = BrokerLogs(
@@ -85,6 +90,14 @@ class BrokerExecutor(AnsweringExecutor):
             self._snapshot_of,
             self._new_producers,
             self._high_watermarks,
+        )
+        self.cleaning = LogCleaning(
+            directories,
+            cleaner or CleanerSettings(),
+            ports,
+            self._last_stable_of,
+            self._snapshot_of,
+            self.logs.failed,
         )
         self.reads = PacedReads(
             self._read, lambda reads: self.around(self.reads, reads), ports.timer.call_soon
@@ -98,15 +111,15 @@ class BrokerExecutor(AnsweringExecutor):
         self.performers |= {
             NotRegistered: self._not_registered,
             OpenLog: self.logs.open,
-            DeleteLog: self.logs.delete,
+            DeleteLog: self._delete_log,
             SetLogAside: self.logs.set_aside,
             SetLog: self.logs.set,
-            OfPartition: self.logs.perform,
+            OfPartition: self._perform_on_log,
             FindOffsets: OffsetLookups(
                 directories, metadata_log, ports.timer, self.around, self.step, self.logs.failed
             ).find,
             DescribeDirectories: self.logs.describe_directories,
-            ReadPartition: self.logs.read_partition,
+            ReadPartition: PartitionReads(directories, ports, self.step).read,
             AnswerRecords: self.reads.begin,
         }
 
@@ -115,8 +128,11 @@ class BrokerExecutor(AnsweringExecutor):
     def start(self) -> None:
         super().start()
         self.logs.load(self._loader)
-        logs, schedules = self.logs, self._schedules
+        logs, schedules, cleaning = self.logs, self._schedules, self.cleaning
+        if cleaning.cleaner.settings.log_cleaner_enable:
+            cleaning.load()
         for every_ms, work in (
+            (cleaning.cleaner.settings.log_cleaner_backoff_ms, cleaning.look),
             (schedules.log_flush_scheduler_interval_ms, logs.flush_by_time),
             (schedules.log_flush_offset_checkpoint_interval_ms, logs.checkpoint),
             (schedules.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks),
@@ -143,6 +159,7 @@ class BrokerExecutor(AnsweringExecutor):
         """Stop the work besides requests, and close the logs as at a clean stop. Blocks."""
         for one in self._repeating:
             one.stop()
+        self.cleaning.close()
         self.logs.close(self.node.lifecycle.broker_epoch)
 
     def _not_registered(self, effect: NotRegistered) -> None:
@@ -153,7 +170,24 @@ class BrokerExecutor(AnsweringExecutor):
             )
         )
 
+    def _perform_on_log(self, effect: OfPartition) -> None:
+        inner = effect.effect
+        if isinstance(inner, TruncateLog | StartLogAt):
+            end = inner.end_offset if isinstance(inner, TruncateLog) else 0
+            self.cleaning.truncated((effect.topic, effect.partition), end)
+        self.logs.perform(effect)
+
+    def _delete_log(self, effect: DeleteLog) -> None:
+        self.cleaning.forget((effect.topic, effect.partition))
+        self.logs.delete(effect)
+
     # -- what the logs ask of the node
+
+    def _last_stable_of(self, key: TopicPartition) -> int | None:
+        hosted = self.node.replicas.get(*key)
+        if hosted is None or hosted.partition is None:
+            return None
+        return hosted.partition.last_stable_offset
 
     def _snapshot_of(self, key: TopicPartition, offset: int) -> Iterable[SnapshotEntry]:
         hosted = self.node.replicas.get(*key)

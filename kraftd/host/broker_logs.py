@@ -15,7 +15,6 @@ from kraftd.broker_node.effects import (
     DescribeDirectories,
     OfPartition,
     OpenLog,
-    ReadPartition,
     SetLog,
     SetLogAside,
 )
@@ -29,7 +28,6 @@ from kraftd.broker_node.events import (
     LogsFailed,
     LogsLoaded,
     LogTruncated,
-    PartitionRead,
     RecordsExpired,
 )
 from kraftd.ground.event import Event
@@ -335,23 +333,6 @@ class BrokerLogs:
         """The open log of a partition of that topic id."""
         log = self.directories.logs.get((topic, index))
         return log if log is not None and log.topic_id == topic_id else None
-
-    def read_partition(self, effect: ReadPartition) -> None:
-        """Read for a coordinator, in a thread."""
-        log = self.directories.logs.get((effect.topic, effect.partition))
-        where = effect.topic, effect.partition, effect.leader_epoch
-
-        def failed(error: Exception) -> None:
-            self._step(PartitionRead(*where, b"", str(error)))
-
-        def done(data: bytes | memoryview) -> None:
-            self._step(PartitionRead(*where, data))
-
-        if log is None:
-            self._ports.timer.call_soon(failed, ValueError("the log is not open"))
-            return
-        read = log.cold_read(max(effect.offset, log.log_start), effect.max_bytes, log.log_end)
-        self._ports.work_threads.run(partial(run_cold, self.directories.resources.disk, read), done, failed)
 
     def describe_directories(self, effect: DescribeDirectories) -> None:
         """Ask the disks how much room there is, in a thread."""

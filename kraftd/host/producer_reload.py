@@ -72,7 +72,14 @@ class ProducerReload:
             return
         read = log.cold_read(offset, PIECE_BYTES, log.log_end)
         work = partial(self._run_cold, self._disk, read)
-        self._threads.run(work, partial(self._piece_read, offset), self._failed)
+
+        def failed(error: Exception) -> None:
+            if log.cut_count != read.cut_count:  # a cleaning has replaced the files
+                self._go_on(offset)
+            else:
+                self._failed(error)
+
+        self._threads.run(work, partial(self._piece_read, offset), failed)
 
     def _piece_read(self, offset: int, data: bytes | memoryview) -> None:
         batches, _, _ = scan_batches(data)

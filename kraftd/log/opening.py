@@ -14,8 +14,11 @@ from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import EpochCache, decode_epochs, encode_epochs
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.segment import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     Segment,
     SegmentIndex,
@@ -185,7 +188,7 @@ def sweep_segments(disk: Disk, directory: str, report: RecoveryReport) -> list[s
     the names of the files that are there then.
     """
     names = disk.list_names(directory)
-    if any(name.endswith((".swap", ".cleaned")) for name in names):
+    if any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX)) for name in names):
         _finish_swaps(disk, directory, names, report)
         names = disk.list_names(directory)
     logs = {name[:20] for name in names if name.endswith(LOG_SUFFIX)}
@@ -193,7 +196,8 @@ def sweep_segments(disk: Disk, directory: str, report: RecoveryReport) -> list[s
     for name in names:
         of_segment = offset_of_name(name) is not None
         is_orphan = name.endswith((".index", ".timeindex", ".txnindex")) and name[:20] not in logs
-        if name.endswith(".tmp") or (of_segment and (is_orphan or name.endswith((".deleted", ".cleaned")))):
+        is_left = is_orphan or name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))
+        if name.endswith(".tmp") or (of_segment and is_left):
             remove_leftover(disk, directory, name, report)
         else:
             kept.append(name)
@@ -206,24 +210,25 @@ def _finish_swaps(disk: Disk, directory: str, names: list[str], report: Recovery
     While one is `.cleaned`, those behind it may lack some. The old files that the others replace go first.
     """
     of_segments = {name: offset for name in names if (offset := offset_of_name(name)) is not None}
-    unfinished = min((of_segments[name] for name in of_segments if name.endswith(".cleaned")), default=None)
+    cleaned = (offset for name, offset in of_segments.items() if name.endswith(CLEANED_SUFFIX))
+    unfinished = min(cleaned, default=None)
     swaps = []
     for name, offset in of_segments.items():
-        if name.endswith(".swap"):
+        if name.endswith(SWAP_SUFFIX):
             if unfinished is not None and offset >= unfinished:
                 remove_leftover(disk, directory, name, report)
             else:
                 swaps.append(name)
     first, end = 1 << 63, -1
     for name in swaps:
-        if name.endswith(f"{LOG_SUFFIX}.swap"):
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
             first = min(first, of_segments[name])
             end = max(end, _end_of_file(disk, f"{directory}/{name}", of_segments[name]))
     for name, offset in of_segments.items():
-        if first <= offset < end and not name.endswith((".swap", ".cleaned")):
+        if first <= offset < end and not name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX)):
             remove_leftover(disk, directory, name, report)
     for name in swaps:
-        disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix('.swap')}")
+        disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
         report.notes.append(f"{name} was renamed: a swap had been interrupted")
 
 

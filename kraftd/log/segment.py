@@ -22,6 +22,8 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 PRODUCER_SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"  # of a file that a cleaning writes
+SWAP_SUFFIX = ".swap"  # of one that is complete and takes the place of others
 SUFFIXES = (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,

@@ -263,7 +263,7 @@ class LogDirectories:
                 points.append((key, damaged.found.recovery_point))
                 if damaged.found.log_start:
                     starts.append((key, damaged.found.log_start))
-        return [self._job(path, RECOVERY_POINTS, points), self._job(path, LOG_STARTS, starts)]
+        return [self.write_job(path, RECOVERY_POINTS, points), self.write_job(path, LOG_STARTS, starts)]
 
     def checkpoints_after_truncations(self) -> list[WriteJob]:
         """Those of the directories in which a log was truncated since the last call."""
@@ -278,7 +278,7 @@ class LogDirectories:
             log = self.logs.get(key)
             if log is not None:
                 by_path[log.parent].append((key, offset))
-        return [self._job(path, HIGH_WATERMARKS, entries) for path, entries in by_path.items()]
+        return [self.write_job(path, HIGH_WATERMARKS, entries) for path, entries in by_path.items()]
 
     def flushes(self) -> list[tuple[DataLog, FlushJob]]:
         """The flushes that are due by flush.messages, after a roll, and of new logs. Each is to be ended by
@@ -299,6 +299,14 @@ class LogDirectories:
         if due:
             self.resources.deletions = [each for each in self.resources.deletions if each.due_ms > now_ms]
         return [DeletionJob(self.resources.disk, each) for each in due]
+
+    def write_job(self, path: str, name: str, offsets: Sequence[tuple[TopicPartition, int]]) -> WriteJob:
+        """The work that replaces a checkpoint of a directory."""
+        target = f"{path}/{name}"
+        file = self._checkpoint_files.get(target)
+        if file is None:
+            file = self._checkpoint_files[target] = ReplacedFile(self.resources.disk, target)
+        return WriteJob(path, file, file.next_number(), offsets)
 
     # --- the stop ---
 
@@ -374,13 +382,6 @@ class LogDirectories:
             if job is not None:
                 begun.append((log, job))
         return begun
-
-    def _job(self, path: str, name: str, offsets: Sequence[tuple[TopicPartition, int]]) -> WriteJob:
-        target = f"{path}/{name}"
-        file = self._checkpoint_files.get(target)
-        if file is None:
-            file = self._checkpoint_files[target] = ReplacedFile(self.resources.disk, target)
-        return WriteJob(path, file, file.next_number(), offsets)
 
 
 def read_offsets(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED_TO = "cleaner-offset-checkpoint"
 
 TopicPartition = tuple[str, int]
 

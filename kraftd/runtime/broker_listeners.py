@@ -5,6 +5,7 @@ Loaded only if `process.roles` names it.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk
+from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.metadata.features import supported_features
@@ -38,6 +40,17 @@ if TYPE_CHECKING:
     from kraftd.types import Endpoint
 
 REQUEST_TIMEOUT_MS = 10_000  # until a request to a controller fails
+
+
+def cleaner_settings(static: NodeConfig, secret: bytes) -> CleanerSettings:
+    """How compacted logs are cleaned; secret is for the hashes of keys."""
+    settings = static.settings(CleanerSettings)
+
+    def limit(size_bytes: int) -> None:
+        # Even a wait of no time lets the event loop's thread run.
+        time.sleep(size_bytes / settings.log_cleaner_io_max_bytes_per_second)
+
+    return settings._replace(secret=secret, limit=limit)
 
 
 class LogsAtStart:
@@ -128,6 +141,7 @@ def serve_broker(
             wire,
             lambda: rng.uuid().hex(),
             wire.around,
+            cleaner_settings(static, rng.uuid()),
         )
 
     every, among_brokers = runner.roads(), inter_broker_listener(static)

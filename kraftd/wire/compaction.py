@@ -2,8 +2,8 @@
 
 As Kafka's cleaner writes them (KIP-534): a batch keeps its first and last offset, its sequence and its
 producer whatever records go. The first cleaning that meets a tombstone, or the marker of a transaction
-without records, gives the batch a delete horizon, the time from which on they may go. The horizon takes the
-place of the base timestamp.
+without records, gives the batch a delete horizon: the time from which on they may go. It takes the place of
+the base timestamp.
 """
 
 from __future__ import annotations

@@ -381,6 +381,25 @@ class DataLog(LogState):
         due_ms = now_ms + self.settings.file_delete_delay_ms
         self._guarded(lambda: self.files.retire(removed, due_ms))
 
+    def replace_segments(self, replaced: Sequence[DataSegment], cleaned: DataSegment, now_ms: int) -> bool:
+        """Let a segment that a cleaning has written durably as `.cleaned` take the place of some. Returns
+        False if they are not there any more, as after a truncation. Raises StorageError.
+        """
+        self._check_alive()
+        first = self._at(cleaned.base_offset)
+        after = first + len(replaced)
+        if first < 0 or after >= len(self._segments) or self._segments[first:after] != list(replaced):
+            return False
+        due_ms = now_ms + self.settings.file_delete_delay_ms
+        self._guarded(lambda: self.files.swap_in(cleaned, replaced, due_ms))
+        self._segments[first:after] = [cleaned]
+        if self._tail is not None and self._tail.first_offset < self._segments[first + 1].base_offset:
+            self.forget_tail()  # it has records that were cleaned away
+        self.cut_count += 1  # a thread may have read from files that have gone
+        self._names_unsynced = True
+        self._resources.unflushed[self] = None
+        return True
+
     def renamed(self, name: str | None) -> None:
         """Account for a directory that was renamed; None for the name of topic and partition."""
         self._resources.files.forget_below(self.directory)

@@ -14,11 +14,13 @@ from kraftd.log.epochs import decode_epochs
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log.partition_metadata import encode_topic_id
 from kraftd.log.segment import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
     SUFFIXES,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     offset_of_name,
@@ -53,17 +55,34 @@ class LogFiles(NamedTuple):
 
     def retire(self, segments: Sequence[DataSegment], due_ms: int) -> None:
         """Take away the names of segments' files, in this order; the files themselves go later."""
+        self._retire([each.path(self.directory, suffix) for each in segments for suffix in SUFFIXES], due_ms)
+
+    def _retire(self, paths: Sequence[str], due_ms: int) -> None:
         disk = self.resources.disk
         deleted = []
-        for segment in segments:
-            for suffix in SUFFIXES:
-                path = segment.path(self.directory, suffix)
-                if disk.exists(path):
-                    self.resources.files.forget(path)
-                    disk.rename(path, path + DELETED_SUFFIX)
-                    deleted.append(path + DELETED_SUFFIX)
+        for path in paths:
+            if disk.exists(path):
+                self.resources.files.forget(path)
+                disk.rename(path, path + DELETED_SUFFIX)
+                deleted.append(path + DELETED_SUFFIX)
         if deleted:
             self.resources.deletions.append(Deletion(due_ms, deleted))
+
+    def swap_in(self, cleaned: DataSegment, replaced: Sequence[DataSegment], due_ms: int) -> None:
+        """Let a segment that was written as `.cleaned` take the place of others. A crash on the way leaves
+        names with which the next opening goes on, or begins again.
+        """
+        disk, directory = self.resources.disk, self.directory
+        paths = [cleaned.path(directory, suffix) for suffix in SUFFIXES if suffix != PRODUCER_SNAPSHOT_SUFFIX]
+        written = [path for path in paths if disk.exists(path + CLEANED_SUFFIX)]
+        for path in written:
+            disk.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
+        first, *others = replaced
+        self._retire(paths, due_ms)
+        assert first.base_offset == cleaned.base_offset
+        self.retire(others, due_ms)
+        for path in written:
+            disk.rename(path + SWAP_SUFFIX, path)
 
     def place_of(self, segment: DataSegment, offset: int) -> tuple[int, int]:
         """(base offset, position) of the first batch in a segment that ends at or past offset; without one,

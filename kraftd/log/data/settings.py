@@ -10,8 +10,8 @@ NEVER = (1 << 63) - 1
 class DataLogSettings(NamedTuple):
     """Kafka's topic configs by their names, dots as underscores, with Kafka's defaults.
 
-    deletes: cleanup.policy has "delete". A retention of -1 is none. Of a compacted topic segment_ms is at
-    most its max.compaction.lag.ms. A topic's partitions share one object.
+    deletes, compacts: cleanup.policy has "delete", "compact". A retention of -1 is none. Of a compacted
+    topic segment_ms is at most its max.compaction.lag.ms. A topic's partitions share one object.
     """
 
     segment_bytes: int = 1 << 30
@@ -25,3 +25,8 @@ class DataLogSettings(NamedTuple):
     retention_ms: int = 7 * 24 * 3600 * 1000
     file_delete_delay_ms: int = 60_000
     deletes: bool = True
+    compacts: bool = False
+    delete_retention_ms: int = 24 * 3600 * 1000
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NEVER

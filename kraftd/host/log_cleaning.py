@@ -1,0 +1,202 @@
+"""Cleans the compacted logs of a broker, one after the other: a thread writes, the loop replaces segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from kraftd.host.ports import Log, Ports
+from kraftd.log.data.cleaning import Cleaning
+from kraftd.log.data.data_log import DataLog
+from kraftd.log.data.segment import DataSegment
+from kraftd.log.errors import DiskFull, StorageError, StorageFailure
+from kraftd.log_dirs.cleaner import Chosen, CleanerSettings, LogCleaner
+from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.jobs import WriteJob
+from kraftd.log_dirs.offset_checkpoint import TopicPartition
+from kraftd.wire.producer_snapshot import SnapshotEntry
+
+Failed = Callable[[TopicPartition, DataLog, StorageError], None]
+
+
+class GivenUp(Exception):
+    """The log was truncated or deleted, or the broker stops."""
+
+
+class _Running:
+    """The cleaning under way. The thread looks at is_given_up, which the loop sets."""
+
+    def __init__(self, chosen: Chosen) -> None:
+        self.chosen = chosen
+        self.is_given_up = False
+
+
+class LogCleaning:
+    """`last_stable_of` gives a partition's last stable offset if it is hosted, `snapshot_of` its producers;
+    `failed` is called for a log whose disk fails.
+    """
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        settings: CleanerSettings,
+        ports: Ports,
+        last_stable_of: Callable[[TopicPartition], int | None],
+        snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
+        failed: Failed,
+    ) -> None:
+        self.cleaner = LogCleaner(directories, settings)
+        self.last_run_ms = -1
+        self._directories = directories
+        self._ports = ports
+        self._lines: Log = ports.log
+        self._last_stable_of = last_stable_of
+        self._snapshot_of = snapshot_of
+        self._failed_log = failed
+        self._running: _Running | None = None
+        self._is_loaded = False
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<LogCleaning of {self._running.chosen.log if self._running else 'nothing'}>"
+
+    def load(self) -> None:
+        """Read the checkpoints, in a thread."""
+
+        def loaded(notes: list[str]) -> None:
+            self._is_loaded = True
+            for note in notes:
+                self._lines.warning("recovered", note=note)
+
+        self._ports.work_threads.run(self.cleaner.load, loaded, self._ports.failed)
+
+    def look(self) -> Iterator[None]:
+        """Begin to clean the dirtiest log that is to be cleaned, unless one is being cleaned."""
+        if self._running is not None or not self._is_loaded or self._is_closed:
+            return
+        now_ms = self.last_run_ms = self._now_ms()
+        try:
+            chosen = yield from self.cleaner.choose(self._last_stable_of, now_ms)
+        except StorageError as error:
+            self._lines.warning("no log was chosen to be cleaned", error=str(error))
+            return
+        if chosen is not None and self._is_current(chosen):
+            self._begin(chosen, now_ms)
+
+    def truncated(self, key: TopicPartition, offset: int) -> None:
+        """Give up the cleaning of a log that is truncated: newer records of its keys may be gone."""
+        log = self._directories.logs.get(key)
+        if log is None:
+            return
+        if self._running is not None and self._running.chosen.key == key:
+            self._running.is_given_up = True
+        job = self.cleaner.truncated(key, log, offset)
+        if job is not None:
+            self._write(job)
+
+    def forget(self, key: TopicPartition) -> None:
+        """Forget a log that is deleted."""
+        job = self.cleaner.forget(key)
+        if job is not None:
+            self._write(job)
+
+    def close(self) -> None:
+        """Begin no more, and give up what runs."""
+        self._is_closed = True
+        if self._running is not None:
+            self._running.is_given_up = True
+
+    # -- one cleaning
+
+    def _begin(self, chosen: Chosen, now_ms: int) -> None:
+        running = self._running = _Running(chosen)
+        limit = self.cleaner.settings.limit
+
+        def pause(size_bytes: int) -> None:
+            if running.is_given_up:
+                raise GivenUp
+            limit(size_bytes)
+
+        producers = self._snapshot_of(chosen.key, chosen.log.log_end)
+        cleaning = self.cleaner.begin(chosen, producers, now_ms, pause)
+        self._run(cleaning.note_keys, partial(self._noted, chosen, cleaning), chosen)
+
+    def _noted(self, chosen: Chosen, cleaning: Cleaning, _result: None) -> None:
+        try:
+            cleaning.begin()
+        except (StorageError, FileNotFoundError) as error:
+            self._failed(chosen, error)
+        else:
+            self._go_on(chosen, cleaning)
+
+    def _go_on(self, chosen: Chosen, cleaning: Cleaning) -> None:
+        group = cleaning.next_group()
+        if group is None:
+            self._done(chosen, cleaning)
+        else:
+            done = partial(self._cleaned, chosen, cleaning, group)
+            self._run(partial(cleaning.clean, group), done, chosen)
+
+    def _cleaned(
+        self, chosen: Chosen, cleaning: Cleaning, group: list[DataSegment], cleaned: DataSegment
+    ) -> None:
+        try:
+            is_current = self._is_current(chosen) and chosen.log.replace_segments(
+                group, cleaned, self._now_ms()
+            )
+        except (StorageError, FileNotFoundError) as error:
+            self._failed(chosen, error)
+            return
+        if is_current:
+            self._go_on(chosen, cleaning)
+        else:
+            self._running = None
+            self._ports.work_threads.run(partial(cleaning.drop, cleaned), lambda _: None, lambda _: None)
+
+    def _done(self, chosen: Chosen, cleaning: Cleaning) -> None:
+        self._running = None
+        self._lines.info(
+            "a log was cleaned",
+            partition=_name(chosen),
+            end_offset=cleaning.end_offset,
+            read_bytes=cleaning.read_bytes,
+            written_bytes=cleaning.written_bytes,
+        )
+        self._write(self.cleaner.cleaned(chosen, cleaning.end_offset))
+
+    def _run(self, work: Callable[[], object], done: Callable[..., None], chosen: Chosen) -> None:
+        self._ports.work_threads.run(work, done, partial(self._failed, chosen))
+
+    def _failed(self, chosen: Chosen, error: Exception) -> None:
+        is_over = isinstance(error, GivenUp) or not self._is_current(chosen)
+        self._running = None
+        if is_over:
+            return
+        if isinstance(error, DiskFull):
+            self._lines.warning("a log is cleaned later", partition=_name(chosen), error=str(error))
+        elif isinstance(error, StorageFailure):
+            self._failed_log(chosen.key, chosen.log, error)
+        else:
+            self.cleaner.uncleanable[chosen.key] = str(error) or repr(error)
+            self._lines.error("a log cannot be cleaned", partition=_name(chosen), error=str(error))
+
+    def _is_current(self, chosen: Chosen) -> bool:
+        """Return whether the log is still the partition's, and none has truncated it since."""
+        is_there = self._directories.logs.get(chosen.key) is chosen.log and chosen.log.failure is None
+        is_given_up = self._running is not None and self._running.is_given_up
+        return is_there and not is_given_up and not self._is_closed
+
+    def _write(self, job: WriteJob) -> None:
+        def failed(error: Exception) -> None:
+            self._lines.error("a checkpoint was not written", path=job.file.path, error=str(error))
+
+        self._ports.work_threads.run(job.run, lambda _: None, failed)
+
+    def _now_ms(self) -> int:
+        timer = self._ports.timer
+        return timer.now_ms() + timer.wall_ahead_ms()
+
+
+def _name(chosen: Chosen) -> str:
+    topic, partition = chosen.key
+    return f"{topic}-{partition}"

@@ -1,0 +1,102 @@
+"""A broker cleans its compacted topics by schedule and by their configs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.broker_node.effects import OfPartition
+from kraftd.log_dirs.cleaner import CleanerSettings
+from kraftd.log_dirs.offset_checkpoint import decode_offsets
+from kraftd.partition.effects import TruncateLog
+from kraftd.wire import batch as batches
+from kraftd.wire.batch import iter_batches
+from kraftd.wire.records import build_records_batch
+from tests.broker_node.harness import BrokerHarness
+from tests.controller_node.harness import START_MS
+
+BACKOFF_MS = CleanerSettings().log_cleaner_backoff_ms
+KEY = ("table", 0)
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> BrokerHarness:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("table", cleanup_policy="compact", segment_ms="1000")
+    return harness
+
+
+def put(harness: BrokerHarness, key: bytes, value: bytes | None, age_ms: int = 0) -> None:
+    """A record in a segment of its own: by its time the one before is full."""
+    at_ms = harness.clock.ms - age_ms
+    harness.produce("table", build_records_batch([(at_ms, key, value, ())]))
+    harness.pass_time(1_100)
+
+
+def rows(harness: BrokerHarness) -> list[tuple[int, bytes, bytes]]:
+    found: list[tuple[int, bytes, bytes]] = []
+    offset = 0
+    while data := harness.read("table", offset).records:
+        for batch in iter_batches(data):
+            found += (
+                (one.offset, bytes(one.key or b""), bytes(one.value or b"")) for one in batches.records(batch)
+            )
+            offset = batch.header.next_offset
+    return found
+
+
+def cleaned_to(harness: BrokerHarness) -> dict[tuple[str, int], int]:
+    log = harness.directories.logs[KEY]
+    path = f"{log.parent}/cleaner-offset-checkpoint"
+    return decode_offsets(harness.disk.read_bytes(path)) if harness.disk.exists(path) else {}
+
+
+def test_a_dirty_log_is_cleaned_after_the_backoff_and_has_a_checkpoint(
+    harness: BrokerHarness,
+) -> None:
+    for number in range(6):
+        put(harness, b"k%d" % (number % 2), b"%d" % number)
+    assert len(rows(harness)) == 6
+    harness.pass_time(BACKOFF_MS)
+    assert rows(harness) == [(3, b"k1", b"3"), (4, b"k0", b"4"), (5, b"k1", b"5")]
+    assert cleaned_to(harness) == {KEY: 5}
+    put(harness, b"k0", b"6")
+    harness.pass_time(BACKOFF_MS)
+    assert len(rows(harness)) == 4  # a quarter is dirty: less than min.cleanable.dirty.ratio
+
+
+def test_a_topic_that_is_deleted_and_made_again_is_cleaned_anew(harness: BrokerHarness) -> None:
+    for number in range(4):
+        put(harness, b"k", b"%d" % number)
+    harness.pass_time(BACKOFF_MS)
+    assert cleaned_to(harness) == {KEY: 3}
+    harness.delete_topic("table")
+    harness.create_topic("table", cleanup_policy="compact", segment_ms="1000")
+    for number in range(3):
+        put(harness, b"k", b"%d" % number)
+    harness.pass_time(BACKOFF_MS)
+    assert [offset for offset, _, _ in rows(harness)] == [1, 2]
+
+
+def test_what_follows_a_truncation_counts_as_dirty_again(harness: BrokerHarness) -> None:
+    for number in range(6):
+        put(harness, b"k", b"%d" % number)
+    harness.pass_time(BACKOFF_MS)
+    assert cleaned_to(harness) == {KEY: 5}
+    harness.executor.performers[OfPartition](OfPartition("table", 0, TruncateLog(4)))
+    harness.pass_time(10)
+    assert cleaned_to(harness) == {KEY: 4}
+
+
+def test_a_log_with_damage_is_set_aside_and_named(harness: BrokerHarness) -> None:
+    for number in range(6):
+        put(harness, b"k", b"%d" % number)
+    log = harness.directories.logs[KEY]
+    log.flush(START_MS, whole=True)
+    path = log.segments[1].path(log.directory)
+    harness.disk.flip_bit(path, 65, 1)
+    harness.pass_time(2 * BACKOFF_MS)
+    cleaner = harness.executor.cleaning.cleaner
+    assert path in cleaner.uncleanable[KEY]
+    assert len(log.segments) == 6

@@ -1,0 +1,201 @@
+"""Random logs cleaned here and by Kafka's cleaner: equal segments and indexes, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.log.data.cleanable import Cleanable, cleanable
+from kraftd.log.data.cleaning import Cleaning
+from kraftd.log.data.data_log import DataLog
+from kraftd.log.data.opening import create_data_log
+from kraftd.log.data.resources import LogResources
+from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.disk import RealDisk
+from kraftd.partition.config import PartitionConfig
+from kraftd.wire.batch import Batch, read_batch
+from kraftd.wire.compaction import SLOT_BYTES, KeyOffsets
+from kraftd.wire.end_marker import build_end_marker
+from kraftd.wire.records import build_records_batch
+from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
+
+pytestmark = pytest.mark.kafka
+
+LOGS = 24
+START_MS = 1_700_000_000_000
+TRANSACTIONAL = 16
+APPEND_TIME = 8
+
+
+class Writer:
+    """Appends random batches to a log: several producers, transactions, tombstones, gaps."""
+
+    def __init__(self, random: Random, log: DataLog) -> None:
+        self.random = random
+        self.log = log
+        self.producers = ReplayedProducers(PartitionConfig(), START_MS)
+        self.sequences: dict[int, int] = {}
+        self.epochs: dict[int, int] = {}
+        self.open: dict[int, int] = {}  # a producer's transaction, from which offset on
+        self.now_ms = START_MS
+
+    def append(self, data: bytearray, leader_epoch: int = 3) -> None:
+        gap = self.random.choice([0, 0, 0, 0, 2])
+        data[:8] = (self.log.log_end + gap).to_bytes(8, "big")
+        data[12:16] = leader_epoch.to_bytes(4, "big")
+        batch: Batch = read_batch(bytes(data))
+        aborted = self.producers.replay(batch)
+        self.log.append([batch.view], [batch.header], self.now_ms, self.producers.entries)
+        if aborted is not None:
+            self.log.append_aborted(aborted)
+        self.now_ms += self.random.choice([0, 10, 1000])
+
+    def write(self) -> None:
+        random = self.random
+        act = random.random()
+        if act < 0.15 and self.open:
+            producer = random.choice(sorted(self.open))
+            del self.open[producer]
+            is_commit = random.random() < 0.5
+            self.append(
+                build_end_marker(
+                    producer,
+                    self.epochs[producer],
+                    is_commit=is_commit,
+                    coordinator_epoch=0,
+                    timestamp_ms=self.now_ms,
+                )
+            )
+            return
+        producer = random.choice([-1, -1, 1, 2, 3, 4])
+        attributes, sequence, epoch = 0, -1, -1
+        if random.random() < 0.1:
+            attributes |= APPEND_TIME
+        count = random.choice([1, 1, 2, 3, 8])
+        if producer >= 0:
+            epoch = self.epochs.setdefault(producer, random.randrange(3))
+            sequence = self.sequences.get(producer, 0)
+            self.sequences[producer] = sequence + count
+            if producer in self.open or (producer > 2 and random.random() < 0.7):
+                attributes |= TRANSACTIONAL
+        self.append(
+            build_records_batch(
+                [self.record() for _ in range(count)],
+                attributes=attributes,
+                producer_id=producer,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+            )
+        )
+        if attributes & TRANSACTIONAL:
+            self.open.setdefault(producer, self.log.log_end - count)
+
+    @property
+    def last_stable_offset(self) -> int:
+        return min(self.open.values(), default=self.log.log_end)
+
+    def record(self) -> tuple[int, bytes | None, bytes | None, tuple[tuple[bytes, bytes | None], ...]]:
+        random = self.random
+        key = random.choice([b"", b"key", b"%d" % random.randrange(12), b"long".ljust(40, b".")])
+        value = None if random.random() < 0.25 else random.randbytes(random.choice([0, 3, 80]))
+        headers = ((b"h", random.choice([None, b"x"])),) if random.random() < 0.1 else ()
+        return self.now_ms + random.choice([0, -500, 700]), key, value, headers
+
+
+class Kafka:
+    """Kafka's cleaner in a process of its own."""
+
+    def __init__(self, classes: Path) -> None:
+        path = os.pathsep.join([str(classes), classpath()])
+        quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+        main = "org.apache.kafka.storage.internals.log.CleanerOracle"
+        command = [str(find_java()), *QUICK_START, quiet, "-cp", path, main]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+
+    def ask(self, *words: object) -> str:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        return self.process.stdout.readline().strip()
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Kafka]:
+    javac = find_javac()
+    if javac is None:
+        pytest.skip("no javac beside the java in use")
+    oracle = Kafka(compile_java(javac, Path(__file__).with_name("java") / "CleanerOracle.java"))
+    yield oracle
+    oracle.close()
+
+
+def clean(log: DataLog, found: Cleanable, writer: Writer, map_bytes: int, now_ms: int) -> int:
+    slots = map_bytes // SLOT_BYTES
+    keys = KeyOffsets(int(slots * 0.9), slots, b"s" * 16)
+    cleaning = Cleaning(log, found, keys, writer.producers.entries(), now_ms, lambda _: None)
+    cleaning.note_keys()
+    cleaning.begin()
+    while (group := cleaning.next_group()) is not None:
+        assert log.replace_segments(group, cleaning.clean(group), now_ms)
+    return cleaning.end_offset
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    suffixes = (".log", ".index", ".timeindex", ".txnindex")
+    found = {path.name: path.read_bytes() for path in directory.iterdir() if path.suffix in suffixes}
+    # Kafka makes each transaction index, empty ones too, and keeps room in the last segment's indexes.
+    last = max(name for name in found if name.endswith(".log"))[:20]
+    return {name: data for name, data in found.items() if data and not name.startswith(last)}
+
+
+@pytest.mark.parametrize("seed", range(LOGS))
+def test_kafkas_cleaner_leaves_the_same_segments(tmp_path: Path, kafka: Kafka, seed: int) -> None:
+    random = Random(seed)
+    settings = DataLogSettings(
+        segment_bytes=random.choice([1000, 1500, 4000]),
+        index_interval_bytes=random.choice([1, 300]),
+        segment_index_bytes=10 << 20,
+        delete_retention_ms=random.choice([0, 5_000, 1 << 40]),
+        min_compaction_lag_ms=random.choice([0, 0, 20_000]),
+        compacts=True,
+    )
+    log = create_data_log(
+        LogResources(RealDisk()), str(tmp_path), "t", 0, settings, now_ms=START_MS, topic_id=None
+    )
+    writer = Writer(random, log)
+    cleaned_to = -1
+    for _ in range(random.choice([1, 2, 3])):
+        for _ in range(random.choice([20, 60])):
+            writer.write()
+        log.close(writer.now_ms, writer.producers.entries)
+        copy = tmp_path / "copy" / "t-0"
+        shutil.copytree(log.directory, copy)
+        now_ms = writer.now_ms + random.choice([0, 10_000])
+        map_bytes = random.choice([1 << 12, 24 * 9])
+        found = cleanable(log, None if cleaned_to < 0 else cleaned_to, writer.last_stable_offset, now_ms)
+        if not found.dirty_bytes:
+            shutil.rmtree(copy)
+            continue
+        end = clean(log, found, writer, map_bytes, now_ms)
+        answer = kafka.ask(
+            copy, now_ms, cleaned_to, log.log_end, map_bytes, settings.segment_bytes,
+            settings.index_interval_bytes, settings.delete_retention_ms, settings.min_compaction_lag_ms,
+        )  # fmt: skip
+        mine = [found.first_dirty, found.first_uncleanable, found.dirty_bytes, round(found.ratio * 1000), end]
+        assert answer == " ".join(map(str, mine))
+        assert files(Path(log.directory)) == files(copy)
+        shutil.rmtree(copy)
+        cleaned_to = end
