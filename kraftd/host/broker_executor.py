@@ -98,6 +98,7 @@ class BrokerExecutor(AnsweringExecutor):
             self._last_stable_of,
             self._snapshot_of,
             self.logs.failed,
+            around,
         )
         self.reads = PacedReads(
             self._read, lambda reads: self.around(self.reads, reads), ports.timer.call_soon

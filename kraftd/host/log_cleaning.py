@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from kraftd.host.answering_executor import Around
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog
@@ -16,6 +17,7 @@ from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
+_DONE = object()
 Failed = Callable[[TopicPartition, DataLog, StorageError], None]
 
 
@@ -44,6 +46,7 @@ class LogCleaning:
         last_stable_of: Callable[[TopicPartition], int | None],
         snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
         failed: Failed,
+        around: Around,
     ) -> None:
         self.cleaner = LogCleaner(directories, settings)
         self.last_run_ms = -1
@@ -53,6 +56,7 @@ class LogCleaning:
         self._last_stable_of = last_stable_of
         self._snapshot_of = snapshot_of
         self._failed_log = failed
+        self._around = around
         self._running: _Running | None = None
         self._is_loaded = False
         self._is_closed = False
@@ -163,6 +167,14 @@ class LogCleaning:
             written_bytes=cleaning.written_bytes,
         )
         self._write(self.cleaner.cleaned(chosen, cleaning.end_offset))
+        self._later(self.look())  # only a look that finds nothing is followed by a pause
+
+    def _later(self, slices: Iterator[None]) -> None:
+        self._ports.timer.call_soon(self._around, self, partial(self._go_on_looking, slices))
+
+    def _go_on_looking(self, slices: Iterator[None]) -> None:
+        if next(slices, _DONE) is not _DONE:
+            self._later(slices)
 
     def _run(self, work: Callable[[], object], done: Callable[..., None], chosen: Chosen) -> None:
         self._ports.work_threads.run(work, done, partial(self._failed, chosen))

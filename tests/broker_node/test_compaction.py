@@ -66,6 +66,21 @@ def test_a_dirty_log_is_cleaned_after_the_backoff_and_has_a_checkpoint(
     assert len(rows(harness)) == 4  # a quarter is dirty: less than min.cleanable.dirty.ratio
 
 
+def test_all_dirty_logs_are_cleaned_one_after_the_other(harness: BrokerHarness) -> None:
+    topics = ("one", "two", "three")
+    for topic in topics:
+        harness.create_topic(topic, cleanup_policy="compact", segment_ms="1000")
+    harness.pass_time(BACKOFF_MS - harness.clock.ms % BACKOFF_MS)
+    for number in range(4):
+        for topic in topics:
+            at_ms = harness.clock.ms
+            harness.produce(topic, build_records_batch([(at_ms, b"k", b"%d" % number, ())]))
+        harness.pass_time(1_100)
+    harness.pass_time(BACKOFF_MS)
+    logs = harness.directories.logs
+    assert [len(logs[topic, 0].segments) for topic in topics] == [2, 2, 2]
+
+
 def test_a_topic_that_is_deleted_and_made_again_is_cleaned_anew(harness: BrokerHarness) -> None:
     for number in range(4):
         put(harness, b"k", b"%d" % number)
