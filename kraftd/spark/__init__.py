@@ -7,6 +7,8 @@
         found.create_views("leader_moves")
         spark.sql("SELECT cause, count(*) FROM leader_moves GROUP BY cause").show()
 
+    update_lake(spark, "/var/lib/kraft", "/tmp/lake", format="delta")
+
     register(spark)
     records = spark.read.format("kraft").load("/var/lib/kraft")
     records.where("type = 'ConfigRecord'").select("offset", "resource_name", "name", "value").show()
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 # Loaded first: else its first import would put the package in the place of the function below.
 from kraftd.spark import tables as _definitions  # noqa: F401
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from kraftd.spark.cluster_tables import Tables
 
-__all__ = ["register", "tables"]
+__all__ = ["register", "tables", "update_lake"]
 
 
 def tables(
@@ -50,7 +52,33 @@ def tables(
     """
     from kraftd.spark.cluster_tables import open_tables
 
+    register(spark)
     return open_tables(spark, source, as_of=as_of, mode=mode, high_watermark=high_watermark, scratch=scratch)
+
+
+def update_lake(
+    spark: SparkSession,
+    source: str | Sequence[str],
+    output: str,
+    *,
+    format: Literal["delta", "iceberg"] = "delta",
+    names: Sequence[str] | None = None,
+    as_of: str | int | datetime | None = None,
+    catalog: str | None = None,
+    high_watermark: int | None = None,
+    scratch: str | None = None,
+) -> int:
+    """Bring tables of Delta Lake or Iceberg up to the end of a log; returns the last offset that they have.
+
+    `kraftd-spark tables --format` documents what is in output. source is a metadata.log.dir or a list of
+    replicas' directories. names are the tables, all unless given; catalog is one of PyIceberg's
+    configuration. Notes about the input are warnings. Raises InputError.
+    """
+    from kraftd.spark.lake.update import Target, update_from
+
+    register(spark)
+    target = Target(output, format, catalog)
+    return update_from(spark, source, target, names, as_of, high_watermark, scratch)
 
 
 def register(spark: SparkSession) -> None:

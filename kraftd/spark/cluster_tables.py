@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -22,7 +21,7 @@ from kraftd.spark.as_of import check_offset, extent_at, point_of
 from kraftd.spark.errors import InputError
 from kraftd.spark.extent import Extent
 from kraftd.spark.fields import record_schema
-from kraftd.spark.input_log import Note, find_log, is_small_log
+from kraftd.spark.input_log import Note, find_log, is_small_log, warn
 from kraftd.spark.layout import Replica
 from kraftd.spark.live import live_log
 from kraftd.spark.parquet import write_dataset
@@ -145,7 +144,7 @@ def open_tables(
     """What `kraftd.spark.tables` returns, which documents the arguments. note takes texts for the user."""
     if mode.lower() not in ("failfast", "permissive"):
         raise InputError(f"mode={mode}: failfast and permissive are known")
-    mode, note = mode.lower(), note or _warn
+    mode, note = mode.lower(), note or warn
     point = point_of(as_of)
     register_source(session)
     directory = tempfile.mkdtemp(prefix="kraftd-spark-", dir=scratch)
@@ -154,7 +153,7 @@ def open_tables(
             timeline, replicas = _live_timeline(session, source, join(directory, "live"), mode)
         else:
             paths = paths_of([source] if isinstance(source, str) else source)
-            replicas, log = find_log(paths, mode, high_watermark, note)
+            replicas, log = find_log(paths, mode, high_watermark, note, lambda: session, scratch)
             timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
         check_offset(timeline.source, point)
         timeline = extent_at(timeline, point, note)
@@ -248,7 +247,3 @@ def _live_timeline(
     timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
     timeline.stage(directory, rows)
     return timeline, [log.replica]
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, stacklevel=4)

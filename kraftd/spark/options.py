@@ -32,7 +32,7 @@ _KNOWN = {
         "scratch",
     )
 }
-_OF_TABLES = frozenset({"asof", "scratch"})
+_OF_TABLES = frozenset({"asof"})
 _OF_RECORDS = frozenset(
     {"startingoffset", "endingoffset", "splitbytes", "maxrowspertrigger", "showsecrets", "decoder"}
 )

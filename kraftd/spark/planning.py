@@ -18,7 +18,7 @@ from kraftd.log.segment import (
 )
 from kraftd.spark.errors import damaged
 from kraftd.spark.layout import SegmentFile
-from kraftd.spark.storage import StoredFile, read_bytes
+from kraftd.spark.storage import StoredFile, read_bytes, stored_at
 from kraftd.wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
 
 SPLIT_BYTES = 16 << 20
@@ -32,7 +32,8 @@ Place = tuple[int, BatchHeader]
 class Split:
     """Bytes start to end of a file: whole batches of offsets from first_offset to below next_offset.
 
-    In mode PERMISSIVE a torn tail is a split, too: without offsets, next_offset being first_offset.
+    In mode PERMISSIVE a torn tail is a split, too: without offsets, next_offset being first_offset. stored_at
+    is where a worker finds the file, if that is not its path.
     """
 
     path: str
@@ -40,6 +41,7 @@ class Split:
     end: int
     first_offset: int
     next_offset: int
+    stored_at: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,14 @@ def _plan(file: StoredFile, segment: SegmentFile, split_bytes: int, permissive: 
             raise damaged(segment.path, end, reason, end_offset)
         places = walk_headers(file, following, size)
     stops = [*starts[1:], (end, end_offset)]
+    place = stored_at(segment.path)
     splits = [
-        Split(segment.path, start, stop, first, following)
+        Split(segment.path, start, stop, first, following, place)
         for (start, first), (stop, following) in zip(starts, stops, strict=True)
         if stop > start
     ]
     if permissive and torn is not None:
-        splits.append(Split(segment.path, end, size, end_offset, end_offset))
+        splits.append(Split(segment.path, end, size, end_offset, end_offset, place))
     return SegmentPlan(segment, tuple(splits), end_offset, last_epoch, torn)
 
 

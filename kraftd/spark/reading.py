@@ -69,7 +69,7 @@ def _read_split(
     split: Split, schema: pa.Schema, wanted: Wanted, *, permissive: bool, columns: bool
 ) -> Iterator[pa.RecordBatch]:
     decoder = make_decoder(schema, wanted, columns=columns)
-    file = StoredFile(split.path)
+    file = StoredFile(split.path, split.stored_at)
     try:
         expected, epoch = split.first_offset, -1
         position = split.start

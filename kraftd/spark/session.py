@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 
 from pyspark.sql import SparkSession
@@ -24,10 +25,16 @@ _SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def start_session(
-    master: str | None, name: str = "kraftd-spark", *, jars: str | None = None, small: bool = False
+    master: str | None,
+    name: str = "kraftd-spark",
+    *,
+    jars: str | None = None,
+    small: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session, or the one that spark-submit made. master is `local[*]` unless it is given; jars, separated
-    by commas, are those that PySpark lacks. small is for a run of seconds."""
+    """A session, or the one that spark-submit or an earlier call made. master is `local[*]` unless it is
+    given; jars, separated by commas, are those that PySpark lacks. small is for a run of seconds. settings
+    take precedence over those made here."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -39,7 +46,7 @@ def start_session(
             "spark.driver.bindAddress", "127.0.0.1"
         )
     log4j = files("kraftd.spark").joinpath("log4j2.properties")
-    settings = {
+    chosen = {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log4j}"
         + (f" {_SMALL_JVM}" if small else ""),
         "spark.python.sql.dataFrameDebugging.enabled": "false",
@@ -54,8 +61,8 @@ def start_session(
         PUSHDOWN: "true",
     }
     if jars is not None:
-        settings["spark.jars"] = jars
-    for key, value in settings.items():
+        chosen["spark.jars"] = jars
+    for key, value in (chosen | dict(settings or {})).items():
         builder = builder.config(key, value)
     with takes_interrupts():
         session = builder.getOrCreate()

@@ -6,7 +6,8 @@ With a narrower schema than the source's own, the omitted columns are not decode
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -28,8 +29,9 @@ from kraftd.spark.options import SourceOptions, parse_options
 from kraftd.spark.pushdown import narrowed
 from kraftd.spark.reading import Wanted, read_split
 from kraftd.spark.replicas import committed_log
+from kraftd.spark.storage import is_local
 from kraftd.spark.stream import KraftStreamReader
-from kraftd.spark.table_source import TableFiles, TableReader, ask_driver
+from kraftd.spark.table_source import TableFiles, TableReader, ask_for_copies, ask_for_table
 from kraftd.spark.tasks import SplitPartition, plan_tasks
 
 NAME = "kraft"
@@ -58,19 +60,29 @@ class KraftDataSource(DataSource):
         table = self._find_table()
         if table is not None:
             return TableReader(table, schema)
-        return KraftReader(parse_options(self.options), arrow_schema(schema))
+        return KraftReader(parse_options(self.options), arrow_schema(schema), self._copy_of())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = parse_options(self.options)
         if options.table is not None:
             raise InputError(f"table={options.table}: a stream has records alone")
-        return KraftStreamReader(options, arrow_schema(schema))
+        return KraftStreamReader(options, arrow_schema(schema), self._copy_of())
 
     def _find_table(self) -> TableFiles | None:
         """The table that the options name; None without one. It stays the same for the reads that follow."""
         if self._table is None and parse_options(self.options).table not in (None, RECORDS):
-            self._table = ask_driver(self.address, self.options)
+            self._table = ask_for_table(self.address, self.options)
         return self._table
+
+    def _copy_of(self) -> Callable[[], None]:
+        """Bring the copies of the paths up to date, if some are on other file systems."""
+        if all(is_local(path) for path in parse_options(self.options).paths):
+            return _nothing
+        return partial(ask_for_copies, self.address, dict(self.options))
+
+
+def _nothing() -> None:
+    """There is nothing to copy."""
 
 
 def source_of(address: str | None) -> type[KraftDataSource]:
@@ -86,9 +98,11 @@ def source_of(address: str | None) -> type[KraftDataSource]:
 class KraftReader(DataSourceReader):
     """A batch read."""
 
-    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: SourceOptions, schema: pa.Schema, copy: Callable[[], None]) -> None:
+        """copy brings copies of the paths up to date."""
         self._options = options
         self._schema = schema
+        self._copy = copy
         self._wanted = Wanted()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
@@ -98,6 +112,7 @@ class KraftReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
         wanted = self._wanted
+        self._copy()
         replicas = find_replicas(options.paths)
         if len(replicas) == 1 and not replicas[0].segments and len(replicas[0].checkpoints) == 1:
             splits = checkpoint_splits(

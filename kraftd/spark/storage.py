@@ -1,11 +1,12 @@
 """Files, local or on object storage, by Arrow's file systems: a path, or a URI of a scheme that it
-knows (file, s3, gs, abfs, hdfs; Hadoop's s3a and s3n are read as s3)."""
+knows (s3, gs, abfs, hdfs; Hadoop's s3a and s3n are read as s3). Of a URI that `hadoop` has copied, the copy
+is read."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow.dataset as ds
 from pyarrow import ArrowInvalid, NativeFile, fs
@@ -13,14 +14,19 @@ from pyarrow import ArrowInvalid, NativeFile, fs
 from kraftd.spark.errors import InputError
 
 _LISTENER = re.compile(r"[\w.-]+:\d{1,5}(,[\w.-]+:\d{1,5})*|\[[\da-fA-F:]+\]:\d{1,5}")
+_FILE_URI = re.compile(r"file:(//(localhost)?(?=/))?")
+_copies: dict[str, str] = {}
 
 
 class StoredFile:
-    """An open file, read by position: a `File` of `kraftd.log.disk` that cannot be written."""
+    """An open file, read by position: a `File` of `kraftd.log.disk` that cannot be written.
 
-    def __init__(self, path: str) -> None:
+    stored_at is where its bytes are, for a process that does not know the copies.
+    """
+
+    def __init__(self, path: str, stored_at: str | None = None) -> None:
         self.path = path
-        system, name = _resolve(path)
+        system, name = _resolve(stored_at or path)
         try:
             self._file = system.open_input_file(name)
         except OSError as error:
@@ -147,12 +153,27 @@ def replace_directory(source: str, target: str) -> None:
 
 def absolute(path: str) -> str:
     """A path that means the same in every process."""
-    return path.rstrip("/") if "://" in path else os.path.abspath(path.removeprefix("file:"))
+    path = _FILE_URI.sub("", path, count=1)
+    return path.rstrip("/") if "://" in path else os.path.abspath(path)
 
 
 def is_local(path: str) -> bool:
     """Return whether a path is one of this machine."""
     return "://" not in path
+
+
+def use_copies(copies: Mapping[str, str]) -> None:
+    """Read what lies in these directories, by URI, from their copies from now on."""
+    _copies.update(copies)
+
+
+def stored_at(path: str) -> str:
+    """Where the bytes of a path are: in a copy, if there is one."""
+    roots = [root for root in _copies if path.startswith(f"{root}/")]
+    if not roots:
+        return path
+    root = max(roots, key=len)
+    return _copies[root] + path.removeprefix(root)
 
 
 def join(directory: str, name: str) -> str:
@@ -176,7 +197,8 @@ def paths_of(paths: Sequence[str]) -> list[str]:
 
 
 def _resolve(path: str) -> tuple[fs.FileSystem, str]:
-    if "://" not in path:
+    path = stored_at(path)
+    if is_local(path):
         return fs.LocalFileSystem(), path
     for alias in ("s3a://", "s3n://"):
         if path.startswith(alias):

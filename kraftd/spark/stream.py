@@ -7,7 +7,7 @@ records have replaced them. The log of a single replica may be truncated so; tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,8 +32,10 @@ Offset = dict[str, Any]
 class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A stream of the records of one log."""
 
-    def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: SourceOptions, schema: pa.Schema, copy: Callable[[], None]) -> None:
+        """copy brings copies of the paths up to date."""
         self._options = options
+        self._copy = copy
         self._schema = schema
         self._target: int | None = None
 
@@ -92,6 +94,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _read_log(self) -> CommittedLog:
         options = self._options
+        self._copy()
         return committed_log(
             find_replicas(options.paths),
             options.split_bytes,

@@ -1,7 +1,7 @@
-"""Tables for `format("kraft").option("table", NAME)`: the driver makes them, Spark's workers read them.
+"""What `format("kraft")` asks the driver for: a table's files, or copies of what Hadoop's file systems hold.
 
 Spark plans a Python data source in a process beside the driver, which has no session. That process asks the
-driver over a Unix socket, and gets the files of the table.
+driver over a Unix socket.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from kraftd.spark.cluster_tables import Tables, open_tables
+from kraftd.spark.cluster_tables import RECORDS, Tables, open_tables
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import what_failed
+from kraftd.spark.hadoop import copy_inputs
 from kraftd.spark.options import SourceOptions, parse_options
 from kraftd.spark.storage import join, list_files
 from kraftd.spark.table_source import Answer
@@ -57,10 +58,13 @@ class TableServer:
         shutil.rmtree(self._server_directory, ignore_errors=True)
 
     def answer(self, options: Mapping[str, str]) -> Answer:
-        """The schema and the files of the table that options name, or an error."""
+        """The schema and the files of the table that options name, the copies for records, or an error."""
         try:
+            parsed = parse_options(options)
+            if parsed.table in (None, RECORDS):  # not locked: a table in the making may ask for its records
+                return {"copies": copy_inputs(self._session, parsed.paths, parsed.scratch)}
             with self._lock:
-                return self._table(parse_options(options))
+                return self._table(parsed)
         except InputError as error:
             return {"error": str(error)}
         except Exception as error:

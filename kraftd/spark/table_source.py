@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import open_parquet
+from kraftd.spark.storage import open_parquet, use_copies
 
 _SIMPLE = (bool, int, float, str)
 _OPERATIONS = {
@@ -41,12 +41,13 @@ _OPERATIONS = {
 
 
 class Answer(TypedDict, total=False):
-    """What the driver answers: an error, or the table's schema (Spark's JSON), files and offset."""
+    """What the driver answers: an error; the table's schema (Spark's JSON), files and offset; or copies."""
 
     error: str
     schema: str
     files: list[str]
     as_of: int
+    copies: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,25 @@ class TableFiles:
     files: tuple[str, ...]
 
 
-def ask_driver(address: str | None, options: Mapping[str, str]) -> TableFiles:
+def ask_for_table(address: str | None, options: Mapping[str, str]) -> TableFiles:
     """Have the driver make a table. Raises InputError."""
     if address is None:
         raise InputError("option table needs kraftd.spark.register(spark) in the driver's Python process")
+    found = _ask(address, options)
+    return TableFiles(StructType.fromJson(json.loads(found["schema"])), tuple(found["files"]))
+
+
+def ask_for_copies(address: str | None, options: Mapping[str, str]) -> None:
+    """Have the driver copy what lies on Hadoop's file systems, and read the copies. Raises InputError.
+
+    Without a driver to ask, Arrow reads the paths.
+    """
+    if address is not None:
+        use_copies(_ask(address, options)["copies"])
+
+
+def _ask(address: str, options: Mapping[str, str]) -> Answer:
+    """The driver's answer. Raises InputError for an error."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as connection:
         try:
             connection.connect(address)
@@ -70,7 +86,7 @@ def ask_driver(address: str | None, options: Mapping[str, str]) -> TableFiles:
             raise InputError(f"the driver that registered the source has ended: {error}") from None
     if "error" in found:
         raise InputError(found["error"])
-    return TableFiles(StructType.fromJson(json.loads(found["schema"])), tuple(found["files"]))
+    return found
 
 
 @dataclass

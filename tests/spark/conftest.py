@@ -36,11 +36,12 @@ def jvm_options() -> Iterator[None]:
 
 @pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
-    """A session of two threads and few shuffle partitions, with Spark's Kafka connector."""
+    """A session of two threads and few shuffle partitions, with Spark's Kafka connector and Delta Lake."""
     from kraftd.spark.session import start_session
-    from testkit.connector import connector_jars
+    from testkit.connector import connector_jars, delta_jars
 
-    session = start_session("local[2]", "tests", jars=",".join(map(str, connector_jars())))
+    jars = [*connector_jars(), *delta_jars()]
+    session = start_session("local[2]", "tests", jars=",".join(map(str, jars)))
     session.conf.set("spark.sql.shuffle.partitions", "2")
     yield session
     session.stop()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -24,6 +26,10 @@ from kraftd.spark.tables.catalog import NAMES
 from tests.spark.images import in_order
 from tests.spark.logs import LogDirectory
 from tests.spark.test_tables import Story
+from tests.spark.test_truth import plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 FORMATS = ("delta", "iceberg")
@@ -99,6 +105,29 @@ def test_tables_follow_a_growing_log(
     assert refused.exit_code == 1 and "never go back to 40" in refused.stderr
 
 
+def test_delta_lake_for_spark_reads_the_tables(spark: SparkSession, story: Story, tmp_path: Path) -> None:
+    """Tables after commits that added and replaced, and `records` as of its first commit."""
+    path, names = story.directory.path, ("records", "topics", "audit")
+    for offset in STEPS[::2]:
+        bring_up(path, tmp_path, "delta", "--as-of", offset, "--tables", ",".join(names))
+    settings = {  # in the place of the extension, which would be every test's
+        "spark.databricks.delta.requiredSparkConfsCheck.enabled": "false",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        reader = spark.read.format("delta")
+        for name, wanted in expected(path, STEPS[-1] + 1, names).items():
+            rows = [row.asDict(recursive=True) for row in reader.load(str(tmp_path / name)).collect()]
+            assert in_order(plain(name, rows)) == in_order(plain(name, wanted)), name
+        first = reader.option("versionAsOf", 0).load(str(tmp_path / "records"))
+        assert first.count() == STEPS[0] + 1
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+
+
 class Killed(BaseException):
     """The end of a process, at a place."""
 
@@ -116,6 +145,20 @@ def test_a_run_after_a_kill_doubles_and_loses_nothing(story: Story, tmp_path: Pa
                 bring_up(path, tmp_path, kind, "--as-of", end, *words)
     bring_up(path, tmp_path, kind, "--as-of", STEPS[2], *words)
     check(open_lake(kind, str(tmp_path)), path, STEPS[2] + 1, SOME)
+
+
+def test_a_killed_process_leaves_tables_that_the_next_run_completes(story: Story, tmp_path: Path) -> None:
+    """SIGKILL between commits, while tables are made anew and while they are brought up."""
+    path, words = story.directory.path, ("--tables", ",".join(SOME))
+    for end in STEPS[:2]:
+        command = [sys.executable, "-m", "kraftd.spark.main", "tables", "--format", "delta", *words]
+        command += ["--input", str(path), "--output", str(tmp_path), "--as-of", str(end)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert any("[2/5] topics" in line for line in process.stderr)
+            process.kill()
+    bring_up(path, tmp_path, "delta", "--as-of", STEPS[2], *words)
+    check(open_lake("delta", str(tmp_path)), path, STEPS[2] + 1, SOME)
 
 
 def kill_at(patch: pytest.MonkeyPatch, module: Any, name: str, count: int) -> None:

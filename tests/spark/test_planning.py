@@ -341,13 +341,13 @@ def test_a_directory_in_use_is_refused_with_the_process_that_holds_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = written(tmp_path / "a")
-    find_input([str(directory.path)], "failfast", None)
+    find_input([str(directory.path)], "failfast", None, pytest.fail, None)
     assert lock_holder(str(directory.path)) is None and capsys.readouterr().err == ""
     command = [sys.executable, "-c", HOLDER, str(directory.path / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as node:
         assert node.stdout is not None and node.stdout.readline() == b"\n"
         assert lock_holder(str(directory.partition)) == lock_holder(str(directory.log)) == node.pid
-        _, log = find_input([str(directory.path)], "failfast", None)
+        _, log = find_input([str(directory.path)], "failfast", None, pytest.fail, None)
         assert log.end_offset == 121
         assert capsys.readouterr().err == (
             f"kraftd-spark: {directory.path}: in use by process {node.pid}; what is written from offset 121 "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import click
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from kraftd.spark.commands.options import find_input, input_options, print_note, refuse_output_in_input
+from kraftd.spark.commands.options import find_input, input_options, print_note
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
+from kraftd.spark.input_log import refuse_output_in_input
 from kraftd.spark.live import live_cluster_id, read_live
 from kraftd.spark.session import start_session
 from kraftd.spark.source import NAME
@@ -58,6 +60,8 @@ def ingest_command(
     mode: str,
     high_watermark: int | None,
     master: str | None,
+    settings: tuple[tuple[str, str], ...],
+    scratch: str | None,
 ) -> None:
     """Append new records to OUT/records/.
 
@@ -70,8 +74,9 @@ def ingest_command(
         raise click.UsageError("give --input or --bootstrap-server")
     with ends_on_failure():
         refuse_output_in_input(inputs, output)
-        log = find_input(inputs, mode, high_watermark)[1] if inputs else None
-        session = start_session(master, jars=jars)
+        start = partial(start_session, master, jars=jars, settings=dict(settings))
+        log = find_input(inputs, mode, high_watermark, start, scratch)[1] if inputs else None
+        session = start()
         try:
             if log is None:
                 assert servers is not None

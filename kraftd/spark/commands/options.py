@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point, parse_point
-from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
-from kraftd.spark.errors import InputError
 from kraftd.spark.input_log import find_log
 from kraftd.spark.layout import Replica
+from kraftd.spark.registration import register
 from kraftd.spark.replicas import CommittedLog
-from kraftd.spark.storage import absolute, join, kind_of, split_name
 
 
 def input_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--input, --mode, --high-watermark and --master."""
+    """--input, --mode, --high-watermark, --master, --conf and --scratch."""
     decorators = (
         click.option(
             "--input",
@@ -27,8 +25,9 @@ def input_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Ca
             multiple=True,
             required=required,
             metavar="DIR",
-            help="A controller's metadata.log.dir, or a copy of it, here or on object storage. Repeat it "
-            "for each replica: several replicas prove which records are committed.",
+            help="A controller's metadata.log.dir, or a copy of it: a path, or a URI of a file system that "
+            "Spark's settings name (hdfs://, s3a://). Repeat it for each replica: several replicas prove "
+            "which records are committed.",
         ),
         click.option(
             "--mode",
@@ -44,6 +43,19 @@ def input_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Ca
             help="The first offset that is not committed, if you know it.",
         ),
         click.option("--master", metavar="URL", help="The URL of Spark's master.  [default: local[*]]"),
+        click.option(
+            "--conf",
+            "settings",
+            type=Setting(),
+            multiple=True,
+            help="A setting of Spark, as for spark-submit: spark.hadoop.fs.s3a.endpoint=HOST. Repeat it.",
+        ),
+        click.option(
+            "--scratch",
+            metavar="DIR",
+            help="A directory for copies of inputs that are URIs, and for a report's decoded log; on a "
+            "cluster, one that all workers share.",
+        ),
     )
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,10 +67,37 @@ def input_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Ca
 
 
 def find_input(
-    inputs: Sequence[str], mode: str, high_watermark: int | None
+    inputs: Sequence[str],
+    mode: str,
+    high_watermark: int | None,
+    start: Callable[[], SparkSession],
+    scratch: str | None,
 ) -> tuple[list[Replica], CommittedLog]:
-    """The replicas and their committed log; notes for the user go to stderr."""
-    return find_log(inputs, mode, high_watermark, print_note)
+    """The replicas and their committed log; notes for the user go to stderr. start makes the session that
+    inputs need that are URIs."""
+
+    def registered() -> SparkSession:
+        session = start()
+        register(session)
+        return session
+
+    return find_log(inputs, mode, high_watermark, print_note, registered, scratch)
+
+
+class Setting(click.ParamType[tuple[str, str]]):
+    """The type of `--conf`."""
+
+    name = "KEY=VALUE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, text = str(value).partition("=")
+        if not equals or not key.startswith("spark."):
+            self.fail(f"{value}: spark.KEY=VALUE is expected", param, ctx)
+        return key, text
 
 
 class AsOf(click.ParamType[Point]):
@@ -73,28 +112,6 @@ class AsOf(click.ParamType[Point]):
             return parse_point(str(value), time.time())
         except ValueError as error:
             self.fail(str(error), param, ctx)
-
-
-def refuse_output_in_input(inputs: Sequence[str], output: str, replaced: Sequence[str] = ()) -> None:
-    """Raises InputError if an output lies in an input's directory, or would replace an input."""
-    target = _real(output)
-    for each in inputs:
-        source = _real(each)
-        home = split_name(source)[0] if kind_of(source) == "file" else source
-        directory, name = split_name(home)
-        if name == PARTITION_DIRECTORY:
-            source = directory
-        if target == source or target.startswith(f"{source}/"):
-            raise InputError(f"--output {output} lies in the input {each}, which is never written to")
-        for place in replaced:
-            if f"{_real(each)}/".startswith(f"{join(target, place)}/"):
-                raise InputError(f"--output {output} would replace {join(target, place)}, which holds {each}")
-
-
-def _real(path: str) -> str:
-    """A path without links, so that two of them can be compared."""
-    found = absolute(path)
-    return found if "://" in found else os.path.realpath(found)
 
 
 def print_note(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,11 +17,10 @@ from kraftd.spark.commands.options import (
     find_input,
     input_options,
     print_note,
-    refuse_output_in_input,
 )
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
-from kraftd.spark.input_log import is_small_log
+from kraftd.spark.input_log import is_small_log, refuse_output_in_input
 from kraftd.spark.report.page import PARTS, make_page
 from kraftd.spark.session import session_for, start_session
 from kraftd.spark.storage import join
@@ -38,26 +38,23 @@ KEPT = ("partition_changes", "partition_intervals", "partitions", "isr_churn", "
     "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="The HTML file to write."
 )
 @click.option("--as-of", type=AsOf(), help="Read records up to and including this offset or time.")
-@click.option(
-    "--scratch",
-    metavar="DIR",
-    help="A directory for the decoded log meanwhile; on a cluster, one that all workers share.",
-)
 def report_command(
     inputs: tuple[str, ...],
     output: str,
     as_of: Point | None,
-    scratch: str | None,
     mode: str,
     high_watermark: int | None,
     master: str | None,
+    settings: tuple[tuple[str, str], ...],
+    scratch: str | None,
 ) -> None:
     """Write a page about brokers, partitions, incidents, leader moves, churn and admin operations."""
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         refuse_output_in_input(inputs, output)
-        _, log = find_input(inputs, mode, high_watermark)
+        start = partial(start_session, master, settings=dict(settings))
+        _, log = find_input(inputs, mode, high_watermark, start, scratch)
         check_offset(log, as_of)
-        session = start_session(master, small=is_small_log(log))
+        session = start(small=is_small_log(log))
         try:
             timeline = make_timeline(session_for(session, log), log, as_of, mode, print_note)
             page = page_of(timeline, staging, Progress(1 + len(KEPT) + len(PARTS)).step)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 
 import click
 from py4j.protocol import Py4JError
@@ -19,20 +20,18 @@ from kraftd.spark.commands.options import (
     find_input,
     input_options,
     print_note,
-    refuse_output_in_input,
 )
-from kraftd.spark.errors import InputError
 from kraftd.spark.extent import Extent
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
-from kraftd.spark.input_log import is_small_log
-from kraftd.spark.lake.tables import CATALOG_FILE, refuse_tables_of_a_lake
+from kraftd.spark.input_log import is_small_log, refuse_output_in_input
+from kraftd.spark.lake.tables import CATALOG_FILE, FORMATS, refuse_tables_of_a_lake
 from kraftd.spark.lake.update import Target, update_lake
 from kraftd.spark.layout import Replica
 from kraftd.spark.planning import TornTail
 from kraftd.spark.replicas import CommittedLog
 from kraftd.spark.session import start_session
 from kraftd.spark.storage import absolute, is_local, join, open_parquet
-from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG
+from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, known_tables
 from kraftd.spark.writing import delete
 
 
@@ -48,7 +47,7 @@ from kraftd.spark.writing import delete
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["parquet", "delta", "iceberg"]),
+    type=click.Choice(["parquet", *FORMATS]),
     default="parquet",
     show_default=True,
     help="delta and iceberg bring tables that are there up to the end of the log. They need kraftd[lake].",
@@ -68,6 +67,8 @@ def tables_command(
     mode: str,
     high_watermark: int | None,
     master: str | None,
+    settings: tuple[tuple[str, str], ...],
+    scratch: str | None,
 ) -> None:
     """Write the cluster's history and state as tables.
 
@@ -79,15 +80,16 @@ def tables_command(
     if kind != "parquet" and mode == "permissive":
         raise click.UsageError(f"--format {kind} reads sound logs alone: leave --mode permissive out")
     with ends_on_failure():
-        chosen = _chosen(names)
+        chosen = known_tables(None if names is None else names.split(","))
         refuse_output_in_input(inputs, output, [*NAMES, DAMAGED, STAGING])
         target = absolute(output)
         if kind == "parquet":
             refuse_tables_of_a_lake(target, chosen)
-        replicas, log = find_input(inputs, mode, high_watermark)
+        start = partial(start_session, master, settings=dict(settings))
+        replicas, log = find_input(inputs, mode, high_watermark, start, scratch)
         check_offset(log, as_of)
         if kind != "parquet":
-            _update(Target(target, kind, catalog), replicas, log, chosen, as_of, master)
+            _update(Target(target, kind, catalog), replicas, log, chosen, as_of, start, small=master is None)
             return
         chosen += [DAMAGED] * (mode == "permissive")
         if master is None and is_small_log(log) and is_local(target):
@@ -96,7 +98,7 @@ def tables_command(
             )
             write_small_tables(extent, replicas, target, chosen, Progress(len(chosen)).step)
         else:
-            with _session(master, target) as session:
+            with _session(start, target) as session:
                 timeline = make_timeline(session, log, as_of, mode, print_note)
                 staged = not WITHOUT_LOG.issuperset(chosen)
                 write_tables(timeline, replicas, target, chosen, Progress(len(chosen) + staged).step)
@@ -112,7 +114,9 @@ def _update(
     log: CommittedLog,
     names: list[str],
     as_of: Point | None,
-    master: str | None,
+    start: Callable[[], SparkSession],
+    *,
+    small: bool,
 ) -> None:
     """Bring the tables of a lake up to the end of the log; Spark starts if it is needed."""
     with ExitStack() as stack:
@@ -122,18 +126,18 @@ def _update(
             replicas,
             names,
             as_of,
-            session_of=lambda: stack.enter_context(_session(master, target.directory)),
+            session_of=lambda: stack.enter_context(_session(start, target.directory)),
             note=print_note,
             step=Progress(len(names)).step,
-            small=master is None,
+            small=small,
         )
     print_note(f"{target.directory}: the tables are as of offset {end_offset - 1}")
 
 
 @contextmanager
-def _session(master: str | None, target: str) -> Iterator[SparkSession]:
+def _session(start: Callable[[], SparkSession], target: str) -> Iterator[SparkSession]:
     """A session that deletes the decoded log in the end."""
-    session = start_session(master)
+    session = start()
     try:
         yield session
     finally:
@@ -159,13 +163,3 @@ def _report_damage(path: str, torn: TornTail | None) -> int:
             f"first is {file}: byte {position}: {reason}"
         )
     return len(places)
-
-
-def _chosen(names: str | None) -> list[str]:
-    if names is None:
-        return list(NAMES)
-    found = [name.strip() for name in names.split(",") if name.strip()]
-    for name in found:
-        if name not in NAMES:
-            raise InputError(f"--tables {name}: there is no such table; there are {', '.join(NAMES)}")
-    return list(dict.fromkeys(found))

@@ -28,13 +28,13 @@ READABLE = "checksums, offsets and epochs"
 
 @click.command("validate")
 @input_options()
-@click.option(
-    "--scratch",
-    metavar="DIR",
-    help="A directory for the decoded log meanwhile; on a cluster, one that all workers share.",
-)
 def validate_command(
-    inputs: tuple[str, ...], scratch: str | None, mode: str, high_watermark: int | None, master: str | None
+    inputs: tuple[str, ...],
+    mode: str,
+    high_watermark: int | None,
+    master: str | None,
+    settings: tuple[tuple[str, str], ...],
+    scratch: str | None,
 ) -> None:
     """Check that a log, its checkpoints and its replicas are consistent.
 
@@ -46,7 +46,8 @@ def validate_command(
     """
     held = tried = 0
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
-        replicas, log = find_input(inputs, mode, high_watermark)
+        start = partial(start_session, master, settings=dict(settings))
+        replicas, log = find_input(inputs, mode, high_watermark, start, scratch)
         notes = []
 
         def note(text: str) -> None:
@@ -55,7 +56,7 @@ def validate_command(
 
         for text in notes_of(replicas, log):
             note(text)
-        session = start_session(master, small=is_small_log(log))
+        session = start(small=is_small_log(log))
         try:
             timeline = make_timeline(session, log, None, mode, print_note)
             checks: dict[str, Callable[[], str | None]] = {READABLE: partial(unreadable, timeline)}

@@ -13,6 +13,7 @@ from kraftd.spark.storage import join, list_directories, list_files
 
 _MARKS = {"delta": "_delta_log", "iceberg": "metadata"}
 """The folder that every table of a format has."""
+FORMATS = tuple(_MARKS)
 CATALOG_FILE = "catalog.db"
 """The SQLite catalog of Iceberg tables for which no other is named."""
 APP = "kraftd"

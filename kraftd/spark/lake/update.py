@@ -8,30 +8,33 @@ compared with what it must be.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point
-from kraftd.spark.as_of import extent_at
+from kraftd.spark.as_of import check_offset, extent_at, point_of
 from kraftd.spark.cluster_tables import RECORDS, STAGING, write_staged_tables
 from kraftd.spark.errors import InputError
 from kraftd.spark.extent import Extent
 from kraftd.spark.fields import record_schema
-from kraftd.spark.input_log import Note, is_small_log
+from kraftd.spark.input_log import Note, find_log, is_small_log, refuse_output_in_input, warn
 from kraftd.spark.lake.difference import Difference, difference_by_spark, difference_here, reader_of
 from kraftd.spark.lake.formats import open_lake
 from kraftd.spark.lake.kept_log import KeptLog
-from kraftd.spark.lake.tables import COVERS, Lake, refuse_other_files
+from kraftd.spark.lake.tables import COVERS, FORMATS, Lake, refuse_other_files
 from kraftd.spark.layout import Replica
 from kraftd.spark.replay.catalog import table as replayed_table
 from kraftd.spark.replay.source import Replay
 from kraftd.spark.replicas import CommittedLog
-from kraftd.spark.storage import is_local, join
+from kraftd.spark.storage import absolute, is_local, join
+from kraftd.spark.tables.catalog import NAMES, known_tables
 from kraftd.spark.tables.columns import schema_of
 from kraftd.spark.timeline import Timeline
+from kraftd.spark.writing import delete
 
 Step = Callable[[str], None]
 
@@ -43,6 +46,34 @@ class Target:
     directory: str
     format: str
     catalog: str | None = None
+
+
+def update_from(
+    session: SparkSession,
+    source: str | Sequence[str],
+    target: Target,
+    names: Sequence[str] | None,
+    as_of: Point | str | int | datetime | None,
+    high_watermark: int | None,
+    scratch: str | None,
+) -> int:
+    """What `kraftd.spark.update_lake` does, which documents the arguments."""
+    if target.format not in FORMATS:
+        raise InputError(f"format={target.format}: {' and '.join(FORMATS)} are known")
+    chosen = known_tables(names)
+    point = point_of(as_of)
+    inputs = [source] if isinstance(source, str) else source
+    refuse_output_in_input(inputs, target.directory, NAMES)
+    replicas, log = find_log(inputs, "failfast", high_watermark, warn, lambda: session, scratch)
+    check_offset(log, point)
+    target = replace(target, directory=absolute(target.directory))
+    try:
+        end_offset = update_lake(
+            target, log, replicas, chosen, point, session_of=lambda: session, note=warn, step=lambda _: None
+        )
+    finally:
+        delete(session, join(target.directory, STAGING))
+    return end_offset - 1
 
 
 def update_lake(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
+from kraftd.spark.errors import InputError
 from kraftd.spark.fields import record_schema
 from kraftd.spark.layout import Replica
 from kraftd.spark.tables import (
@@ -71,3 +72,14 @@ def table(name: str, timeline: Timeline, replicas: Sequence[Replica] = ()) -> Da
         return timeline.damage()
     rows = quorum.snapshots(timeline, replicas) if name == "snapshots" else TABLES[name](timeline)
     return with_timestamps(rows)
+
+
+def known_tables(names: Sequence[str] | None) -> list[str]:
+    """The names, each once; those of all tables for None. Raises InputError for one that is no table's."""
+    if names is None:
+        return list(NAMES)
+    found = [name.strip() for name in names if name.strip()]
+    for name in found:
+        if name not in NAMES:
+            raise InputError(f"--tables {name}: there is no such table; there are {', '.join(NAMES)}")
+    return list(dict.fromkeys(found))
