@@ -30,7 +30,7 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
-from kraftd.wire.batch import HEADER_BYTES, BatchHeader, parse_header
+from kraftd.wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
 
 SPILL_ENTRIES = 256  # so many entries are in memory before they are written
 
@@ -95,7 +95,10 @@ class DataSegment:
             return True
         if not self.end_position:
             return False
-        first_ms = self.first_timestamp_ms(directory, opened)
+        try:
+            first_ms = self.first_timestamp_ms(directory, opened)
+        except CorruptBatch:
+            return True  # a segment that is damaged takes no further records
         waited_ms = timestamp_ms - first_ms if first_ms >= 0 else now_ms - self.created_ms
         if waited_ms > settings.segment_ms - self.jitter_ms:
             return True

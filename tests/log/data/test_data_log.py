@@ -311,6 +311,19 @@ def test_a_flipped_bit_is_named_and_never_served() -> None:
     assert content(log) == [batch(0, 3), batch(3, 3), batch(6, 3)]
 
 
+def test_a_segment_with_a_damaged_head_takes_no_further_records() -> None:
+    disk, log = new_log()
+    append(log, batch(0, 3))
+    log.flush(NOW_MS)
+    log, _ = reopened(disk, Found(recovery_point=3, clean=True))
+    disk.flip_bit(f"{DIRECTORY}/00000000000000000000.log", 16, 1)  # its magic
+    assert append(log, batch(3)), "it begins a new segment"
+    assert not append(log, batch(4))
+    assert bytes(log.read(3, 1000) or b"") == batch(3) + batch(4)
+    with pytest.raises(CorruptStorage):
+        log.read(0, 1000)
+
+
 def test_a_wrong_index_costs_time_and_no_record() -> None:
     disk, log = new_log()
     for offset in range(12):
