@@ -106,11 +106,12 @@ class PartitionChecker(Checker):
         try:
             for batch in iter_batches(data or b""):
                 header = batch.header
+                is_damaged = known.damaged_from is not None and known.damaged_from <= offset
+                if is_damaged and header.base_offset > offset:
+                    return header.next_offset  # no checksum covers a batch's base offset
                 if is_first and not header.base_offset <= offset <= header.last_offset:
                     self.fail("P3", f"{known!r}: a fetch from {offset} brings {batch!r}")
                 if not is_first and header.base_offset != offset:
-                    if known.damaged_from is not None and known.damaged_from <= offset < header.base_offset:
-                        return header.next_offset  # no checksum covers a batch's base offset
                     self.fail("P3", f"{known!r}: {batch!r} follows offset {offset - 1}")
                 self._check_batch(known, batch, "read")
                 offset, is_first = header.next_offset, False
