@@ -20,6 +20,7 @@ from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kraftd.metadata.image import Image
+from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.types import uuid_text
 
 
@@ -103,7 +104,9 @@ def controller_registered(image: Image, record: RegisterControllerRecord) -> Mea
 def feature_changed(image: Image, record: FeatureLevelRecord) -> Meaning:
     name, level = record.name, record.feature_level
     before = image.features.get(name)
-    details = {"level": level, "before": before}
+    details: dict[str, Any] = {"level": level, "before": before}
+    if name == METADATA_VERSION:
+        details["release"] = version_name(level)
     if level == 0 and before:
         text = f"feature {name} removed (was {feature_level(name, before)})"
         return Meaning("feature-changed", text, "feature", name, details=details)

@@ -55,10 +55,10 @@ log.dirs=/data
 LINES = {
     **dict.fromkeys(("leader is known", "no leader", "active controller", "registered"), "info"),
     **dict.fromkeys(("broker registered", "broker unfenced", "broker fenced"), "info"),
-    **dict.fromkeys(("broker is shutting down", "broker unregistered"), "info"),
+    **dict.fromkeys(("broker shutting down", "broker unregistered"), "info"),
     **dict.fromkeys(("topics created", "topics deleted", "partitions added", "configs changed"), "info"),
     **dict.fromkeys(("ACLs changed", "SCRAM credentials changed", "quotas changed"), "info"),
-    **dict.fromkeys(("delegation tokens changed", "feature level", "controller registered"), "info"),
+    **dict.fromkeys(("delegation tokens changed", "feature changed", "controller registered"), "info"),
     **dict.fromkeys(("authorization denied", "the disk has room again: writes go on"), "info"),
     "authorization allowed": "debug",
     **dict.fromkeys(("no longer the active controller", "a node is refused"), "warning"),

@@ -118,7 +118,7 @@ def test_nothing_is_audited_before_its_commit(harness: Harness) -> None:
 
 def test_the_release_of_metadata_version_is_named(tmp_path: Path) -> None:
     harness = Harness(tmp_path).start()
-    levels = {event["feature"]: event for event in events(harness, "feature level")}
+    levels = {event["feature"]: event for event in events(harness, "feature changed")}
     assert levels["metadata.version"]["release"] == "4.3-IV0"
 
 
@@ -201,15 +201,18 @@ def test_changes_of_a_broker_have_its_id_and_epoch() -> None:
         (UnfenceBrokerRecord(1, 101), "broker unfenced", named),
         (BrokerRegistrationChangeRecord(1, 101, 1), "broker fenced", silent),
         (BrokerRegistrationChangeRecord(1, 101, -1), "broker unfenced", named),
-        (BrokerRegistrationChangeRecord(1, 101, 0, 1), "broker is shutting down", silent),
+        (BrokerRegistrationChangeRecord(1, 101, 0, 1), "broker shutting down", silent),
         (
             registered,
             "broker registered",
             {
                 "broker": 2,
                 "broker_epoch": 7,
-                "incarnation": "AAAAAAAAAAAAAAAAAAAAAQ",
-                "listeners": "A://h:9092, B://i:9093",
+                "incarnation_id": "AAAAAAAAAAAAAAAAAAAAAQ",
+                "listeners": ["A://h:9092", "B://i:9093"],
+                "rack": "",
+                "fenced": True,
+                "directories": [],
             },
         ),
     ):
@@ -306,7 +309,7 @@ def test_the_partitions_of_a_fenced_broker_are_audited_once_with_the_reason(harn
     assert {name: event.fields[name] for name in moved} == moved
     epoch = harness.node.image.brokers[1].epoch
     harness.beat(1, epoch, current_metadata_offset=epoch, want_shut_down=True)
-    (event,) = events(harness, "broker is shutting down") or events(harness, "broker fenced")
+    (event,) = events(harness, "broker shutting down") or events(harness, "broker fenced")
     assert event["reason"] == "the broker asked for it" and event["api"] == "BROKER_HEARTBEAT"
 
 
@@ -377,18 +380,21 @@ NAMES = [f"n{number:02}" for number in range(11)]
             [FeatureLevelRecord("metadata.version", 30), FeatureLevelRecord("group.version", 1)],
             [
                 (
-                    "feature level",
-                    {"feature": "metadata.version", "finalized_level": 30, "release": "4.3-IV0"},
+                    "feature changed",
+                    {"feature": "metadata.version", "level": 30, "before": 30, "release": "4.3-IV0"},
                 ),
-                ("feature level", {"feature": "group.version", "finalized_level": 1}),
+                ("feature changed", {"feature": "group.version", "level": 1}),
             ],
         ),
         (
             [RegisterControllerRecord(7, ID)],
-            [("controller registered", {"controller": 7, "incarnation": uuid_text(ID)})],
+            [("controller registered", {"controller": 7, "listeners": [], "incarnation_id": uuid_text(ID)})],
         ),
         ([UnregisterBrokerRecord(1, 101)], [("broker unregistered", {"broker": 1, "broker_epoch": 101})]),
-        ([BrokerRegistrationChangeRecord(1, 101)], []),
+        (
+            [BrokerRegistrationChangeRecord(1, 101)],
+            [("broker changed", {"broker": 1, "broker_epoch": 101})],
+        ),
     ],
 )
 def test_each_kind_of_record_is_audited_with_its_names(records: list[Any], expected: list[Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple
 
+from kraftd.history.story import SENTENCES
 from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraftd.messages.client_quota_record import ClientQuotaRecord
@@ -33,7 +34,6 @@ from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.image import Image
-from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -45,12 +45,12 @@ from kraftd.metadata.state import (
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, Caller, Detail
 from kraftd.types import uuid_text
+from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord
 
 MAX_NAMES = 10
 CREATED = "topics created"
 PARTITIONS_CHANGED = "partitions changed"
-FENCED, UNFENCED, SHUTTING_DOWN = 1, -1, 1  # in a BrokerRegistrationChangeRecord
 _RESOURCES = {
     TOPIC_RESOURCE: "topic",
     BROKER_RESOURCE: "broker",
@@ -161,7 +161,7 @@ def _events(found: _Summary, call: Call | None) -> list[tuple[str, Fields | Deta
     events: list[tuple[str, Fields | Detail]] = []
     moved = found.changed.fields()
     for name, fields in found.others:
-        if name in ("broker fenced", "broker is shutting down"):
+        if name in ("broker fenced", "broker shutting down"):
             reason = _SESSION_OVER if call is None else "the broker asked for it"
             fields = {**fields, "reason": reason, **moved}
             moved = {}
@@ -238,53 +238,18 @@ def _config(found: _Summary, _: Image, record: ConfigRecord) -> None:
     keys.setdefault("removed" if record.value is None else "set", []).append(record.name)
 
 
-def _broker(found: _Summary, image: Image, record: RegisterBrokerRecord) -> None:
+def _registered(found: _Summary, image: Image, record: RegisterBrokerRecord) -> None:
     before = image.brokers.get(record.broker_id)
-    if before is not None and (before.epoch, before.fenced) == (record.broker_epoch, record.fenced):
-        return  # the same metadata, written in another form
-    listeners = ", ".join(f"{end.name}://{end.host}:{end.port}" for end in record.end_points)
-    fields = {
-        "broker": record.broker_id,
-        "broker_epoch": record.broker_epoch,
-        "incarnation": uuid_text(record.incarnation_id),
-        "listeners": listeners,
-    }
-    found.others.append(("broker registered", fields))
+    if before is None or (before.epoch, before.fenced) != (record.broker_epoch, record.fenced):
+        _narrate(found, image, record)  # else the same metadata, written in another form
 
 
-def _broker_changed(found: _Summary, _: Image, record: BrokerRegistrationChangeRecord) -> None:
-    fields = {"broker": record.broker_id, "broker_epoch": record.broker_epoch}
-    if record.fenced == FENCED:
-        found.others.append(("broker fenced", fields))
-    elif record.fenced == UNFENCED:
-        found.others.append(("broker unfenced", fields))
-    elif record.in_controlled_shutdown == SHUTTING_DOWN:
-        found.others.append(("broker is shutting down", fields))
-
-
-def _feature(found: _Summary, _: Image, record: FeatureLevelRecord) -> None:
-    fields: Fields = {"feature": record.name, "finalized_level": record.feature_level}
-    if record.name == METADATA_VERSION:
-        fields["release"] = version_name(record.feature_level)
-    found.others.append(("feature level", fields))
-
-
-def _controller(found: _Summary, _: Image, record: RegisterControllerRecord) -> None:
-    fields = {"controller": record.controller_id, "incarnation": uuid_text(record.incarnation_id)}
-    found.others.append(("controller registered", fields))
-
-
-def _fence(found: _Summary, _: Image, record: FenceBrokerRecord) -> None:
-    found.others.append(("broker fenced", {"broker": record.id, "broker_epoch": record.epoch}))
-
-
-def _unfence(found: _Summary, _: Image, record: UnfenceBrokerRecord) -> None:
-    found.others.append(("broker unfenced", {"broker": record.id, "broker_epoch": record.epoch}))
-
-
-def _unregister(found: _Summary, _: Image, record: UnregisterBrokerRecord) -> None:
-    fields = {"broker": record.broker_id, "broker_epoch": record.broker_epoch}
-    found.others.append(("broker unregistered", fields))
+def _narrate(found: _Summary, image: Image, record: Message) -> None:
+    """Note a broker, a controller or a feature as `kraftd history` shows it."""
+    meaning = SENTENCES[type(record)](image, record)
+    name: int | str = int(meaning.name) if meaning.name.isdecimal() else meaning.name
+    details = {key: one for key, one in meaning.details.items() if one is not None and key != "kinds"}
+    found.others.append((meaning.kind.replace("-", " "), {meaning.subject: name, **details}))
 
 
 def _acl(found: _Summary, _: Image, __: AccessControlEntryRecord) -> None:
@@ -319,13 +284,13 @@ _TAKE_IN: dict[type, Callable[[_Summary, Image, Any], None]] = {
     PartitionRecord: _partition,
     PartitionChangeRecord: _partition_changed,
     ConfigRecord: _config,
-    RegisterBrokerRecord: _broker,
-    BrokerRegistrationChangeRecord: _broker_changed,
-    FenceBrokerRecord: _fence,
-    UnfenceBrokerRecord: _unfence,
-    UnregisterBrokerRecord: _unregister,
-    RegisterControllerRecord: _controller,
-    FeatureLevelRecord: _feature,
+    RegisterBrokerRecord: _registered,
+    BrokerRegistrationChangeRecord: _narrate,
+    FenceBrokerRecord: _narrate,
+    UnfenceBrokerRecord: _narrate,
+    UnregisterBrokerRecord: _narrate,
+    RegisterControllerRecord: _narrate,
+    FeatureLevelRecord: _narrate,
     AccessControlEntryRecord: _acl,
     RemoveAccessControlEntryRecord: _acl_removed,
     UserScramCredentialRecord: _user,

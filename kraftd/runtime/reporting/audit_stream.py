@@ -111,7 +111,7 @@ class AuditStream:
 
 def sentence(effect: AuditLine) -> str:
     """The event as a line for the status page, without its caller."""
-    by_caller = ("principal", "client_id", "host", "api", "incarnation")
+    by_caller = ("principal", "client_id", "host", "api", "incarnation_id")
     described = (f"{name} {_text(value)}" for name, value in effect.fields.items() if name not in by_caller)
     return f"{effect.event}: {', '.join(described)}"
 
