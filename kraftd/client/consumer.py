@@ -26,7 +26,7 @@ from kraftd.client.partition_reader import (
     whole_batches,
 )
 from kraftd.client.position import Position, State
-from kraftd.messages.fetch_request import FetchPartition, FetchRequest
+from kraftd.messages.fetch_request import FetchPartition
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -161,17 +161,8 @@ class Consumer:
                 partition_max_bytes=MAX_FETCH_BYTES,
             )
         session = self._sessions.setdefault(node_id, FetchSession())
-        asked = session.request(wanted)
-        request = FetchRequest(
-            max_wait_ms=WAIT_MS,
-            min_bytes=1,
-            max_bytes=MAX_FETCH_BYTES,
-            isolation_level=self._isolation_level,
-            session_id=asked.session_id,
-            session_epoch=asked.session_epoch,
-            topics=asked.topics,
-            forgotten_topics_data=asked.forgotten,
-        )
+        request = session.request(wanted, WAIT_MS, MAX_FETCH_BYTES)
+        request.isolation_level = self._isolation_level
         most = 12 if any(key.topic_id == ZERO_UUID for key in wanted) else 17
         try:
             connection = await self._cluster.node(node_id)

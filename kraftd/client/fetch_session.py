@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kraftd.messages.fetch_request import FetchPartition, FetchTopic, ForgottenTopic
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
@@ -38,15 +38,6 @@ class Key(NamedTuple):
     partition: int
 
 
-class SessionRequest(NamedTuple):
-    """What a Fetch has of a session."""
-
-    session_id: int
-    session_epoch: int
-    topics: list[FetchTopic]
-    forgotten: list[ForgottenTopic]
-
-
 class FetchSession:
     """The session with one node. After each `request` comes `answered` or `failed`."""
 
@@ -59,8 +50,8 @@ class FetchSession:
     def __repr__(self) -> str:
         return f"<FetchSession {self.id} at epoch {self.epoch} of {len(self._sent)} partitions>"
 
-    def request(self, wanted: dict[Key, FetchPartition]) -> SessionRequest:
-        """The next request for these partitions: all of them, or those that have changed.
+    def request(self, wanted: dict[Key, FetchPartition], wait_ms: int, max_bytes: int) -> FetchRequest:
+        """The next request for these partitions: it names all of them, or those that have changed.
 
         A session has topics with ids, or topics without: another kind begins a new one.
         """
@@ -81,7 +72,15 @@ class FetchSession:
             topic = topics.setdefault((key.topic, key.topic_id), FetchTopic(key.topic, key.topic_id, []))
             topic.partitions.append(partition)
         gone = [ForgottenTopic(*of, tuple(sorted(indexes))) for of, indexes in forgotten.items()]
-        return SessionRequest(self.id, self.epoch, list(topics.values()), gone)
+        return FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            session_id=self.id,
+            session_epoch=self.epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=gone,
+        )
 
     def answered(self, answer: FetchResponse) -> dict[Key, PartitionData] | None:
         """The data of the partitions in an answer; None if the request must be made anew.

@@ -9,7 +9,7 @@ from kraftd.client.failures import OutOfRange, Refused, Unreachable
 from kraftd.client.fetch_session import SESSION_ERRORS, FetchSession, Key
 from kraftd.client.metadata_cache import Leader
 from kraftd.client.position import Position, State
-from kraftd.messages.fetch_request import FetchPartition, FetchRequest
+from kraftd.messages.fetch_request import FetchPartition
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.messages.list_offsets_request import (
     ListOffsetsPartition,
@@ -114,16 +114,7 @@ class PartitionReader:
         key = Key(self.topic, topic.id, self.index)
         if leader.id != self._session_node:
             self.session, self._session_node = FetchSession(), leader.id
-        session = self.session.request({key: partition})
-        request = FetchRequest(
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=MAX_FETCH_BYTES,
-            session_id=session.session_id,
-            session_epoch=session.session_epoch,
-            topics=session.topics,
-            forgotten_topics_data=session.forgotten,
-        )
+        request = self.session.request({key: partition}, wait_ms, MAX_FETCH_BYTES)
         try:
             connection = await self._cluster.node(leader.id)
             most = 12 if topic.id == ZERO_UUID else 17

@@ -30,7 +30,7 @@ def wanted(*keys: Key, offset: int = 0) -> dict[Key, FetchPartition]:
 
 def opened(*keys: Key) -> FetchSession:
     session = FetchSession()
-    session.request(wanted(*keys))
+    session.request(wanted(*keys), 500, 1 << 20)
     assert session.answered(
         answer(7, *((key, PartitionData(key.partition, high_watermark=3)) for key in keys))
     )
@@ -39,19 +39,20 @@ def opened(*keys: Key) -> FetchSession:
 
 def test_only_changes_are_requested_and_what_is_left_out_has_no_news() -> None:
     session = opened(ORDERS, PAYMENTS)
-    request = session.request(wanted(ORDERS, PAYMENTS))
-    assert (request.session_id, request.session_epoch, request.topics, request.forgotten) == (7, 1, [], [])
+    request = session.request(wanted(ORDERS, PAYMENTS), 500, 1 << 20)
+    assert (request.session_id, request.session_epoch) == (7, 1)
+    assert not request.topics and not request.forgotten_topics_data
     news = session.answered(answer(7))
     assert news is not None and news[ORDERS].high_watermark == 3 and news[ORDERS].records == b""
-    request = session.request(wanted(ORDERS, offset=3))
+    request = session.request(wanted(ORDERS, offset=3), 500, 1 << 20)
     assert [one.topic for one in request.topics] == ["orders"]
-    assert [(one.topic, one.partitions) for one in request.forgotten] == [("payments", (1,))]
+    assert [(one.topic, one.partitions) for one in request.forgotten_topics_data] == [("payments", (1,))]
 
 
 def test_a_recreated_topic_replaces_the_former_one() -> None:
-    request = opened(ORDERS).request(wanted(AGAIN))
+    request = opened(ORDERS).request(wanted(AGAIN), 500, 1 << 20)
     assert [one.topic_id for one in request.topics] == [AGAIN.topic_id]
-    assert [one.topic_id for one in request.forgotten] == [ORDERS.topic_id]
+    assert [one.topic_id for one in request.forgotten_topics_data] == [ORDERS.topic_id]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +65,9 @@ def test_a_recreated_topic_replaces_the_former_one() -> None:
 )
 def test_after_an_error_of_the_session_another_one_is_opened(error: ErrorCode, session_id: int) -> None:
     session = opened(ORDERS)
-    session.request(wanted(ORDERS))
+    session.request(wanted(ORDERS), 500, 1 << 20)
     assert session.answered(answer(0, error=error)) is None
-    request = session.request(wanted(ORDERS))
+    request = session.request(wanted(ORDERS), 500, 1 << 20)
     assert (request.session_id, request.session_epoch) == (session_id, FIRST_EPOCH)
     assert [one.topic for one in request.topics] == ["orders"]
 
@@ -74,30 +75,30 @@ def test_after_an_error_of_the_session_another_one_is_opened(error: ErrorCode, s
 def test_a_node_without_sessions_gets_full_requests() -> None:
     session = FetchSession()
     for _ in range(3):
-        request = session.request(wanted(ORDERS))
+        request = session.request(wanted(ORDERS), 500, 1 << 20)
         assert (request.session_id, request.session_epoch, len(request.topics)) == (NO_SESSION, 0, 1)
         assert session.answered(answer(0, (ORDERS, PartitionData(0))))
 
 
 def test_a_session_changes_between_ids_and_names_by_beginning_anew() -> None:
-    request = opened(ORDERS).request(wanted(NAMELESS))
-    assert (request.session_id, request.session_epoch, request.forgotten) == (7, FIRST_EPOCH, [])
+    request = opened(ORDERS).request(wanted(NAMELESS), 500, 1 << 20)
+    assert (request.session_id, request.session_epoch, request.forgotten_topics_data) == (7, FIRST_EPOCH, [])
 
 
 def test_an_answer_with_a_strange_partition_or_without_a_requested_one_is_not_used() -> None:
     session = FetchSession()
-    session.request(wanted(ORDERS, PAYMENTS))
+    session.request(wanted(ORDERS, PAYMENTS), 500, 1 << 20)
     assert session.answered(answer(7, (ORDERS, PartitionData(0)))) is None
     session = opened(ORDERS)
-    session.request(wanted(ORDERS))
+    session.request(wanted(ORDERS), 500, 1 << 20)
     assert session.answered(answer(7, (PAYMENTS, PartitionData(1)))) is None
-    assert session.request(wanted(ORDERS)).session_epoch == FIRST_EPOCH
+    assert session.request(wanted(ORDERS), 500, 1 << 20).session_epoch == FIRST_EPOCH
 
 
 def test_the_epoch_after_the_largest_one_is_1() -> None:
     session = opened(ORDERS)
     session.epoch = LAST_EPOCH
-    session.request(wanted(ORDERS))
+    session.request(wanted(ORDERS), 500, 1 << 20)
     session.answered(answer(7))
     assert session.epoch == 1
 
@@ -124,7 +125,7 @@ class Node(RuleBasedStateMachine):
         parts = {
             key: FetchPartition(key.partition, fetch_offset=self.offsets[key]) for key in self.subscribed
         }
-        request = self.client.request(parts)
+        request = self.client.request(parts, 500, 1 << 20)
         named = {
             Key(topic.topic, topic.topic_id, one.partition): one.fetch_offset
             for topic in request.topics
@@ -144,7 +145,7 @@ class Node(RuleBasedStateMachine):
         epoch, offsets, told = held
         if epoch != request.session_epoch:
             return answer(0, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        for topic in request.forgotten:
+        for topic in request.forgotten_topics_data:
             for index in topic.partitions:
                 gone = Key(topic.topic, topic.topic_id, index)
                 assert offsets.pop(gone, None) is not None
