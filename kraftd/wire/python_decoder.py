@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import starmap
-from struct import Struct, calcsize
+from struct import calcsize
 from typing import Any
 
 from kraftd.wire.message import Message
@@ -23,7 +23,8 @@ from kraftd.wire.primitives import (
     uuids,
     uvarint,
 )
-from kraftd.wire.table import FIXED, ZERO_UUID, FieldRow, MessageTable, StructTable, class_of, within
+from kraftd.wire.python_writer import Writer
+from kraftd.wire.table import FIXED, ZERO_UUID, FieldRow, MessageTable, StructTable, within
 
 Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
 
@@ -45,30 +46,17 @@ def build_decoder(table: MessageTable, cls: type[Message], version: int) -> Deco
     It raises ``struct.error``, IndexError, UnicodeDecodeError or Malformed for bad bytes, or returns
     a position past ``size``.  A buffer of a message without ``records`` must be bytes.
     """
-    writer = DecoderWriter(table, version)
-    source = writer.source()
-    names: dict[str, object] = dict(RUNTIME)
-    names.update(writer.constants)
-    names.update({struct: class_of(cls, struct) for struct in table.structs})
-    exec(compile(source, f"<{table.name} v{version} decode>", "exec"), names)
-    decoder: Decoder = names["decode"]  # type: ignore[assignment]
+    decoder: Decoder = DecoderWriter(table, version).function("decode", cls, RUNTIME)
     return decoder
 
 
-class DecoderWriter:
+class DecoderWriter(Writer):
     """The lines of one function, and those of a function for each struct with tags of its own."""
 
     def __init__(self, table: MessageTable, version: int) -> None:
-        self.table = table
-        self.version = version
-        self.flexible = table.is_flexible(version)
+        super().__init__(table, version)
         self.views = table.has_records()
-        self.constants: dict[str, object] = {}
-        self.lines: list[str] = []
-        self.indent = "    "
-        self.run = ""
         self.targets: list[str] = []
-        self.names = 0
         self.tag_readers: dict[str, list[str]] = {}
 
     def source(self) -> str:
@@ -85,27 +73,6 @@ class DecoderWriter:
     def emit_head(self, head: str) -> None:
         self.lines = [head]
         self.indent = "    "
-
-    def emit(self, line: str) -> None:
-        self.lines.append(self.indent + line)
-
-    def enter(self, head: str) -> None:
-        self.emit(head)
-        self.indent += "    "
-
-    def leave(self) -> None:
-        self.indent = self.indent[:-4]
-
-    def name(self, row: FieldRow | str) -> str:
-        """A new name of a variable."""
-        self.names += 1
-        return f"{row if isinstance(row, str) else row.attribute}_{self.names}"
-
-    def unpacker(self, letters: str, method: str = "unpack_from") -> str:
-        """The name of a constant: a method of ``struct.Struct`` for these letters."""
-        name = f"{method}_{letters.replace('?', 'o')}"
-        self.constants[name] = getattr(Struct(">" + letters), method)
-        return name
 
     def take(self, letter: str, target: str) -> None:
         """Put a value of fixed width at the end of the run that is not yet read."""
@@ -125,7 +92,7 @@ class DecoderWriter:
             self.emit(f"{self.targets[0]} = buf[p]")
         else:
             comma = "," if len(self.targets) == 1 else ""
-            self.emit(f"{', '.join(self.targets)}{comma} = {self.unpacker(self.run)}(buf, p)")
+            self.emit(f"{', '.join(self.targets)}{comma} = {self.of_struct(self.run, 'unpack_from')}(buf, p)")
         self.emit(f"p += {calcsize('>' + self.run)}")
         self.run, self.targets = "", []
 
@@ -199,12 +166,12 @@ class DecoderWriter:
         if row.array:
             return self.array(row)
         if row.type in FIXED:
-            name = self.name(row)
+            name = self.name(row.attribute)
             self.take(FIXED[row.type][0], name)
             return name
         if not row.is_primitive():
             return self.nested(row)
-        name = self.name(row)
+        name = self.name(row.attribute)
         self.text(row, name, within(self.version, row.nullable))
         return name
 
@@ -213,7 +180,7 @@ class DecoderWriter:
         struct = self.table.structs[row.type]
         if not within(self.version, row.nullable):
             return self.struct(struct)
-        name, present = self.name(row), self.name("present")
+        name, present = self.name(row.attribute), self.name("present")
         tagged = within(self.version, row.tagged)
         if tagged:
             self.flush()
@@ -264,7 +231,7 @@ class DecoderWriter:
 
     def array(self, row: FieldRow) -> str:
         """An array into a variable, after a check that what is left can hold its elements."""
-        name, n = self.name(row), self.name("n")
+        name, n = self.name(row.attribute), self.name("n")
         compact = self.table.is_compact(row, self.version)
         self.take("B" if compact else "i", n)
         self.flush()
@@ -333,9 +300,8 @@ class DecoderWriter:
             letters += "x"
         width = calcsize(">" + letters)
         self.constants["starmap"] = starmap
-        made = (
-            f"list(starmap({struct.name}, {self.unpacker(letters, 'iter_unpack')}(buf[p:p + {width} * {n}])))"
-        )
+        unpack = self.of_struct(letters, "iter_unpack")
+        made = f"list(starmap({struct.name}, {unpack}(buf[p:p + {width} * {n}])))"
         if not self.flexible:
             self.emit(f"{name} = {made}")
             self.emit(f"p += {width} * {n}")

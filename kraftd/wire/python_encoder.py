@@ -8,7 +8,6 @@ and once for each string or the like.  What a version cannot carry raises ``Malf
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
 from typing import Any
 
 from kraftd.wire.message import Message
@@ -22,7 +21,8 @@ from kraftd.wire.primitives import (
     put_tags,
     put_uuids,
 )
-from kraftd.wire.table import FIXED, ZERO_UUID, FieldRow, MessageTable, StructTable, class_of, within
+from kraftd.wire.python_writer import Writer
+from kraftd.wire.table import FIXED, ZERO_UUID, FieldRow, MessageTable, StructTable, within
 
 Encoder = Callable[[Any, Callable[[Any], None]], None]
 
@@ -45,29 +45,16 @@ def build_encoder(table: MessageTable, cls: type[Message], version: int) -> Enco
     It raises Malformed, ``struct.error``, AttributeError, TypeError or ValueError for a message that
     cannot be written.
     """
-    writer = EncoderWriter(table, version)
-    source = writer.source()
-    names: dict[str, object] = dict(RUNTIME)
-    names.update(writer.constants)
-    names.update({struct: class_of(cls, struct) for struct in table.structs})
-    exec(compile(source, f"<{table.name} v{version} encode>", "exec"), names)
-    encoder: Encoder = names["encode"]  # type: ignore[assignment]
+    encoder: Encoder = EncoderWriter(table, version).function("encode", cls, RUNTIME)
     return encoder
 
 
-class EncoderWriter:
+class EncoderWriter(Writer):
     """The lines of one function."""
 
     def __init__(self, table: MessageTable, version: int) -> None:
-        self.table = table
-        self.version = version
-        self.flexible = table.is_flexible(version)
-        self.constants: dict[str, object] = {}
-        self.lines: list[str] = []
-        self.indent = "    "
-        self.run = ""
+        super().__init__(table, version)
         self.values: list[str] = []
-        self.names = 0
         self.append = "w"
 
     def source(self) -> str:
@@ -80,27 +67,6 @@ class EncoderWriter:
 
     # lines
 
-    def emit(self, line: str) -> None:
-        self.lines.append(self.indent + line)
-
-    def enter(self, head: str) -> None:
-        self.emit(head)
-        self.indent += "    "
-
-    def leave(self) -> None:
-        self.indent = self.indent[:-4]
-
-    def name(self, stem: str) -> str:
-        """A new name of a variable."""
-        self.names += 1
-        return f"{stem}_{self.names}"
-
-    def packer(self, letters: str) -> str:
-        """The name of a constant: the ``pack`` of a ``struct.Struct`` for these letters."""
-        name = f"pack_{letters.replace('?', 'o')}"
-        self.constants[name] = Struct(">" + letters).pack
-        return name
-
     def take(self, letter: str, value: str) -> None:
         """Put a value of fixed width at the end of the run that is not yet written."""
         self.run += letter
@@ -112,7 +78,7 @@ class EncoderWriter:
         if not self.run:
             return
         if self.values:
-            self.emit(f"{self.append}({self.packer(self.run)}({', '.join(self.values)}))")
+            self.emit(f"{self.append}({self.of_struct(self.run, 'pack')}({', '.join(self.values)}))")
         else:
             self.emit(f"{self.append}({bytes(len(self.run))!r})")
         self.run, self.values = "", []
@@ -179,7 +145,7 @@ class EncoderWriter:
             width = FIXED[row.type][1]
             self.run, self.values = "BB", [str(row.tag), str(width)]
             self.fixed(row, value)
-            self.emit(f"{known}.append({self.packer(self.run)}({', '.join(self.values)}))")
+            self.emit(f"{known}.append({self.of_struct(self.run, 'pack')}({', '.join(self.values)}))")
             self.run, self.values = "", []
         else:
             outer, body = self.append, self.name("body")
