@@ -5,6 +5,9 @@ Topics of a request are known here: `kraftd.groups.topics` has answered for the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.rebalance import heard
@@ -32,6 +35,7 @@ from kraftd.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 
 NOT_FOUND_VERSION = 9  # of OffsetCommit: a missing group is named as such
@@ -54,30 +58,12 @@ def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Out
     group.check_commit(request.member_id, request.group_instance_id, generation, False, version)
     if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
         heard(state, group, group.members[request.member_id])
-    now_ms, metadata_max = state.now_ms, state.config.offset_metadata_max_bytes
-    expires_ms = NO_TIME if request.retention_time_ms == NO_TIME else now_ms + request.retention_time_ms
-    records: list[CoordinatorRecord] = []
-    topics: list[OffsetCommitResponseTopic] = []
-    for topic in request.topics:
-        rows: list[OffsetCommitResponsePartition] = []
-        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, rows))
-        for row in topic.partitions:
-            metadata = row.committed_metadata or ""
-            if is_too_long(metadata, metadata_max):
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                rows.append(OffsetCommitResponsePartition(row.partition_index, error))
-                continue
-            rows.append(OffsetCommitResponsePartition(row.partition_index))
-            value = OffsetCommitValue(
-                row.committed_offset,
-                row.committed_leader_epoch,
-                metadata,
-                now_ms,
-                expires_ms,
-                topic.topic_id,
-            )
-            records.append(offset_record(request.group_id, topic.name, row.partition_index, value))
-    state.counts.offset_commits += len(records)
+    expires_ms = NO_TIME if request.retention_time_ms == NO_TIME else state.now_ms + request.retention_time_ms
+
+    def answer(topic: Any, rows: list[Any]) -> OffsetCommitResponseTopic:
+        return OffsetCommitResponseTopic(topic.name, topic.topic_id, rows)
+
+    records, topics = _noted(state, request, answer, OffsetCommitResponsePartition, expires_ms)
     return Outcome(records, OffsetCommitResponse(topics=topics))
 
 
@@ -92,25 +78,45 @@ def commit_in_transaction(state: ShardState, request: TxnOffsetCommitRequest, ve
             raise Refusal(ErrorCode.ILLEGAL_GENERATION)
         group = state.new_classic_group(request.group_id)
     group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, version)
+
+    def answer(topic: Any, rows: list[Any]) -> TxnOffsetCommitResponseTopic:
+        return TxnOffsetCommitResponseTopic(topic.name, rows)
+
+    records, topics = _noted(state, request, answer, TxnOffsetCommitResponsePartition, NO_TIME)
+    return Outcome(records, TxnOffsetCommitResponse(topics=topics))
+
+
+def _noted(
+    state: ShardState,
+    request: OffsetCommitRequest | TxnOffsetCommitRequest,
+    new_topic: Callable[[Any, list[Any]], Any],
+    new_row: Callable[..., Any],
+    expires_ms: int,
+) -> tuple[list[CoordinatorRecord], list[Any]]:
+    """The records of a request's offsets, and the topics of its answer."""
     metadata_max = state.config.offset_metadata_max_bytes
     records: list[CoordinatorRecord] = []
-    topics: list[TxnOffsetCommitResponseTopic] = []
+    topics = []
     for topic in request.topics:
-        rows: list[TxnOffsetCommitResponsePartition] = []
-        topics.append(TxnOffsetCommitResponseTopic(topic.name, rows))
+        rows: list[Any] = []
+        topics.append(new_topic(topic, rows))
         for row in topic.partitions:
             metadata = row.committed_metadata or ""
             if is_too_long(metadata, metadata_max):
-                error = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                rows.append(TxnOffsetCommitResponsePartition(row.partition_index, error))
+                rows.append(new_row(row.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
-            rows.append(TxnOffsetCommitResponsePartition(row.partition_index))
+            rows.append(new_row(row.partition_index))
             value = OffsetCommitValue(
-                row.committed_offset, row.committed_leader_epoch, metadata, state.now_ms
+                row.committed_offset,
+                row.committed_leader_epoch,
+                metadata,
+                state.now_ms,
+                expires_ms,
+                getattr(topic, "topic_id", ZERO_UUID),
             )
             records.append(offset_record(request.group_id, topic.name, row.partition_index, value))
     state.counts.offset_commits += len(records)
-    return Outcome(records, TxnOffsetCommitResponse(topics=topics))
+    return records, topics
 
 
 def is_too_long(metadata: str, most: int) -> bool:
