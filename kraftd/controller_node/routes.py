@@ -26,6 +26,7 @@ from importlib import import_module
 from typing import Any
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.controller_node.node import Node
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
@@ -235,7 +236,12 @@ def _load(node: Node, module: str | None) -> Handle:
 
 
 def _load_unread(node: Node, module: str | None) -> Unread | None:
-    return None if module is None or module.startswith(_DECIDE) else unread_of(node, module)
+    """The function `unread` of an API's file, else one that refuses by its `UNREAD`."""
+    if module is None or module.startswith(_DECIDE):
+        return None
+    refusal = getattr(import_module(f"kraftd.{module}"), "UNREAD", None)
+    default = None if refusal is None else partial(refusal_without_right, node, refusal)
+    return unread_of(node, module) or default
 
 
 def deciding(node: Node, rule: str) -> Handle:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.acls.create import create_acls
-from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.create_acls_response import AclCreationResult, CreateAclsResponse
@@ -43,8 +42,3 @@ def handle(node: Node, call: Call) -> None:
     if not node.boundary.has_authorizer:
         raise Refusal(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     node.decisions.decide(call, create_acls.begin)
-
-
-def unread(node: Node, call: Call) -> UnreadRefusal | None:
-    """How to refuse all ACLs of a sender that may change none."""
-    return refusal_without_right(node, call, UNREAD)

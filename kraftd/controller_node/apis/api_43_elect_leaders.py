@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.partitions.election import elect_leaders
-from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraftd.messages.elect_leaders_response import (
     ElectLeadersResponse,
@@ -44,8 +43,3 @@ UNREAD = UnreadRefusal(
 
 def handle(node: Node, call: Call) -> None:
     node.decisions.decide(call, elect_leaders.begin)
-
-
-def unread(node: Node, call: Call) -> UnreadRefusal | None:
-    """How to refuse all partitions of a sender that may elect the leaders of none."""
-    return refusal_without_right(node, call, UNREAD)

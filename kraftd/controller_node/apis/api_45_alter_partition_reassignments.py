@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.partitions.reassignment import alter_partition_reassignments
-from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.messages import alter_partition_reassignments_request as requested
 from kraftd.messages import alter_partition_reassignments_response as answered
 from kraftd.requests.unread_refusals import INNER_SAMPLE, UnreadRefusal
@@ -44,8 +43,3 @@ UNREAD = UnreadRefusal(
 
 def handle(node: Node, call: Call) -> None:
     node.decisions.decide(call, alter_partition_reassignments.begin)
-
-
-def unread(node: Node, call: Call) -> UnreadRefusal | None:
-    """How to refuse all partitions of a sender that may move none."""
-    return refusal_without_right(node, call, UNREAD)

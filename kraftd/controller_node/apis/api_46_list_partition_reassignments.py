@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.partitions.reassignment import list_partition_reassignments
-from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
@@ -49,8 +48,3 @@ UNREAD = UnreadRefusal(
 
 def handle(node: Node, call: Call) -> None:
     node.decisions.decide(call, list_partition_reassignments.begin)
-
-
-def unread(node: Node, call: Call) -> UnreadRefusal | None:
-    """How to refuse all partitions of a sender that may see none."""
-    return refusal_without_right(node, call, UNREAD)

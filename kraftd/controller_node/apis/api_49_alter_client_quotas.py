@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.quotas.alter import alter_client_quotas
-from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.messages import alter_client_quotas_request as requested
 from kraftd.messages.alter_client_quotas_response import AlterClientQuotasResponse, EntityData, EntryData
 from kraftd.requests.unread_refusals import UnreadRefusal
@@ -40,8 +39,3 @@ UNREAD = UnreadRefusal(
 
 def handle(node: Node, call: Call) -> None:
     node.decisions.decide(call, alter_client_quotas.begin)
-
-
-def unread(node: Node, call: Call) -> UnreadRefusal | None:
-    """How to refuse all entities of a sender that may change none."""
-    return refusal_without_right(node, call, UNREAD)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.controller.scram.alter import alter_user_scram_credentials
-from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -43,8 +42,3 @@ UNREAD = UnreadRefusal(
 
 def handle(node: Node, call: Call) -> None:
     node.decisions.decide(call, alter_user_scram_credentials.begin)
-
-
-def unread(node: Node, call: Call) -> UnreadRefusal | None:
-    """How to refuse all users of a sender that may change none."""
-    return refusal_without_right(node, call, UNREAD)

@@ -94,7 +94,7 @@ def allows_no_topic(node: Node, call: Call, operation: AclOperation, *, or_on_cl
     return boundary.allows_none(call, operation, AclResourceType.TOPIC)
 
 
-def refusal_without_right(node: Node, call: Call, refusal: UnreadRefusal) -> UnreadRefusal | None:
+def refusal_without_right(node: Node, refusal: UnreadRefusal, call: Call) -> UnreadRefusal | None:
     """The refusal of all elements of a sender that lacks the right on the cluster; None if it has it."""
     allowed = node.boundary.allows_quietly(call, refusal.operation, refusal.type, CLUSTER_NAME)
     return None if allowed else refusal
