@@ -6,11 +6,8 @@ They have no behaviour but their text.
 from __future__ import annotations
 
 import base64
-from typing import NamedTuple, NewType
+from typing import NamedTuple
 
-NodeId = NewType("NodeId", int)
-LeaderEpoch = NewType("LeaderEpoch", int)
-Epoch = NewType("Epoch", int)  # of the quorum only
 Uuid = bytes  # 16 raw bytes
 
 ZERO_UUID: Uuid = bytes(16)

@@ -22,10 +22,10 @@ from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.session_cache import SessionCache
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import DeadlineReached, Event
+from kraftd.replica.next_slice import NextSlice
 from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.boundary import Boundary
 from kraftd.requests.call import Call
-from kraftd.requests.effects import ScheduleSlice
 from kraftd.requests.events import (
     AnswerNotWritten,
     CallHandedOver,
@@ -67,11 +67,12 @@ class AnsweringNode:
         self.view = view
         self.settings = settings
         self.outbox = Outbox()
+        self._next_slice = NextSlice(self.outbox)
         self.memo = AnswerMemo(KEPT_APIS, METADATA_TOPIC.encode())
         self.boundary = Boundary(
             registry(self),
             self.outbox,
-            Lane(self._schedule_slice, lambda: self.now_ms),
+            Lane(self._next_slice.schedule, lambda: self.now_ms),
             authorizer=authorizer,
             memo=self.memo,
         )
@@ -84,7 +85,6 @@ class AnsweringNode:
         self._epoch = view.epoch  # in which those were made
         self._waiting = WaitingCalls(self.boundary)
         self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
-        self._slice_scheduled = False
         self.handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,
             CallHandedOver: lambda event: self.boundary.handle(event.call),
@@ -240,7 +240,7 @@ class AnsweringNode:
         return True
 
     def _on_slice(self, _: SliceDue) -> None:
-        self._slice_scheduled = False
+        self._next_slice.started()
         self.boundary.large.run_slice()
         if self._slices:
             self.go_on(self._slices.popleft())
@@ -250,12 +250,7 @@ class AnsweringNode:
         if next(slices, _DONE) is not _DONE:
             self._slices.append(slices)
         if self._slices:
-            self._schedule_slice()
-
-    def _schedule_slice(self) -> None:
-        if not self._slice_scheduled:
-            self._slice_scheduled = True
-            self.outbox.emit(ScheduleSlice())
+            self._next_slice.schedule()
 
     def on_deadline(self) -> None:
         """Do what is due."""

@@ -3,7 +3,7 @@ listener on which the request arrived."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from kraftd.messages import (
     begin_quorum_epoch_response,
@@ -27,6 +27,8 @@ from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
+R = TypeVar("R", bound=Message)
+
 
 def respond(replica: Replica, request: RequestReceived, message: Message) -> None:
     replica.emit(Respond(request.request_id, message, request.version))
@@ -40,43 +42,31 @@ def leader_endpoint(replica: Replica, listener: str) -> Endpoint | None:
 
 
 def vote(replica: Replica, request: RequestReceived, error: ErrorCode, granted: bool) -> VoteResponse:
-    module = vote_response
-    partition = module.PartitionData(
-        METADATA_PARTITION, error, replica.leader_id_or_none, replica.epoch, granted
-    )
-    response = VoteResponse(topics=[module.TopicData(METADATA_TOPIC, [partition])])
-    endpoint = leader_endpoint(replica, request.listener)
-    if endpoint is not None and request.version >= 1:
-        response.node_endpoints = [
-            module.NodeEndpoint(replica.leader_id_or_none, endpoint.host, endpoint.port)
-        ]
-    return response
+    return _of_epoch(vote_response, VoteResponse, replica, request, error, granted)
 
 
 def begin_quorum_epoch(
     replica: Replica, request: RequestReceived, error: ErrorCode
 ) -> BeginQuorumEpochResponse:
-    module = begin_quorum_epoch_response
-    partition = module.PartitionData(METADATA_PARTITION, error, replica.leader_id_or_none, replica.epoch)
-    response = BeginQuorumEpochResponse(topics=[module.TopicData(METADATA_TOPIC, [partition])])
-    endpoint = leader_endpoint(replica, request.listener)
-    if endpoint is not None and request.version >= 1:
-        response.node_endpoints = [
-            module.NodeEndpoint(replica.leader_id_or_none, endpoint.host, endpoint.port)
-        ]
-    return response
+    return _of_epoch(begin_quorum_epoch_response, BeginQuorumEpochResponse, replica, request, error)
 
 
 def end_quorum_epoch(replica: Replica, request: RequestReceived, error: ErrorCode) -> EndQuorumEpochResponse:
-    module = end_quorum_epoch_response
-    partition = module.PartitionData(METADATA_PARTITION, error, replica.leader_id_or_none, replica.epoch)
-    response = EndQuorumEpochResponse(topics=[module.TopicData(METADATA_TOPIC, [partition])])
+    return _of_epoch(end_quorum_epoch_response, EndQuorumEpochResponse, replica, request, error)
+
+
+def _of_epoch(
+    module: Any, kind: type[R], replica: Replica, request: RequestReceived, error: ErrorCode, *more: object
+) -> R:
+    """A response of one partition, with the epoch and its leader."""
+    leader_id = replica.leader_id_or_none
+    partition = module.PartitionData(METADATA_PARTITION, error, leader_id, replica.epoch, *more)
+    response: Any = kind(topics=[module.TopicData(METADATA_TOPIC, [partition])])
     endpoint = leader_endpoint(replica, request.listener)
     if endpoint is not None and request.version >= 1:
-        response.node_endpoints = [
-            module.NodeEndpoint(replica.leader_id_or_none, endpoint.host, endpoint.port)
-        ]
-    return response
+        response.node_endpoints = [module.NodeEndpoint(leader_id, endpoint.host, endpoint.port)]
+    made: R = response
+    return made
 
 
 def fetch(
