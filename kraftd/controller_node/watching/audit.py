@@ -247,6 +247,8 @@ def _registered(found: _Summary, image: Image, record: RegisterBrokerRecord) -> 
 def _narrate(found: _Summary, image: Image, record: Message) -> None:
     """Note a broker, a controller or a feature as `kraftd history` shows it."""
     meaning = SENTENCES[type(record)](image, record)
+    if meaning.kind == "broker-changed":
+        return  # by a failed log directory, which doctor and metrics show
     name: int | str = int(meaning.name) if meaning.name.isdecimal() else meaning.name
     details = {key: one for key, one in meaning.details.items() if one is not None and key != "kinds"}
     found.others.append((meaning.kind.replace("-", " "), {meaning.subject: name, **details}))
