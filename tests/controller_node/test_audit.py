@@ -393,7 +393,7 @@ NAMES = [f"n{number:02}" for number in range(11)]
         ([UnregisterBrokerRecord(1, 101)], [("broker unregistered", {"broker": 1, "broker_epoch": 101})]),
         (
             [BrokerRegistrationChangeRecord(1, 101)],
-            [("broker changed", {"broker": 1, "broker_epoch": 101})],
+            [],
         ),
     ],
 )
