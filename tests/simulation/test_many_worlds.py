@@ -15,9 +15,9 @@ import pytest
 from kraftd.simulation.options import ACTS, ADMIN_ACTS, FAULTS, OUTCOMES
 from kraftd.simulation.run import Summary, run_seeds
 
-LONG_WORLDS = 300
-SHORT_WORLDS = 1200
-HOURS = 14
+LONG_WORLDS = 200
+SHORT_WORLDS = 800
+HOURS = 9
 
 
 @pytest.mark.timeout(1800)
