@@ -24,6 +24,8 @@ class LogView(Protocol):
     def epochs(self) -> EpochView: ...
     @property
     def size_bytes(self) -> int: ...
+    @property
+    def segment_count(self) -> int: ...
 
     def bytes_between(self, offset: int, end_offset: int) -> int:
         """The bytes of the batches from an offset up to another, at most an index interval wrong."""
@@ -149,10 +151,12 @@ class PartitionRead(Event, frozen=True):
 class LogsLoaded(Event, frozen=True):
     """All logs that were on disk at the start are open, or known as damaged.
 
-    `topic_ids` of the open ones by topic and partition; None for a log without one.
+    `topic_ids` of the open ones by topic and partition; None for a log without one. `directories` are the
+    paths of log.dirs.
     """
 
     topic_ids: dict[tuple[str, int], Uuid | None]
+    directories: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"<LogsLoaded {len(self.topic_ids)}>"

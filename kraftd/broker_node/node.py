@@ -125,6 +125,7 @@ class BrokerNode(AnsweringNode):
         self._is_changing = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
+        self.log_directories: tuple[str, ...] = ()
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
         self._has_failed = False
         self._was_unfenced = False
@@ -326,6 +327,7 @@ class BrokerNode(AnsweringNode):
 
     def _on_logs_loaded(self, event: LogsLoaded) -> None:
         self._found = event.topic_ids
+        self.log_directories = event.directories
         self._follow_metadata()
 
     def _follow_metadata(self) -> None:

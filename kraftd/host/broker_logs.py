@@ -131,13 +131,13 @@ class BrokerLogs:
         begin()
 
     def _loaded(self) -> None:
-        directories = self.directories
-        for path, error in directories.offline.items():
+        for path, error in self.directories.offline.items():
             self._lines.error("a log directory is offline", directory=path, error=str(error))
-            if not directories.online:
+            if not self.directories.online:
                 self._ports.failed(error)
                 return
-        self._step(LogsLoaded({key: log.topic_id for key, log in directories.logs.items()}))
+        topic_ids = {key: log.topic_id for key, log in self.directories.logs.items()}
+        self._step(LogsLoaded(topic_ids, tuple(self.directories.directories)))
         self._note_failures()
 
     def open(self, effect: OpenLog) -> None:

@@ -93,6 +93,13 @@ def _of_fetchers(read: Callable[[ReplicaFetchers], float]) -> Callable[[Readings
     return samples
 
 
+def _failed(readings: Readings) -> Samples:
+    broker = broker_of(readings)
+    if broker is None:
+        return []
+    return [((path,), int(path in broker.directory_errors)) for path in broker.log_directories]
+
+
 # -- groups
 
 
@@ -223,6 +230,13 @@ FAMILIES: tuple[Family, ...] = (
         "OfflineLogDirectoryCount",
         "log directories that failed",
         _of_broker(lambda b: len(b.lifecycle.offline_directories)),
+    ),
+    _DIRECTORIES.family(
+        "gauge",
+        "LogDirectoryOffline",
+        "1 for a log directory that failed, else 0",
+        _failed,
+        ("logDirectory",),
     ),
     _GROUPS.gauge("NumGroups", "groups that this broker coordinates", _of_broker(_group_count)),
     _GROUPS.gauge(

@@ -32,6 +32,8 @@ class SizedLog(Protocol):
     def log_end(self) -> int: ...
     @property
     def size_bytes(self) -> int: ...
+    @property
+    def segment_count(self) -> int: ...
 
 
 def camel_case(feature: str) -> str:
@@ -150,7 +152,7 @@ FAMILIES: tuple[Family, ...] = (
         "gauge",
         "NumLogSegments",
         "number of the log's segments",
-        lambda r: [(_PARTITION, r.storage.log.segment_count)],
+        _of_logs(lambda log: log.segment_count),
         _PARTITION_LABELS,
     ),
     _LOG.family(

@@ -12,7 +12,8 @@ from kraftd.metrics import family
 from kraftd.metrics.exposition import Exposition
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
-from tests.broker_node.harness import BrokerHarness, records
+from tests.broker_node.harness import PATHS, BrokerHarness, records
+from tests.broker_node.test_failures import failing
 from tests.broker_node.test_group_loading import commit
 from tests.metrics.test_exposition import samples
 from tests.metrics.watched import readings
@@ -69,7 +70,9 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("log_Log_LogEndOffset", topic="t", partition="2") == 5
     assert of("log_Log_LogStartOffset", topic="t", partition="2") == 0
     assert of("log_Log_Size", topic="t", partition="2") == len(records(5))
+    assert of("log_Log_NumLogSegments", topic="t", partition="2") == 1
     assert of("log_LogManager_OfflineLogDirectoryCount") == 0
+    assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[1]) == 0
     assert of("coordinator_group_GroupMetadataManager_NumGroups") == 1
     assert of("coordinator_group_GroupMetadataManager_NumGroupsEmpty") == 1
     assert of("coordinator_group_GroupMetadataManager_NumOffsets") == 1
@@ -77,6 +80,13 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("server_group_coordinator_metrics_num_partitions", state="active") == 1
     assert of("server_DelayedOperationPurgatory_PurgatorySize", delayedOperation="Fetch") == 1
     assert of("server_DelayedOperationPurgatory_PurgatorySize", delayedOperation="Produce") == 0
+    harness.disk.fault = failing(PATHS[1])
+    lost = next(at for (_, at), log in harness.directories.logs.items() if log.parent == PATHS[1])
+    harness.produce("t", records(1), index=lost)
+    every = found(harness)
+    assert of("log_LogManager_OfflineLogDirectoryCount") == 1
+    assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[1]) == 1
+    assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[0]) == 0
 
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])

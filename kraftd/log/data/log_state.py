@@ -103,6 +103,10 @@ class LogState:
         return self._segments
 
     @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    @property
     def size_bytes(self) -> int:
         return sum(segment.end_position for segment in self._segments)
 
