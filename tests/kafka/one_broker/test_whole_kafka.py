@@ -13,6 +13,7 @@ import pytest
 from testkit.cluster import random_uuid
 from testkit.java import ToolRun, java_command, tools
 from testkit.node import CombinedNode, Kind
+from tests.kafka.one_broker.flow import GROUP, PARTITIONS, TOPIC, Flow
 
 pytestmark = pytest.mark.kafka
 
@@ -24,9 +25,13 @@ class WholeKafka:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        # A killed broker may register again after its session.
-        session = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500}
-        self.node = CombinedNode("kraftd", home / "node", session)
+        # A killed broker may register again after its session; a group waits for no further members.
+        short = {
+            "broker.session.timeout.ms": 3000,
+            "broker.heartbeat.interval.ms": 500,
+            "group.initial.rebalance.delay.ms": 0,
+        }
+        self.node = CombinedNode("kraftd", home / "node", short)
         self.bootstrap = self.node.bootstrap
         self.node.format(random_uuid(), "--standalone")
         self.start("kraftd")
@@ -128,7 +133,8 @@ def test_kafkas_measuring_tools_use_it(kafka: WholeKafka) -> None:
     assert kafka.offsets("v")["verified-0"] == (300, 300)
 
 
-def test_its_directory_moves_to_kafka_and_back(kafka: WholeKafka) -> None:
+def test_its_directory_moves_to_kafka_and_back_under_a_producer_and_a_group(kafka: WholeKafka) -> None:
+    kafka.tool("topics", "--create", "--topic", TOPIC, "--partitions", PARTITIONS)
     kafka.produce("moved", *numbers(0, 10))
     assert kafka.consume("moved", "g", 10) == numbers(0, 10)
     kafka.produce("moved", *numbers(10, 20))
@@ -139,15 +145,26 @@ def test_its_directory_moves_to_kafka_and_back(kafka: WholeKafka) -> None:
         ("apache", True),
         ("kraftd", True),
     ]
-    for kind, is_killed in reigns:
-        if is_killed:
-            kafka.node.kill()
-        else:
-            kafka.node.stop()
-        kafka.start(kind)
-        assert kafka.offsets("g") == {"moved-0": (end - 10, end)}
-        assert kafka.consume("moved", "g", 10) == numbers(end - 10, end)
-        kafka.produce("moved", *numbers(end, end + 10))
-        end += 10
-        assert kafka.consume("moved", f"from-{end}", end) == numbers(0, end)
+    flow = Flow(kafka.bootstrap)
+    try:
+        for kind, is_killed in reigns:
+            flow.wait_for_more()
+            if is_killed:
+                kafka.node.kill()
+            else:
+                kafka.node.stop()
+            committed = dict(flow.committed)
+            kafka.start(kind)
+            found = kafka.offsets(GROUP)
+            assert all(found[f"{TOPIC}-{index}"][0] >= offset for index, offset in committed.items())
+            assert kafka.offsets("g") == {"moved-0": (end - 10, end)}
+            assert kafka.consume("moved", "g", 10) == numbers(end - 10, end)
+            kafka.produce("moved", *numbers(end, end + 10))
+            end += 10
+        assert kafka.consume("moved", "all", end) == numbers(0, end)
+        flow.wait_for_more()
+        flow.finish()
+    finally:
+        flow.stop()
+    flow.check()
     assert '"level":"error"' not in kafka.node.log_text()
