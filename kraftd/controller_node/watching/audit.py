@@ -51,6 +51,7 @@ from kraftd.wire.record_frame import VersionedRecord
 MAX_NAMES = 10
 CREATED = "topics created"
 PARTITIONS_CHANGED = "partitions changed"
+_DIRECTORY_KINDS = ("broker-changed", "broker-directories-changed", "broker-directories-cordoned")
 _RESOURCES = {
     TOPIC_RESOURCE: "topic",
     BROKER_RESOURCE: "broker",
@@ -247,8 +248,8 @@ def _registered(found: _Summary, image: Image, record: RegisterBrokerRecord) -> 
 def _narrate(found: _Summary, image: Image, record: Message) -> None:
     """Note a broker, a controller or a feature as `kraftd history` shows it."""
     meaning = SENTENCES[type(record)](image, record)
-    if meaning.kind == "broker-changed":
-        return  # by a failed log directory, which doctor and metrics show
+    if meaning.kind in _DIRECTORY_KINDS:
+        return  # doctor and metrics show them
     name: int | str = int(meaning.name) if meaning.name.isdecimal() else meaning.name
     details = {key: one for key, one in meaning.details.items() if one is not None and key != "kinds"}
     found.others.append((meaning.kind.replace("-", " "), {meaning.subject: name, **details}))
