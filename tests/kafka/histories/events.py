@@ -94,7 +94,8 @@ class History:
     def stop(self) -> None:
         one = self._any()
         self._note(f"stop {one.node_id}")
-        assert one.stop() == (0 if one.kind == "kraftd" else 128 + SIGTERM)
+        # Kafka's metadata loader may read its log after its raft client has closed it: a fatal fault, exit 1.
+        assert one.stop() in ((0,) if one.kind == "kraftd" else (128 + SIGTERM, 1))
         self._start(one)
 
     def change_kind(self) -> None:
