@@ -98,7 +98,7 @@ class BrokerExecutor(AnsweringExecutor):
             self._last_stable_of,
             self._snapshot_of,
             self.logs.failed,
-            around,
+            self._look_for_logs_to_clean,
         )
         self.reads = PacedReads(
             self._read, lambda reads: self.around(self.reads, reads), ports.timer.call_soon
@@ -107,7 +107,7 @@ class BrokerExecutor(AnsweringExecutor):
         self._disk = disk
         self._ports = ports
         self._loader = loader
-        self._repeating: list[Repeating] = []
+        self._repeating: dict[Callable[[], Iterator[None] | None], Repeating] = {}  # by its work
         self._schedules = schedules
         self.performers |= {
             NotRegistered: self._not_registered,
@@ -142,9 +142,8 @@ class BrokerExecutor(AnsweringExecutor):
             (schedules.deletion_ms, logs.remove_due),
             (schedules.deletion_ms, logs.open_waiting),
         ):
-            repeating = Repeating(self, every_ms, work)
-            repeating.plan()
-            self._repeating.append(repeating)
+            self._repeating[work] = Repeating(self, every_ms, work)
+            self._repeating[work].plan()
 
     def _step(self, event: Event) -> None:
         super()._step(event)
@@ -158,7 +157,7 @@ class BrokerExecutor(AnsweringExecutor):
 
     def close_files(self) -> None:
         """Stop the work besides requests, and close the logs as at a clean stop. Blocks."""
-        for one in self._repeating:
+        for one in self._repeating.values():
             one.stop()
         self.cleaning.close()
         self.logs.close(self.node.lifecycle.broker_epoch)
@@ -177,6 +176,9 @@ class BrokerExecutor(AnsweringExecutor):
             end = inner.end_offset if isinstance(inner, TruncateLog) else 0
             self.cleaning.truncated((effect.topic, effect.partition), end)
         self.logs.perform(effect)
+
+    def _look_for_logs_to_clean(self) -> None:
+        self._repeating[self.cleaning.look].hurry()
 
     def _delete_log(self, effect: DeleteLog) -> None:
         self.cleaning.forget((effect.topic, effect.partition))
@@ -399,6 +401,12 @@ class Repeating:
         timer = self._executor.timer
         self._handle = timer.call_at(timer.now_ms() + self._every_ms, self._due)
 
+    def hurry(self) -> None:
+        """Do it now, if it is planned and not under way."""
+        if self._handle is not None and not self._is_stopped:
+            self._handle.cancel()
+            self._handle = self._executor.timer.call_at(self._executor.timer.now_ms(), self._due)
+
     def stop(self) -> None:
         """Do it no more."""
         self._is_stopped = True
@@ -406,6 +414,7 @@ class Repeating:
             self._handle.cancel()
 
     def _due(self) -> None:
+        self._handle = None
         self._executor.around(self, self._begin)
 
     def _begin(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from kraftd.host.answering_executor import Around
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog
@@ -17,7 +16,6 @@ from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
-_DONE = object()
 Failed = Callable[[TopicPartition, DataLog, StorageError], None]
 
 
@@ -35,7 +33,7 @@ class _Running:
 
 class LogCleaning:
     """`last_stable_of` gives a partition's last stable offset if it is hosted, `snapshot_of` its producers;
-    `failed` is called for a log whose disk fails.
+    `failed` is called for a log whose disk fails. `look` is done again and again, and after `look_soon`.
     """
 
     def __init__(
@@ -46,17 +44,16 @@ class LogCleaning:
         last_stable_of: Callable[[TopicPartition], int | None],
         snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
         failed: Failed,
-        around: Around,
+        look_soon: Callable[[], None],
     ) -> None:
         self.cleaner = LogCleaner(directories, settings)
-        self.last_run_ms = -1
         self._directories = directories
         self._ports = ports
         self._lines: Log = ports.log
         self._last_stable_of = last_stable_of
         self._snapshot_of = snapshot_of
         self._failed_log = failed
-        self._around = around
+        self._look_soon = look_soon
         self._running: _Running | None = None
         self._is_loaded = False
         self._is_closed = False
@@ -78,7 +75,7 @@ class LogCleaning:
         """Begin to clean the dirtiest log that is to be cleaned, unless one is being cleaned."""
         if self._running is not None or not self._is_loaded or self._is_closed:
             return
-        now_ms = self.last_run_ms = self._now_ms()
+        now_ms = self._now_ms()
         try:
             chosen = yield from self.cleaner.choose(self._last_stable_of, now_ms)
         except StorageError as error:
@@ -167,14 +164,7 @@ class LogCleaning:
             written_bytes=cleaning.written_bytes,
         )
         self._write(self.cleaner.cleaned(chosen, cleaning.end_offset))
-        self._later(self.look())  # only a look that finds nothing is followed by a pause
-
-    def _later(self, slices: Iterator[None]) -> None:
-        self._ports.timer.call_soon(self._around, self, partial(self._go_on_looking, slices))
-
-    def _go_on_looking(self, slices: Iterator[None]) -> None:
-        if next(slices, _DONE) is not _DONE:
-            self._later(slices)
+        self._look_soon()  # only a look that finds nothing is followed by a pause
 
     def _run(self, work: Callable[[], object], done: Callable[..., None], chosen: Chosen) -> None:
         self._ports.work_threads.run(work, done, partial(self._failed, chosen))
