@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from kraftd.wire.batch import Batch, BatchHeader
+from kraftd.wire.batch import BatchHeader
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import (
@@ -18,7 +18,6 @@ from kraftd.wire.records import (
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
     NO_TIMESTAMP,
-    decode_records,
     decrement_sequence,
     last_sequence,
 )
@@ -29,7 +28,6 @@ LEGACY_TRANSACTIONS = 0  # transaction.version before 2: markers have their tran
 TRANSACTIONS_V2 = 2  # KIP-890: a marker's epoch is one above its transaction's
 TRANSACTIONAL, CONTROL = 0x10, 0x20  # attributes of a batch
 _MAX_EPOCH = (1 << 15) - 1
-_ABORT, _COMMIT = 0, 1
 
 
 class Origin(enum.Enum):
@@ -179,22 +177,6 @@ def check_marker_epoch(header: BatchHeader, entry: ProducerEntry, transaction_ve
         is_retry = epoch == current and (entry.transaction_start == NO_OFFSET or epoch == _MAX_EPOCH)
         if not is_retry:
             raise stale_epoch(entry.producer_id, epoch, current)
-
-
-def end_marker(header: BatchHeader, view: memoryview) -> tuple[bool, int, int] | None:
-    """Whether a control batch aborts, its coordinator's epoch, and its timestamp; None if its record is gone.
-
-    Raises ProducerError with INVALID_RECORD if it ends no transaction.
-    """
-    if header.record_count == 0:
-        return None
-    record = decode_records(Batch(header, view, 0))[0]
-    key, value = record.key or b"", record.value or b""
-    kind = int.from_bytes(key[2:4], "big", signed=True) if len(key) >= 4 else -1
-    version = int.from_bytes(value[:2], "big", signed=True) if len(value) >= 6 else -1
-    if kind not in (_ABORT, _COMMIT) or version < 0:
-        raise ProducerError(ErrorCode.INVALID_RECORD, "the control batch ends no transaction")
-    return kind == _ABORT, int.from_bytes(value[2:6], "big", signed=True), record.timestamp_ms
 
 
 def entry_of(each: SnapshotEntry) -> ProducerEntry:

@@ -30,13 +30,13 @@ from kraftd.partition.producer_entry import (
     Sequenced,
     Verification,
     check_marker_epoch,
-    end_marker,
     entry_of,
     is_expired,
     stale_epoch,
     with_batch,
 )
 from kraftd.wire.batch import Batch, BatchHeader
+from kraftd.wire.end_marker import NoEndMarker, read_end_marker
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.producer_snapshot import SnapshotEntry
 from kraftd.wire.records import NO_SEQUENCE, NO_TIMESTAMP
@@ -182,10 +182,13 @@ class ProducerStates:
         transaction_version: int,
     ) -> tuple[ProducerEntry, CompletedTransaction | None]:
         """The entry after a control batch, and the transaction that it ends."""
-        marker = end_marker(header, view)
+        try:
+            marker = read_end_marker(Batch(header, view, 0))
+        except NoEndMarker as error:
+            raise ProducerError(ErrorCode.INVALID_RECORD, error.reason) from None
         if marker is None:  # cleaned from the log with its whole transaction
             return entry, None
-        is_aborted, coordinator_epoch, timestamp_ms = marker
+        is_commit, coordinator_epoch, timestamp_ms = marker
         if origin is not Origin.REPLICATION:
             check_marker_epoch(header, entry, transaction_version)
             if entry.coordinator_epoch > coordinator_epoch:
@@ -197,7 +200,7 @@ class ProducerStates:
         completed = None
         if entry.transaction_start != NO_OFFSET:
             completed = CompletedTransaction(
-                entry.producer_id, entry.transaction_start, header.base_offset, is_aborted,
+                entry.producer_id, entry.transaction_start, header.base_offset, not is_commit,
                 self._stable_after(entry.producer_id, header.base_offset),
             )  # fmt: skip
         batches = entry.batches if header.producer_epoch == entry.producer_epoch else ()
