@@ -49,11 +49,10 @@ class Chosen(NamedTuple):
 
 
 class LogCleaner:
-    """uncleanable: logs that could not be cleaned, and why. dirtiest_ratio: the largest of the last look."""
+    """uncleanable: logs that could not be cleaned, and why."""
 
     def __init__(self, directories: LogDirectories, settings: CleanerSettings) -> None:
         self.uncleanable: dict[TopicPartition, str] = {}
-        self.dirtiest_ratio = 0.0
         self.settings = settings
         self._directories = directories
         self._cleaned_to: dict[TopicPartition, int] = {}
@@ -76,7 +75,7 @@ class LogCleaner:
         StorageError.
         """
         best: Chosen | None = None
-        dirtiest, looked = 0.0, 0
+        looked = 0
         for key, log in list(self._directories.logs.items()):
             looked += 1 + (LOGS_PER_SLICE // _SEGMENTS_PER_SLICE) * (len(log.segments) - 1)
             if looked > LOGS_PER_SLICE:
@@ -85,11 +84,9 @@ class LogCleaner:
             found = self._look(key, log, last_stable_of, now_ms)
             if found is None:
                 continue
-            dirtiest = max(dirtiest, found.ratio)
             is_due = found.is_due(log.settings.min_cleanable_dirty_ratio)
             if is_due and (best is None or found.ratio > best.found.ratio):
                 best = Chosen(key, log, found)
-        self.dirtiest_ratio = dirtiest
         return best
 
     def _look(

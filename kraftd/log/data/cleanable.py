@@ -57,7 +57,7 @@ def cleanable(log: DataLog, cleaned_to: int | None, last_stable_offset: int, now
     clean_bytes = sum(one.end_position for one in segments if one.base_offset < first_dirty)
     dirty_bytes = sum(
         one.end_position
-        for one in _from(segments, min(first_dirty, first_uncleanable))
+        for one in segments_from(segments, min(first_dirty, first_uncleanable))
         if one.base_offset < first_uncleanable
     )
     return Cleanable(
@@ -72,14 +72,14 @@ def _overdue_ms(log: DataLog, dirty: Sequence[DataSegment], now_ms: int) -> int:
     return max(limit_ms - oldest_ms, 0)
 
 
-def _from(segments: Sequence[DataSegment], offset: int) -> list[DataSegment]:
+def segments_from(segments: Sequence[DataSegment], offset: int) -> list[DataSegment]:
     """The segments from the one that holds an offset on."""
     before = sum(1 for _ in takewhile(lambda one: one.base_offset <= offset, segments))
     return list(segments[max(0, before - 1) :])
 
 
 def _inactive_from(segments: Sequence[DataSegment], offset: int) -> list[DataSegment]:
-    return [] if offset >= segments[-1].base_offset else _from(segments[:-1], offset)
+    return [] if offset >= segments[-1].base_offset else segments_from(segments[:-1], offset)
 
 
 def groups(log: DataLog, end_offset: int, first_uncleanable: int) -> list[list[DataSegment]]:

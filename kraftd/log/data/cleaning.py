@@ -13,15 +13,14 @@ changes before `replace_segments`; what an end of the process leaves, the next s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from struct import Struct
 
-from kraftd.log.data.cleanable import Cleanable, groups
+from kraftd.log.data.cleanable import Cleanable, groups, segments_from
 from kraftd.log.data.cleaned_transactions import CleanedTransactions
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.segment import DataSegment
 from kraftd.log.data.transaction_index import AbortedTransaction, encode_aborted
-from kraftd.log.disk import File
+from kraftd.log.disk import Disk, File
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.segment import (
     CLEANED_SUFFIX,
@@ -31,14 +30,13 @@ from kraftd.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     scan,
 )
-from kraftd.wire.batch import Batch, BatchHeader, CorruptBatch, records
+from kraftd.wire.batch import Batch, BatchHeader, CorruptBatch, parse_header
 from kraftd.wire.compaction import KeyOffsets, delete_horizon_ms, with_records, without_records
+from kraftd.wire.end_marker import read_end_marker
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 WRITTEN_AT_ONCE_BYTES = 256 << 10
 _OPEN_FILES = 8
-_CONTROL_KEY = Struct(">hh")
-_COMMIT = 1
 REMEDY = "It is not cleaned until the broker restarts. Restore the file from another replica"
 
 Pause = Callable[[int], None]
@@ -90,8 +88,7 @@ class Cleaning:
     def note_keys(self) -> None:
         """Note the newest offset of each key in the dirty part, as far as they fit."""
         first, end = self.found.first_dirty, self.found.first_uncleanable
-        before = [one for one in self._segments if one.base_offset < end]
-        dirty = before[max(0, sum(one.base_offset <= first for one in before) - 1) :]
+        dirty = segments_from([one for one in self._segments if one.base_offset < end], first)
         transactions = CleanedTransactions()
         transactions.add(self._aborted_between(first, end))
         ends = [one.base_offset for one in dirty[1:]] + [end]
@@ -131,7 +128,7 @@ class Cleaning:
         """Write, as `.cleaned` and durably, the segment that takes the place of a group."""
         base_offset = group[0].base_offset
         cleaned = DataSegment(base_offset, self._now_ms)
-        self._remove_cleaned(cleaned)
+        self.drop(cleaned)  # what a cleaning that was given up has left
         with _Files(self._disk) as files, _Files(self._disk, CLEANED_SUFFIX) as written:
             for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                 written.opened(cleaned.path(self._directory, suffix))
@@ -142,7 +139,7 @@ class Cleaning:
                 for batch in self._batches(segment, files, 0):
                     data = self._cleaned(batch)
                     if data is not None:
-                        output.add(*data)
+                        output.add(data)
                     if output.is_full:
                         self._written(output.flush())
             self._written(output.flush())
@@ -155,9 +152,6 @@ class Cleaning:
 
     def drop(self, cleaned: DataSegment) -> None:
         """Remove what `clean` wrote: the log has changed meanwhile. Blocks."""
-        self._remove_cleaned(cleaned)
-
-    def _remove_cleaned(self, cleaned: DataSegment) -> None:
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             self._disk.remove(cleaned.path(self._directory, suffix) + CLEANED_SUFFIX)
 
@@ -168,8 +162,7 @@ class Cleaning:
 
     def _aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions with records there; their entries may be in later segments."""
-        first = max(0, sum(one.base_offset <= start for one in self._segments) - 1)
-        return self._files.aborted(self._segments[first:], start, end)
+        return self._files.aborted(segments_from(self._segments, start), start, end)
 
     # --- batches ---
 
@@ -188,7 +181,7 @@ class Cleaning:
         self.written_bytes += size_bytes
         self._pause(size_bytes)
 
-    def _cleaned(self, batch: Batch) -> tuple[BatchHeader, bytes | memoryview] | None:
+    def _cleaned(self, batch: Batch) -> bytes | memoryview | None:
         """What stays of a batch; None if nothing does."""
         header = batch.header
         horizon_ms = delete_horizon_ms(header)
@@ -210,13 +203,13 @@ class Cleaning:
         else:
             marks, count, has_tombstones = self._keys.kept(batch, drops_tombstones=has_passed)
         if not count:
-            return (header, without_records(header)) if stays_empty else None
+            return without_records(header) if stays_empty else None
         needs_horizon = (has_tombstones or is_empty_end) and horizon_ms is None
         if count == header.record_count and not needs_horizon:
-            return header, batch.view
+            return batch.view
         if needs_horizon:
             horizon_ms = self._now_ms + self._settings.delete_retention_ms
-        return header, with_records(batch, marks, horizon_ms)
+        return with_records(batch, marks, horizon_ms)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         """Return whether a batch has the last sequence of a producer that is active, or its last epoch."""
@@ -230,18 +223,15 @@ class Cleaning:
 
 def _is_commit(batch: Batch) -> bool | None:
     """Whether a marker commits; None for a control batch without a record. Raises CorruptBatch."""
-    for record in records(batch):
-        if record.key is None or len(record.key) < _CONTROL_KEY.size:
-            raise CorruptBatch("a marker without a type", batch.position)
-        return bool(_CONTROL_KEY.unpack_from(record.key)[1] == _COMMIT)
-    return None
+    marker = read_end_marker(batch)
+    return None if marker is None else marker.is_commit
 
 
 class _Files:
     """Files of one cleaning: not the log's, which belong to the loop. They are closed at the end."""
 
-    def __init__(self, disk: object, suffix: str = "") -> None:
-        self._open_files = OpenFiles(disk, _OPEN_FILES)  # type: ignore[arg-type]
+    def __init__(self, disk: Disk, suffix: str = "") -> None:
+        self._open_files = OpenFiles(disk, _OPEN_FILES)
         self._suffix = suffix
         self._paths: dict[str, None] = {}
 
@@ -278,9 +268,9 @@ class _Output:
     def is_full(self) -> bool:
         return self._size_bytes >= WRITTEN_AT_ONCE_BYTES
 
-    def add(self, header: BatchHeader, data: bytes | memoryview) -> None:
-        max_timestamp_ms = int.from_bytes(data[35:43], "big", signed=True)
-        self._segment.add(header.last_offset, max_timestamp_ms, len(data), self._index)
+    def add(self, data: bytes | memoryview) -> None:
+        header = parse_header(data)
+        self._segment.add(header.last_offset, header.max_timestamp_ms, len(data), self._index)
         self._views.append(data)
         self._size_bytes += len(data)
 
