@@ -974,7 +974,8 @@ static void hash_key(const KeyTable *table, const uint8_t *key, int32_t size, ui
     }
 }
 
-static int open_table(KeyTable *table, PyObject *slots, const char *secret, Py_ssize_t n_secret)
+/* A table and a batch whose keys are looked up in it. */
+static int open_both(KeyTable *table, PyObject *slots, const char *secret, Py_ssize_t n_secret, Batch *b, PyObject *data)
 {
     if (n_secret != HASH_BYTES) {
         PyErr_SetString(PyExc_ValueError, "a secret of 16 bytes is needed");
@@ -982,6 +983,10 @@ static int open_table(KeyTable *table, PyObject *slots, const char *secret, Py_s
     }
     if (PyObject_GetBuffer(slots, &table->slots, PyBUF_WRITABLE) < 0)
         return -1;
+    if (open_batch(b, data) < 0) {
+        PyBuffer_Release(&table->slots);
+        return -1;
+    }
     table->n_slots = table->slots.len / SLOT_BYTES;
     memcpy(table->secret, secret, HASH_BYTES);
     return 0;
@@ -1014,12 +1019,8 @@ static PyObject *note_keys(PyObject *Py_UNUSED(module), PyObject *args)
     KeyTable table;
     Batch b;
     if (!PyArg_ParseTuple(args, "Oy#OLL", &slots, &secret, &n_secret, &data, &start, &room)
-        || open_table(&table, slots, secret, n_secret) < 0)
+        || open_both(&table, slots, secret, n_secret, &b, data) < 0)
         return NULL;
-    if (open_batch(&b, data) < 0) {
-        PyBuffer_Release(&table.slots);
-        return NULL;
-    }
     int32_t i = 0;
     int64_t added = 0, last = -1;
     int broken = 0, fits = 1;
@@ -1063,12 +1064,8 @@ static PyObject *newest_records(PyObject *Py_UNUSED(module), PyObject *args)
     KeyTable table;
     Batch b;
     if (!PyArg_ParseTuple(args, "Oy#OLp", &slots, &secret, &n_secret, &data, &latest, &drops)
-        || open_table(&table, slots, secret, n_secret) < 0)
+        || open_both(&table, slots, secret, n_secret, &b, data) < 0)
         return NULL;
-    if (open_batch(&b, data) < 0) {
-        PyBuffer_Release(&table.slots);
-        return NULL;
-    }
     PyObject *marks = PyBytes_FromStringAndSize(NULL, b.count);
     uint8_t *mark = marks ? (uint8_t *)PyBytes_AS_STRING(marks) : NULL;
     int32_t i = 0, count = 0;
