@@ -64,6 +64,8 @@ class NamesByRule:
             del self._answers[question]
             for part in question:
                 self._asked[part].discard(question)
+                if not self._asked[part]:
+                    del self._asked[part]
 
     def any_is_allowed(
         self, resource_type: int, allows: tuple[int, ...], denies: tuple[int, ...], rules: tuple[Rule, ...]
