@@ -18,7 +18,7 @@ from kraftd.simulation.run import Summary, run_seeds
 LONG_WORLDS = 150
 SHORT_WORLDS = 600
 HOURS = 6
-# So rare that these worlds do not have them; `kraftd sim --seeds 1500` does.
+# So rare that these worlds do not have them; 300 long and 1,200 short ones had.
 RARE = {
     "download interrupted: snapshot deleted",
     "snapshot gone under a download",
