@@ -6,7 +6,6 @@ host (a network namespace), where names resolve to hosts. The same Kafka replace
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from testkit.java import java_command, tools
 from testkit.node import LOG_FLAGS
 from testkit.process import Process, wait_until
 from tests.container.engine import Engine
-from tests.faults.namespaces import Hosts, NotPermitted
+from tests.container.named_hosts import NamedHosts, named_hosts
 
 pytestmark = [pytest.mark.container, pytest.mark.kafka]
 
@@ -32,19 +31,10 @@ BROKER = "broker"
 class Services:
     """The services of the file, each on its host."""
 
-    def __init__(self, engine: Engine, home: Path) -> None:
-        self.engine, self.home = engine, home
-        self.services: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
-        self.names = sorted(self.services)
-        self.hosts = Hosts(range(1, len(self.names) + 1))
+    def __init__(self, hosts: NamedHosts, home: Path) -> None:
+        self.hosts, self.engine, self.home = hosts, hosts.engine, home
+        self.services = services_of_file()
         self.broker: Process | None = None
-        self.etc: list[Path] = []
-
-    def address(self, name: str) -> str:
-        return self.hosts.address(self.names.index(name) + 1)
-
-    def namespace(self, name: str) -> str:
-        return self.hosts.namespace(self.names.index(name) + 1)
 
     def environment(self, name: str) -> dict[str, str]:
         """The variables of a service, with the defaults that compose inserts for `${NAME:-default}`."""
@@ -54,12 +44,10 @@ class Services:
     def start_controller(self, name: str) -> None:
         service = self.services[name]
         assert service["read_only"] and service["cap_drop"] == ["ALL"]
-        words = ["run", "--detach", "--name", name, "--network", f"ns:/run/netns/{self.namespace(name)}"]
-        words += ["--read-only", "--cap-drop", "ALL", "--security-opt", service["security_opt"][0]]
-        words += [f"--add-host={other}:{self.address(other)}" for other in self.names]
+        words = ["--security-opt", service["security_opt"][0]]
         words += [f"--volume={volume}" for volume in service["volumes"]]
         words += [f"--env={key}={value}" for key, value in self.environment(name).items()]
-        self.engine.podman(*words, TAG)
+        self.hosts.run_image(name, *words, TAG)
 
     def healthy(self, name: str) -> bool:
         return self.engine.try_podman("exec", name, "kraftd", "container", "--check") == 0
@@ -75,15 +63,9 @@ class Services:
         properties = self.home / "broker.properties"
         properties.write_text("\n".join(keys) + "\n")
         tools().run("storage", "format", "-t", environment["CLUSTER_ID"], "-c", properties).check()
-        # `ip netns exec` shows this file as /etc/hosts to its command.
-        etc = Path("/etc/netns", self.namespace(BROKER))
-        etc.mkdir(parents=True)
-        self.etc.append(etc)
-        lines = ["127.0.0.1 localhost", *(f"{self.address(name)} {name}" for name in self.names)]
-        (etc / "hosts").write_text("\n".join(lines) + "\n")
         java = java_command("kafka.Kafka", str(properties), flags=LOG_FLAGS)
         self.broker = Process(
-            BROKER, self.home, lambda: ["ip", "netns", "exec", self.namespace(BROKER), *java]
+            BROKER, self.home, lambda: ["ip", "netns", "exec", self.hosts.namespace(BROKER), *java]
         )
         self.broker.start()
         return self.broker
@@ -91,30 +73,27 @@ class Services:
     def close(self) -> None:
         if self.broker is not None:
             self.broker.kill()
-        for name in self.names:
-            self.engine.try_podman("rm", "--force", "--time", "1", "--volumes", name)
-        for etc in self.etc:
-            (etc / "hosts").unlink()
-            etc.rmdir()
-        self.hosts.close()
+
+
+def services_of_file() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
+    return found
 
 
 @pytest.fixture
-def services(engine: Engine, tmp_path: Path) -> Iterator[Services]:
-    try:
-        services = Services(engine, tmp_path)
-    except NotPermitted as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
-    try:
-        yield services
-    finally:
-        services.close()
+def hosts(engine: Engine) -> Iterator[NamedHosts]:
+    yield from named_hosts(engine, sorted(services_of_file()))
+
+
+@pytest.fixture
+def services(hosts: NamedHosts, tmp_path: Path) -> Iterator[Services]:
+    services = Services(hosts, tmp_path)
+    yield services
+    services.close()
 
 
 def test_three_controllers_form_a_quorum_that_a_stock_broker_joins(services: Services) -> None:
-    controllers = [name for name in services.names if name != BROKER]
+    controllers = [name for name in services.services if name != BROKER]
     assert len(controllers) == 3
     for name in controllers:
         services.start_controller(name)
