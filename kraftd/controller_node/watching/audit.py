@@ -52,6 +52,7 @@ MAX_NAMES = 10
 CREATED = "topics created"
 PARTITIONS_CHANGED = "partitions changed"
 _DIRECTORY_KINDS = ("broker-changed", "broker-directories-changed", "broker-directories-cordoned")
+_OWN_NAMES = {"level": "finalized_level"}  # a line has a level of its own
 _RESOURCES = {
     TOPIC_RESOURCE: "topic",
     BROKER_RESOURCE: "broker",
@@ -251,7 +252,11 @@ def _narrate(found: _Summary, image: Image, record: Message) -> None:
     if meaning.kind in _DIRECTORY_KINDS:
         return  # doctor and metrics show them
     name: int | str = int(meaning.name) if meaning.name.isdecimal() else meaning.name
-    details = {key: one for key, one in meaning.details.items() if one is not None and key != "kinds"}
+    details = {
+        _OWN_NAMES.get(key, key): one
+        for key, one in meaning.details.items()
+        if one is not None and key != "kinds"
+    }
     found.others.append((meaning.kind.replace("-", " "), {meaning.subject: name, **details}))
 
 
