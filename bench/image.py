@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from kraftd.host.checkpointing import CheckpointOrder, make_checkpoint
+from kraftd.host.snapshots.checkpointing import CheckpointOrder, make_checkpoint
 from kraftd.log.disk import RealDisk
 from kraftd.metadata.image import Image
 from kraftd.metadata_dir.checkpoint import CheckpointReader, by_epoch, checkpoint_path, list_checkpoints

@@ -10,7 +10,6 @@ time. Nothing else differs between the two, so the simulator runs the code that 
     keeper = SnapshotKeeper(executor, core, replayed_to, processes, settings, executor.step); keeper.start()
     executor.step(Started()); ...; executor.step(FramesReceived(...))
 
-`executor` keeps the order of durability and waits while the disk is full; `downloads` fetches a leader's
-snapshot, `snapshot_reads` reads pieces of one for others; `checkpointing` and `scrubbing` run in child
-processes.
+`executors` keep the order of durability and wait while the disk is full. `snapshots` are written by a child
+process, downloaded and read; `upkeep` says when, and checks files. `broker_logs` holds a broker's partitions.
 """

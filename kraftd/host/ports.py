@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kraftd.answers.effects import SendToNode
-from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder
 from kraftd.host.disk_job import DiskJob
+from kraftd.host.snapshots.checkpointing import CheckpointMade, CheckpointOrder
 from kraftd.raft.effects import Send
 from kraftd.replica.effects import SendToController
 from kraftd.requests.call import Call
@@ -93,7 +93,7 @@ class Processes(Protocol):
     ) -> Child: ...
 
     def check_files(self, directory: str, end_offset: int, ended: Callable[[FilesChecked], object]) -> Child:
-        """Read all files of a log up to end_offset and its checkpoints (`kraftd.host.scrubbing`)."""
+        """Read all files of a log up to end_offset and its checkpoints (`kraftd.host.upkeep.scrubbing`)."""
 
 
 class PeerWire(Protocol):

@@ -13,9 +13,9 @@ from kraftd.controller.policies import NO_POLICIES, Policies
 from kraftd.controller_node.node import Node
 from kraftd.controller_node.routes import controller_registry
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.host.retention import RetentionRules
-from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
 from kraftd.host.storage import Storage
+from kraftd.host.upkeep.retention import RetentionRules
+from kraftd.host.upkeep.snapshot_keeper import KeeperSettings, SnapshotKeeper
 from kraftd.metadata.features import default_bootstrap_records
 from kraftd.metadata.image import Image
 from kraftd.net.limits import Limits

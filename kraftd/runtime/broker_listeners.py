@@ -17,10 +17,10 @@ from kraftd.broker_node.routes import broker_registry
 from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.fetch.session_cache import CacheLimits
-from kraftd.host.broker_executor import BrokerExecutor
-from kraftd.host.broker_logs import Schedules
+from kraftd.host.broker_logs.broker_logs import Schedules
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.host.executors.broker_executor import BrokerExecutor
 from kraftd.log.data.open_files import OpenFiles
 from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.metadata_topic_executor import MetadataTopicExecutor
+from kraftd.host.executors.metadata_topic_executor import MetadataTopicExecutor
 from kraftd.metadata_topic_node.node import MetadataTopicNode
 from kraftd.metadata_topic_node.routes import client_registry
 from kraftd.runtime.served_node import ServedNode

@@ -20,8 +20,8 @@ import uvloop
 
 from kraftd.config import DaemonConfig
 from kraftd.controller_node.node import Node
-from kraftd.host.high_watermark_keeper import HighWatermarkKeeper
 from kraftd.host.storage import Storage, open_storage
+from kraftd.host.upkeep.high_watermark_keeper import HighWatermarkKeeper
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CheckpointMissing, StorageError
 from kraftd.metadata.state import BROKER_RESOURCE

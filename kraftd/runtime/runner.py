@@ -15,10 +15,10 @@ from kraftd.answers.effects import StopRequested
 from kraftd.config import DaemonConfig
 from kraftd.controller_node import effects
 from kraftd.controller_node.node import Node
-from kraftd.host.node_executor import NodeExecutor
-from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.host.checks.peer_troubles import PeerTroubles
+from kraftd.host.executors.node_executor import NodeExecutor
 from kraftd.host.ports import Ports
-from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.net.connection import Connection

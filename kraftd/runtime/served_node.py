@@ -9,7 +9,7 @@ from typing import Protocol
 from kraftd.answers.effects import Answered, ImageReached, MetadataMoved, SendToNode
 from kraftd.answers.node import AnsweringNode
 from kraftd.ground.event import Event
-from kraftd.host.answering_executor import AnsweringExecutor
+from kraftd.host.executors.answering_executor import AnsweringExecutor
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.requests.call import Call
 from kraftd.requests.effects import AuditLine, LogLine

@@ -13,9 +13,9 @@ from kraftd.answers.effects import Answered, SendToNode
 from kraftd.answers.settings import ClientSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.ground.event import Event
-from kraftd.host.answer_reads import UNREADABLE
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.metadata_topic_executor import MetadataTopicExecutor
+from kraftd.host.executors.answer_reads import UNREADABLE
+from kraftd.host.executors.metadata_topic_executor import MetadataTopicExecutor
 from kraftd.messages.describe_quorum_response import (
     DescribeQuorumResponse,
     PartitionData,

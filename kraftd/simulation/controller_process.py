@@ -17,8 +17,8 @@ from kraftd.controller_node.routes import controller_registry
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
-from kraftd.host.executor import EffectExecutor
-from kraftd.host.node_executor import NodeExecutor
+from kraftd.host.executors.core_executor import EffectExecutor
+from kraftd.host.executors.node_executor import NodeExecutor
 from kraftd.log.errors import DiskFull
 from kraftd.metadata.features import default_bootstrap_records
 from kraftd.metadata.image import Image

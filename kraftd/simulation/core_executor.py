@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
-from kraftd.host.answer_reads import read_records
-from kraftd.host.executor import EffectExecutor
+from kraftd.host.executors.answer_reads import read_records
+from kraftd.host.executors.core_executor import EffectExecutor
 from kraftd.host.ports import Ports
 from kraftd.log.errors import DiskFull
 from kraftd.raft import effects as raft

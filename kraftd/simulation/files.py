@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.metadata.features import bootstrap_records, format_levels

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kraftd.host.retention import RetentionRules
-from kraftd.host.snapshot_keeper import KeeperSettings
+from kraftd.host.upkeep.retention import RetentionRules
+from kraftd.host.upkeep.snapshot_keeper import KeeperSettings
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import MS, SECOND
 

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kraftd.host.checkpointing import CheckpointFailed, CheckpointMade, CheckpointOrder, carry_out
 from kraftd.host.disk_job import RETRY_MS, DiskJob
 from kraftd.host.ports import FilesChecked, ProcessFailed
-from kraftd.host.scrubbing import check_files
+from kraftd.host.snapshots.checkpointing import CheckpointFailed, CheckpointMade, CheckpointOrder, carry_out
+from kraftd.host.upkeep.scrubbing import check_files
 from kraftd.log.errors import StorageError
 from kraftd.raft.effects import WriteSnapshot
 from kraftd.simulation.protocols import Process

@@ -13,13 +13,13 @@ from kraftd.fetch.purgatory import Purgatory
 from kraftd.ground.destination import Destination
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
-from kraftd.host.checkpointing import MADE, make_checkpoint
 from kraftd.host.disk_job import DiskJob
-from kraftd.host.executor import EffectExecutor
-from kraftd.host.high_watermark_keeper import HighWatermarkKeeper
+from kraftd.host.executors.core_executor import EffectExecutor
 from kraftd.host.ports import Ports
-from kraftd.host.snapshot_keeper import POLL_MS, SnapshotKeeper
-from kraftd.host.snapshot_request import request_snapshot
+from kraftd.host.snapshots.checkpointing import MADE, make_checkpoint
+from kraftd.host.upkeep.high_watermark_keeper import HighWatermarkKeeper
+from kraftd.host.upkeep.snapshot_keeper import POLL_MS, SnapshotKeeper
+from kraftd.host.upkeep.snapshot_request import request_snapshot
 from kraftd.log.errors import StorageError
 from kraftd.log.memory_disk import SimulatedCrash
 from kraftd.messages.api_versions_request import ApiVersionsRequest

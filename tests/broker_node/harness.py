@@ -15,11 +15,11 @@ from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.routes import broker_registry
 from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
-from kraftd.host.broker_executor import BrokerExecutor
-from kraftd.host.broker_logs import Schedules
+from kraftd.host.broker_logs.broker_logs import Schedules
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.cluster_view import NodeView
+from kraftd.host.executors.broker_executor import BrokerExecutor
 from kraftd.host.ports import Ports
-from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.resources import LogResources
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory

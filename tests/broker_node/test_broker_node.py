@@ -8,7 +8,7 @@ import pytest
 
 from kraftd.answers.effects import StopRequested
 from kraftd.broker_node.lifecycle import BrokerState
-from kraftd.host.broker_executor import CannotRegister
+from kraftd.host.executors.broker_executor import CannotRegister
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.types import METADATA_TOPIC

@@ -28,9 +28,9 @@ from kraftd.controller.context import TokenSettings as DelegationTokenSettings
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.transactions.config import TransactionConfig
-from kraftd.host.broker_logs import Schedules
-from kraftd.host.retention import RetentionRules
-from kraftd.host.snapshot_keeper import KeeperSettings
+from kraftd.host.broker_logs.broker_logs import Schedules
+from kraftd.host.upkeep.retention import RetentionRules
+from kraftd.host.upkeep.snapshot_keeper import KeeperSettings
 from kraftd.log.settings import LogSettings
 from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kraftd.host.checkpointing import (
+from kraftd.host.snapshots.checkpointing import (
     BATCH_BYTES,
     DAMAGED,
     MADE,

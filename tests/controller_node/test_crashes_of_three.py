@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.host.checkpointing import make_checkpoint
+from kraftd.host.snapshots.checkpointing import make_checkpoint
 from kraftd.log.memory_disk import (
     Choose,
     SimulatedCrash,

@@ -16,7 +16,7 @@ from kraftd.controller_node.watching.replicas_ahead import (
     UNKNOWN,
     UNKNOWN_REMEDY,
 )
-from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
+from kraftd.host.snapshots.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState

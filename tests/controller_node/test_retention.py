@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kraftd.host.retention import KeptSnapshot, RetentionRules, new_start
-from kraftd.host.snapshot_policy import AFTER_FAILURE_MS, SnapshotPolicy
+from kraftd.host.upkeep.retention import KeptSnapshot, RetentionRules, new_start
+from kraftd.host.upkeep.snapshot_policy import AFTER_FAILURE_MS, SnapshotPolicy
 from kraftd.types import OffsetAndEpoch
 
 NOW_MS = 1_000_000

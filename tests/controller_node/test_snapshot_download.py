@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kraftd.host import snapshot_download
-from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.snapshots import snapshot_download
+from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 from kraftd.log.errors import CorruptStorage
 from kraftd.log.memory_disk import (
     MemoryDisk,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraftd.host.address_check import AGAIN_MS, CORRECT, PERIOD_MS, REPEAT_MS, AddressCheck, Target
+from kraftd.host.checks.address_check import AGAIN_MS, CORRECT, PERIOD_MS, REPEAT_MS, AddressCheck, Target
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse, PartitionData, TopicData
 from kraftd.types import ReplicaKey
 from kraftd.wire.error_code import ErrorCode

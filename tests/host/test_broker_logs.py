@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from kraftd.broker_node.effects import DeleteLog
-from kraftd.host.broker_logs import BrokerLogs
+from kraftd.host.broker_logs.broker_logs import BrokerLogs
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Ports
-from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.resources import LogResources
 from kraftd.log.disk import RealDisk
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.host.metadata_topic_executor import MetadataTopicExecutor
+from kraftd.host.executors.metadata_topic_executor import MetadataTopicExecutor
 from kraftd.log.tail import Tail
 from kraftd.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord

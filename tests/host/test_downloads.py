@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import structlog
 
-from kraftd.host.downloads import MAX_WAITING_BYTES, Downloads
-from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.snapshots.downloads import MAX_WAITING_BYTES, Downloads
+from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 from kraftd.log.errors import DiskFull, StorageFailure
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kraftd.host import snapshot_request
 from kraftd.host.ports import FilesChecked
-from kraftd.host.snapshot_request import SnapshotAnswer, request_snapshot, take_answer
+from kraftd.host.upkeep import snapshot_request
+from kraftd.host.upkeep.snapshot_request import SnapshotAnswer, request_snapshot, take_answer
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageFailure
 from kraftd.metadata_dir.checkpoint import checkpoint_name
@@ -229,7 +229,7 @@ def test_an_error_of_the_disk_behind_a_check_of_the_files_ends_the_process(
         raise StorageFailure("cannot sync the directory")
 
     process = replica.process
-    monkeypatch.setattr("kraftd.host.snapshot_keeper.set_aside", fails)
+    monkeypatch.setattr("kraftd.host.upkeep.snapshot_keeper.set_aside", fails)
     monkeypatch.setattr(process.keeper.storage.log, "snapshots", [OffsetAndEpoch(5, 1)])
     row = {"path": f"/{checkpoint_name(OffsetAndEpoch(5, 1))}", "position": 0, "offset": 0, "reason": "rot"}
     vars(process.keeper._processes)["check_files"] = lambda *order: order[-1](FilesChecked([row]))

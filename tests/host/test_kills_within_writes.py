@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings

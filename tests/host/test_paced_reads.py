@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from kraftd.host.paced_reads import CALLBACK_BYTES, MAX_UNFINISHED, PacedReads
+from kraftd.host.executors.paced_reads import CALLBACK_BYTES, MAX_UNFINISHED, PacedReads
 
 
 class Loop:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from kraftd.host.peer_troubles import ALONE_AFTER_MS, FATAL_AFTER_MS, REPEAT_MS, REPORT_AFTER_MS, PeerTroubles
+from kraftd.host.checks.peer_troubles import (
+    ALONE_AFTER_MS,
+    FATAL_AFTER_MS,
+    REPEAT_MS,
+    REPORT_AFTER_MS,
+    PeerTroubles,
+)
 from kraftd.messages.fetch_response import (
     FetchableTopicResponse,
     FetchResponse,

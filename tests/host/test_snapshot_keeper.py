@@ -9,10 +9,10 @@ from typing import Any
 
 import structlog
 
-from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder, make_checkpoint
-from kraftd.host.retention import RetentionRules
-from kraftd.host.snapshot_keeper import KeeperSettings, SnapshotKeeper
-from kraftd.host.snapshot_request import request_snapshot
+from kraftd.host.snapshots.checkpointing import CheckpointMade, CheckpointOrder, make_checkpoint
+from kraftd.host.upkeep.retention import RetentionRules
+from kraftd.host.upkeep.snapshot_keeper import KeeperSettings, SnapshotKeeper
+from kraftd.host.upkeep.snapshot_request import request_snapshot
 from kraftd.log.errors import StorageFailure
 from kraftd.requests.repeats import Repeats
 from tests.controller_node.harness import Harness

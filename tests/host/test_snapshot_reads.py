@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from kraftd.controller_node.effects import AnswerSnapshot
-from kraftd.host.snapshot_reads import MAX_BYTES, MAX_TOTAL_BYTES, MIN_BYTES, SnapshotReads
+from kraftd.host.snapshots.snapshot_reads import MAX_BYTES, MAX_TOTAL_BYTES, MIN_BYTES, SnapshotReads
 from kraftd.log.errors import StorageFailure
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.runtime.threads import LoopThreads

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.host.snapshot_request import SnapshotAnswer, answer, take_answer
+from kraftd.host.upkeep.snapshot_request import SnapshotAnswer, answer, take_answer
 from kraftd.log.disk import RealDisk, RealFile
 from kraftd.log.errors import DiskFull
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraftd.host.checkpointing import MADE, make_checkpoint
+from kraftd.host.snapshots.checkpointing import MADE, make_checkpoint
 from kraftd.messages.leader_change_message import LeaderChangeMessage
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord

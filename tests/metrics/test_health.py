@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kraftd.controller_node import events
-from kraftd.host.checkpointing import MADE, CheckpointOrder, make_checkpoint
+from kraftd.host.snapshots.checkpointing import MADE, CheckpointOrder, make_checkpoint
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.metrics.health import Health, Progress, health
 from kraftd.raft import events as raft_events

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.runtime.peers.peer_watch import PeerWatch
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from kraftd.ground.destination import Destination
-from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.vote_request import VoteRequest
 from kraftd.net.outbound import Address, Link, Times
 from kraftd.raft.effects import Send

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kraftd.host.checkpointing import CheckpointOrder
-from kraftd.host.snapshot_request import name_of, request_snapshot, take_answer
+from kraftd.host.snapshots.checkpointing import CheckpointOrder
+from kraftd.host.upkeep.snapshot_request import name_of, request_snapshot, take_answer
 from kraftd.log.disk import RealDisk
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState

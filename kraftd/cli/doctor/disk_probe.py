@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.cli.doctor.judge_disk import DiskState, judge_disk
-from kraftd.host.rehearsed_start import rehearse_start
+from kraftd.host.checks.rehearsed_start import rehearse_start
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import DirectoryProblem, StorageError
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY

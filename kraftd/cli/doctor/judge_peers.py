@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
-from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 
 UPGRADE = "upgrade that node, or set the feature's level down (kafka-features.sh downgrade)"

@@ -161,7 +161,7 @@ def rehearsed(disk: Any, directories: list[str]) -> Iterator[Row]:
     """The faults that would refuse a start of each data directory. Repairs that a start would make go to
     stderr.
     """
-    from kraftd.host.rehearsed_start import rehearse_start
+    from kraftd.host.checks.rehearsed_start import rehearse_start
 
     for directory in directories:
         refusals, notes = rehearse_start(disk, directory.rstrip("/") or "/")

@@ -41,7 +41,7 @@ def snapshot(file: str, timeout_s: int) -> int:
     import time
 
     from kraftd.config import load
-    from kraftd.host.snapshot_request import request_snapshot, take_answer
+    from kraftd.host.upkeep.snapshot_request import request_snapshot, take_answer
     from kraftd.log.disk import RealDisk
 
     config = load(file)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from kraftd.host.checkpointing import CheckpointMade, CheckpointOrder
 from kraftd.host.ports import FilesChecked, ProcessFailed
+from kraftd.host.snapshots.checkpointing import CheckpointMade, CheckpointOrder
 from kraftd.runtime.children.child import Child, ChildEnded
 
 WRITER, SCRUBBER = "kraftd.runtime.children.snapshot_writer", "kraftd.runtime.children.scrubber"

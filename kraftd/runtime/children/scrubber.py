@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 
-from kraftd.host.scrubbing import check_files
+from kraftd.host.upkeep.scrubbing import check_files
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import StorageError
 from kraftd.metadata_dir.dump import as_json_line

@@ -16,7 +16,7 @@ import time
 
 import msgspec
 
-from kraftd.host.checkpointing import CheckpointFailed, CheckpointOrder, carry_out
+from kraftd.host.snapshots.checkpointing import CheckpointFailed, CheckpointOrder, carry_out
 from kraftd.log.disk import RealDisk
 
 # It gets a tenth of the daemon's share if both need the same core. At the lowest priority, a busy machine

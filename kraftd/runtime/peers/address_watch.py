@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from kraftd.controller_node.node import Node
-from kraftd.host.address_check import CORRECT, AddressCheck, Target
+from kraftd.host.checks.address_check import CORRECT, AddressCheck, Target
 from kraftd.messages.begin_quorum_epoch_request import (
     BeginQuorumEpochRequest,
     LeaderEndpoint,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
 from kraftd.net.outbound import Address, Failure, Outbound, Times

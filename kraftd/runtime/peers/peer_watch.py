@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraftd.ground.destination import Destination
-from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.raft.core import RaftCore
 from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
-from kraftd.host.peer_troubles import PeerTroubles
+from kraftd.host.checks.peer_troubles import PeerTroubles
 from kraftd.net.outbound import Address, Failure, Link, Outbound, Timer, Times, Wiring
 from kraftd.net.tls.source import TlsSource
 from kraftd.raft import effects as raft_effects

@@ -17,7 +17,7 @@ from time import monotonic_ns
 from kraftd.config import DaemonConfig
 from kraftd.config.listeners import METRICS_LISTENER
 from kraftd.histogram import Histogram
-from kraftd.host.snapshot_keeper import SnapshotKeeper
+from kraftd.host.upkeep.snapshot_keeper import SnapshotKeeper
 from kraftd.metrics.http import MAX_CONNECTIONS, Handler, HttpConnections
 from kraftd.metrics.known_hosts import with_known_hosts
 from kraftd.metrics.links import status_urls

@@ -18,10 +18,10 @@ from kraftd.broker_node.routes import broker_registry
 from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.event import Event
-from kraftd.host.broker_executor import BrokerExecutor
-from kraftd.host.broker_logs import Schedules
+from kraftd.host.broker_logs.broker_logs import Schedules
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.host.executors.broker_executor import BrokerExecutor
 from kraftd.log.data.resources import LogResources
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader

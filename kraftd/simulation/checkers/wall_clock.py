@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftd.ground.event import Event
-from kraftd.host.executor import FOLLOWED_MS
+from kraftd.host.executors.core_executor import FOLLOWED_MS
 from kraftd.raft import effects as raft
 from kraftd.raft.events import WallClockStepped
 from kraftd.simulation.checkers.checker import Checker, OnEffect

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.log.data.cleanable import Cleanable, cleanable
 from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog

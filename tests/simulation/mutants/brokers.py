@@ -8,7 +8,7 @@ from kraftd.broker_node.produces import Produces
 from kraftd.groups import replay as group_replay
 from kraftd.groups.classic import membership
 from kraftd.groups.state import ShardState
-from kraftd.host.replayed_producers import ReplayedProducers
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.reading import SegmentRead
 from kraftd.partition.partition import Partition

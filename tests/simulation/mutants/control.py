@@ -19,7 +19,7 @@ from kraftd.controller.topics import assignment
 from kraftd.controller_node.deciding import activation as server_activation
 from kraftd.controller_node.deciding.appending import Appends
 from kraftd.controller_node.deciding.parked_answers import ParkedAnswers
-from kraftd.host.executor import EffectExecutor
+from kraftd.host.executors.core_executor import EffectExecutor
 from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.no_op_record import NoOpRecord

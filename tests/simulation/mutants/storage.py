@@ -6,8 +6,8 @@ from typing import Any
 
 from kraftd.controller_node.events import DiskFilled, DiskHasRoom
 from kraftd.controller_node.node import Node
-from kraftd.host import scrubbing
 from kraftd.host.storage import Storage
+from kraftd.host.upkeep import scrubbing
 from kraftd.log.kept_records import KeptRecords
 from kraftd.log.memory_disk import MemoryFile
 from kraftd.metadata_dir import quorum_state

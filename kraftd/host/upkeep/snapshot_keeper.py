@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraftd.histogram import Histogram
-from kraftd.host.checkpointing import (
+from kraftd.host.snapshots.checkpointing import (
     DAMAGED,
     MADE,
     TRANSACTION,
@@ -18,9 +18,9 @@ from kraftd.host.checkpointing import (
     CheckpointMade,
     CheckpointOrder,
 )
-from kraftd.host.retention import KeptSnapshot, RetentionRules, new_start
-from kraftd.host.snapshot_policy import AFTER_FAILURE_MS, AFTER_TRANSACTION_MS, SnapshotPolicy
-from kraftd.host.snapshot_request import (
+from kraftd.host.upkeep.retention import KeptSnapshot, RetentionRules, new_start
+from kraftd.host.upkeep.snapshot_policy import AFTER_FAILURE_MS, AFTER_TRANSACTION_MS, SnapshotPolicy
+from kraftd.host.upkeep.snapshot_request import (
     Leftovers,
     SnapshotAnswer,
     answer,
@@ -40,7 +40,7 @@ from kraftd.requests.repeats import Repeats
 from kraftd.types import OffsetAndEpoch
 
 if TYPE_CHECKING:
-    from kraftd.host.executor import EffectExecutor
+    from kraftd.host.executors.core_executor import EffectExecutor
     from kraftd.host.ports import Child, FilesChecked, Handle, Processes, ProcessFailed
     from kraftd.raft.core import RaftCore
 

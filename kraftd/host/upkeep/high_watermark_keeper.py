@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kraftd.log.errors import DiskFull
 
 if TYPE_CHECKING:
-    from kraftd.host.executor import EffectExecutor
+    from kraftd.host.executors.core_executor import EffectExecutor
     from kraftd.host.ports import Handle
     from kraftd.raft.core import RaftCore
 

@@ -9,7 +9,7 @@ from itertools import islice
 from kraftd.broker_node.effects import FindOffsets, LogLookup
 from kraftd.broker_node.events import Found, OffsetsFound
 from kraftd.ground.event import Event
-from kraftd.host.answering_executor import Around
+from kraftd.host.executors.answering_executor import Around
 from kraftd.host.ports import Timer
 from kraftd.log import timestamps
 from kraftd.log.data.data_log import DataLog

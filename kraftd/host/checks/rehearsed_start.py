@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftd.fetch.purgatory import Purgatory
-from kraftd.host.checkpointing import load_all
+from kraftd.host.snapshots.checkpointing import load_all
 from kraftd.host.storage import Storage
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError

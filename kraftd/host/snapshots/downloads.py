@@ -18,7 +18,7 @@ from kraftd.types import OffsetAndEpoch
 
 if TYPE_CHECKING:
     from kraftd.host.ports import DiskThread, Log
-    from kraftd.host.snapshot_download import SnapshotDownload
+    from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 
 MAX_WAITING_BYTES = 8 << 20
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
-from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.paced_reads import PacedReads, Rest
+from kraftd.host.executors.answer_reads import UNREADABLE, read_records, respond_filled
+from kraftd.host.executors.answering_executor import AnsweringExecutor, Around, at_once
+from kraftd.host.executors.paced_reads import PacedReads, Rest
 from kraftd.host.ports import AnswerWire, Ports
 from kraftd.log.errors import StorageFailure
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog

@@ -19,16 +19,16 @@ from kraftd.broker_node.effects import (
 from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
 from kraftd.ground.pace import Pace, Slices
-from kraftd.host.answer_reads import UNREADABLE, read_records
-from kraftd.host.answering_executor import AnsweringExecutor, Around, at_once
-from kraftd.host.broker_logs import BrokerLogs, Schedules
+from kraftd.host.broker_logs.broker_logs import BrokerLogs, Schedules
+from kraftd.host.broker_logs.log_cleaning import LogCleaning
+from kraftd.host.broker_logs.partition_reads import PartitionReads
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.log_cleaning import LogCleaning
-from kraftd.host.offset_lookups import OffsetLookups
-from kraftd.host.paced_reads import PacedReads, Rest
-from kraftd.host.partition_reads import PartitionReads
+from kraftd.host.executors.answer_reads import UNREADABLE, read_records
+from kraftd.host.executors.answering_executor import AnsweringExecutor, Around, at_once
+from kraftd.host.executors.offset_lookups import OffsetLookups
+from kraftd.host.executors.paced_reads import PacedReads, Rest
 from kraftd.host.ports import AnswerWire, Handle, Ports
-from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead, run_cold
 from kraftd.log.disk import Disk

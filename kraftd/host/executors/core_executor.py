@@ -13,12 +13,12 @@ from typing import Any
 from kraftd.ground.event import DeadlineReached
 from kraftd.histogram import Histogram
 from kraftd.host.disk_job import RETRY_MS, DiskJob
-from kraftd.host.downloads import MAX_WAITING_BYTES, Downloads
+from kraftd.host.executors.truncations import Truncations
 from kraftd.host.ports import Effects, Handle, PeerWire, Ports
-from kraftd.host.snapshot_download import SnapshotDownload
-from kraftd.host.snapshot_reads import PieceRead, SnapshotReads
+from kraftd.host.snapshots.downloads import MAX_WAITING_BYTES, Downloads
+from kraftd.host.snapshots.snapshot_download import SnapshotDownload
+from kraftd.host.snapshots.snapshot_reads import PieceRead, SnapshotReads
 from kraftd.host.storage import Storage
-from kraftd.host.truncations import Truncations
 from kraftd.log.errors import DiskFull, StorageError
 from kraftd.raft import effects as raft
 from kraftd.raft.events import BatchLocated, RecordsSynced, ResponseReceived, WallClockStepped

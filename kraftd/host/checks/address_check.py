@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from kraftd.host.peer_troubles import CLOSED, reason_in_words
+from kraftd.host.checks.peer_troubles import CLOSED, reason_in_words
 from kraftd.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from kraftd.types import ReplicaKey, address_text
 from kraftd.wire.error_code import ErrorCode

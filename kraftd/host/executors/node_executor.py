@@ -8,12 +8,12 @@ from typing import Any
 
 from kraftd.controller_node import effects, events
 from kraftd.controller_node.node import Node
-from kraftd.host.answer_reads import UNREADABLE, read_records, respond_filled
-from kraftd.host.downloads import MAX_WAITING_BYTES
-from kraftd.host.executor import EffectExecutor
-from kraftd.host.frame_reads import read_frame
+from kraftd.host.executors.answer_reads import UNREADABLE, read_records, respond_filled
+from kraftd.host.executors.core_executor import EffectExecutor
+from kraftd.host.executors.frame_reads import read_frame
 from kraftd.host.ports import NodeWire, Ports
-from kraftd.host.snapshot_download import SnapshotDownload
+from kraftd.host.snapshots.downloads import MAX_WAITING_BYTES
+from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.log.errors import DiskFull
 from kraftd.replica.effects import MetadataLoaded, OpenSnapshot, ReadCommitted, SendToController

@@ -31,9 +31,9 @@ from kraftd.broker_node.events import (
     RecordsExpired,
 )
 from kraftd.ground.event import Event
+from kraftd.host.broker_logs.producer_reload import ProducerReload
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Log, Ports
-from kraftd.host.producer_reload import ProducerReload
-from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import run_cold
 from kraftd.log.data.retention import remove_expired

@@ -14,7 +14,7 @@ from kraftd.answers.effects import HandToController, ImageReached, MetadataMoved
 from kraftd.answers.node import AnsweringNode
 from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.cluster_view import NodeView
-from kraftd.host.frame_reads import read_frame
+from kraftd.host.executors.frame_reads import read_frame
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.requests.call import Call
 from kraftd.requests.effects import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import WorkThreads
-from kraftd.host.replayed_producers import ReplayedProducers
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead
 from kraftd.log.disk import Disk

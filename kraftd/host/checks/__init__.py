@@ -1,0 +1,1 @@
+"""Checks of a node before and beside its work: addresses, peers, a rehearsed start."""
