@@ -18,11 +18,11 @@ from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.simulation.brokers.broker_side import BrokerSide
-from kraftd.simulation.controller_process import ControllerProcess
 from kraftd.simulation.discarding import discard_by_hand
-from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files, format_disk
-from kraftd.simulation.mirror import LogMirror
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.controller_process import ControllerProcess
+from kraftd.simulation.processes.files import CLUSTER_ID, LISTENER, Files, format_disk
+from kraftd.simulation.processes.mirror import LogMirror
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, Clock
 from kraftd.types import Endpoint, OffsetAndEpoch, ReplicaKey

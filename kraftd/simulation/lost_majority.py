@@ -23,9 +23,9 @@ from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.cluster import WALL_MS, Host
-from kraftd.simulation.files import LISTENER, PATH
-from kraftd.simulation.mirror import LogMirror, entry_of
 from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.processes.files import LISTENER, PATH
+from kraftd.simulation.processes.mirror import LogMirror, entry_of
 from kraftd.simulation.run import Outcome
 from kraftd.simulation.schedule import SECOND
 from kraftd.simulation.world import World

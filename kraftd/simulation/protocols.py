@@ -16,9 +16,9 @@ from kraftd.host.disk_job import DiskJob
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft.quorum.voters import VoterSet
-from kraftd.simulation.files import Files
-from kraftd.simulation.mirror import LogMirror
 from kraftd.simulation.options import Options
+from kraftd.simulation.processes.files import Files
+from kraftd.simulation.processes.mirror import LogMirror
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import Clock, Schedule
 from kraftd.simulation.trace import Trace
@@ -114,7 +114,7 @@ class Host(Protocol):
 
 
 class Process(Protocol):
-    """One run of a replica (`kraftd.simulation.process.Process`), as its ports and connections see it."""
+    """One run of a replica (`processes.process.Process`), as its ports and connections see it."""
 
     id: int
     files: Files

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from msgspec import Struct, field
 
 from kraftd.simulation.checkers.checker import Violation
-from kraftd.simulation.faults import Fault
+from kraftd.simulation.faults.nemesis import Fault
 from kraftd.simulation.schedule import SECOND
 from kraftd.simulation.world import World
 

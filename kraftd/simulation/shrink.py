@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraftd.simulation.faults import Fault, plan_faults
+from kraftd.simulation.faults.nemesis import Fault, plan_faults
 from kraftd.simulation.run import Outcome, run_seed
 from kraftd.simulation.world import World
 

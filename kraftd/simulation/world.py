@@ -9,7 +9,6 @@ from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft import effects as raft
 from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import IllegalTransition
-from kraftd.simulation.admin import AdminWorkload
 from kraftd.simulation.brokers.traffic import Traffic
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.checkers.checks import Checks
@@ -17,15 +16,16 @@ from kraftd.simulation.checkers.liveness import Liveness
 from kraftd.simulation.checkers.reference import Reference
 from kraftd.simulation.checkers.standby import StandbyChecker
 from kraftd.simulation.cluster import Cluster
-from kraftd.simulation.faults import Fault, Nemesis, plan_faults
-from kraftd.simulation.mirror import LogMirror
-from kraftd.simulation.network import Network
+from kraftd.simulation.faults.nemesis import Fault, Nemesis, plan_faults
+from kraftd.simulation.load.admin import AdminWorkload
+from kraftd.simulation.load.readers import Readers
+from kraftd.simulation.load.workload import Workload
 from kraftd.simulation.options import Options, draw_options
+from kraftd.simulation.processes.mirror import LogMirror
+from kraftd.simulation.processes.network import Network
 from kraftd.simulation.randomness import SeededRandomness
-from kraftd.simulation.readers import Readers
 from kraftd.simulation.schedule import Schedule
 from kraftd.simulation.trace import Trace
-from kraftd.simulation.workload import Workload
 from kraftd.types import OffsetAndEpoch
 
 

@@ -19,10 +19,10 @@ from kraftd.raft.events import BatchLocated
 from kraftd.raft.replica import CommittedIsLost
 from kraftd.replica.effects import OpenSnapshot
 from kraftd.requests.effects import AnswerRecords
-from kraftd.simulation.files import PATH
-from kraftd.simulation.operator import Operator
 from kraftd.simulation.options import draw_options
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.files import PATH
+from kraftd.simulation.processes.operator import Operator
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.world import World
 from kraftd.types import OffsetAndEpoch

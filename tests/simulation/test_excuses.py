@@ -9,9 +9,9 @@ import pytest
 
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.simulation.cluster import Host
-from kraftd.simulation.files import CLUSTER_ID
 from kraftd.simulation.options import draw_options
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.files import CLUSTER_ID
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.simulation.world import World
 from tests.simulation.mutants import consensus

@@ -33,10 +33,10 @@ from kraftd.raft.events import ShutdownRequested
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, AuditLine, LogLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
-from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.files import CLUSTER_ID
-from kraftd.simulation.ports import VirtualThreads
-from kraftd.simulation.process import code_of
+from kraftd.simulation.processes.controller_process import ControllerProcess
+from kraftd.simulation.processes.files import CLUSTER_ID
+from kraftd.simulation.processes.ports import VirtualThreads
+from kraftd.simulation.processes.process import code_of
 from kraftd.simulation.protocols import Host
 from kraftd.types import Endpoint
 

@@ -27,7 +27,7 @@ from kraftd.simulation.brokers.producer import Producer
 from kraftd.simulation.checkers.groups import GroupChecker
 from kraftd.simulation.checkers.partitions import PartitionChecker, PartitionKey
 from kraftd.simulation.checkers.replicas import ReplicaChecker
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.wire.frames import encode_request, parse_response

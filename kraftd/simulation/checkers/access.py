@@ -8,7 +8,7 @@ from kraftd.security.acl_index import AclIndex
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.checkers.linearizability import History, linearizable
 from kraftd.simulation.checkers.records import RecordChecker
-from kraftd.simulation.controller_process import ControllerProcess
+from kraftd.simulation.processes.controller_process import ControllerProcess
 from kraftd.simulation.protocols import World
 
 

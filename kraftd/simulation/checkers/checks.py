@@ -17,7 +17,7 @@ from kraftd.simulation.checkers.snapshots import SnapshotChecker
 from kraftd.simulation.checkers.truncations import TruncationChecker
 from kraftd.simulation.checkers.wall_clock import WallClockChecker
 from kraftd.simulation.checkers.went_back import WentBackChecker
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import Host, World
 from kraftd.types import OffsetAndEpoch
 

@@ -6,7 +6,7 @@ from kraftd.raft import effects as raft
 from kraftd.raft.roles import Leader
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.cluster import Cluster
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import Host, World
 
 

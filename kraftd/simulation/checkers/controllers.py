@@ -9,10 +9,10 @@ from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.checkers.linearizability import History, linearizable
 from kraftd.simulation.checkers.records import RecordChecker
 from kraftd.simulation.cluster import Cluster
-from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.controller_process import ControllerProcess
+from kraftd.simulation.processes.process import Process
+from kraftd.simulation.processes.state import Metadata, image_values
 from kraftd.simulation.protocols import World
-from kraftd.simulation.state import Metadata, image_values
 from kraftd.wire.error_code import ErrorCode
 
 NOT_DECIDED = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -9,7 +9,7 @@ from kraftd.messages.fetch_response import FetchResponse
 from kraftd.raft.events import ResponseReceived
 from kraftd.raft.transitions import State
 from kraftd.simulation.checkers.checker import Checker
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 
 

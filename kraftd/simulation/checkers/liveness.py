@@ -11,7 +11,7 @@ from kraftd.raft.roles import Leader
 from kraftd.raft.transitions import State
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.cluster import Cluster
-from kraftd.simulation.network import SLOWEST_US
+from kraftd.simulation.processes.network import SLOWEST_US
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
 

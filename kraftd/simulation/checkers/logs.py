@@ -9,8 +9,8 @@ from __future__ import annotations
 from kraftd.messages.fetch_request import FetchRequest
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.mirror import Entry, LogMirror, entry_of
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.mirror import Entry, LogMirror, entry_of
+from kraftd.simulation.processes.process import Process
 from kraftd.wire.batch import Batch, iter_batches
 
 _UNKNOWN = -1

@@ -6,7 +6,7 @@ from kraftd.messages.voters_record import VotersRecord
 from kraftd.raft import effects as raft
 from kraftd.raft.quorum.voters import VoterSet, matches
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.wire.batch import control_records, iter_batches
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 
 

@@ -16,7 +16,7 @@ from kraftd.raft import effects as raft
 from kraftd.raft.events import RequestReceived
 from kraftd.raft.quorum.voters import replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.types import ReplicaKey
 

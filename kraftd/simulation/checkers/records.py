@@ -30,7 +30,7 @@ from kraftd.metadata.state import (
     PartitionState,
 )
 from kraftd.simulation.checkers.checker import Checker
-from kraftd.simulation.mirror import Entry
+from kraftd.simulation.processes.mirror import Entry
 from kraftd.simulation.protocols import World
 from kraftd.wire.record_frame import VersionedRecord
 

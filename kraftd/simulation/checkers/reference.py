@@ -18,9 +18,9 @@ from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.checkers.records import RecordChecker
 from kraftd.simulation.cluster import Cluster
-from kraftd.simulation.mirror import Entry
+from kraftd.simulation.processes.mirror import Entry
+from kraftd.simulation.processes.state import image_values
 from kraftd.simulation.protocols import World
-from kraftd.simulation.state import image_values
 from kraftd.wire.batch import read_batch, values
 from kraftd.wire.record_frame import VersionedRecord, decode_record
 

@@ -15,7 +15,7 @@ from kraftd.partition.effects import MarksMoved
 from kraftd.partition.partition import FOLLOWER
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.checkers.partitions import PartitionChecker, PartitionKey
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.wire.batch import iter_batches
 
 _READ_BYTES = 1 << 20

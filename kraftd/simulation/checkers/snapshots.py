@@ -6,8 +6,8 @@ from kraftd.metadata.image import Image
 from kraftd.metadata_dir.checkpoint import CheckpointHeader
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.process import Process
-from kraftd.simulation.state import image_values
+from kraftd.simulation.processes.process import Process
+from kraftd.simulation.processes.state import image_values
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.record_frame import decode_record
 

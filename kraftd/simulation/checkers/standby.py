@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker
-from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.controller_process import ControllerProcess
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.wire.batch import parse_header
 

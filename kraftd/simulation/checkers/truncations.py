@@ -7,7 +7,7 @@ from kraftd.messages.fetch_request import FetchRequest
 from kraftd.metadata_dir.high_watermark import read_mark
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.wire.batch import iter_batches
 

@@ -7,7 +7,7 @@ from kraftd.host.executors.core_executor import FOLLOWED_MS
 from kraftd.raft import effects as raft
 from kraftd.raft.events import WallClockStepped
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.wire.batch import iter_batches
 
 

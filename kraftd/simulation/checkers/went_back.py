@@ -13,8 +13,8 @@ from kraftd.raft.events import RequestReceived
 from kraftd.raft.log_view import Fit
 from kraftd.raft.quorum.voters import matches, replica_key
 from kraftd.simulation.checkers.checker import Checker, OnEffect
-from kraftd.simulation.files import CLUSTER_ID
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.files import CLUSTER_ID
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.types import ReplicaKey
 

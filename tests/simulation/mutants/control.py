@@ -28,8 +28,8 @@ from kraftd.messages.producer_ids_record import ProducerIdsRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import BrokerState, PartitionState
 from kraftd.security.authorizer import StandardAuthorizer
-from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.ports import VirtualTimer
+from kraftd.simulation.processes.controller_process import ControllerProcess
+from kraftd.simulation.processes.ports import VirtualTimer
 from tests.simulation.mutants.planted import Planted
 
 

@@ -15,7 +15,7 @@ from kraftd.log.memory_disk import MemoryDisk, everything_survives
 from kraftd.raft.quorum.majority import majority
 from kraftd.raft.quorum.voters import VoterSet, matches
 from kraftd.simulation.cluster import Cluster, Host
-from kraftd.simulation.mirror import LogMirror
+from kraftd.simulation.processes.mirror import LogMirror
 from kraftd.simulation.protocols import World
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.types import ReplicaKey

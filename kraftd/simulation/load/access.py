@@ -18,7 +18,7 @@ from kraftd.messages.expire_delegation_token_request import ExpireDelegationToke
 from kraftd.simulation.checkers.access import AccessChecker, AccessOperation
 from kraftd.simulation.checkers.controllers import NOT_DECIDED
 from kraftd.simulation.checkers.records import RecordChecker
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.wire.error_code import ErrorCode

@@ -14,7 +14,7 @@ from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.raft.events import ResignRequested
 from kraftd.simulation.cluster import Cluster, Host
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.wire.batch import CorruptBatch, iter_batches

@@ -18,12 +18,12 @@ from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.raft import effects as raft
 from kraftd.raft.events import AppendRequested, KRaftVersionUpgradeRequested, RequestReceived, ResignRequested
 from kraftd.simulation.cluster import Cluster
-from kraftd.simulation.files import CLUSTER_ID, LISTENER
-from kraftd.simulation.foreign_requests import foreign_request
+from kraftd.simulation.load.foreign_requests import foreign_request
 from kraftd.simulation.options import ACTS
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.files import CLUSTER_ID, LISTENER
+from kraftd.simulation.processes.process import Process
+from kraftd.simulation.processes.state import first_value, register_value
 from kraftd.simulation.protocols import World
-from kraftd.simulation.state import first_value, register_value
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message
 

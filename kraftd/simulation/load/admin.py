@@ -29,19 +29,19 @@ from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION, allows_transactions
 from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import RequestReceived
-from kraftd.simulation.access import AccessOperations
 from kraftd.simulation.checkers.controllers import (
     ConfigOperation,
     ControllerChecker,
     Registered,
     TopicOperation,
 )
-from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.files import CLUSTER_ID, LISTENER
-from kraftd.simulation.process import Process
+from kraftd.simulation.load.access import AccessOperations
+from kraftd.simulation.load.workload import Call, Workload
+from kraftd.simulation.processes.controller_process import ControllerProcess
+from kraftd.simulation.processes.files import CLUSTER_ID, LISTENER
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
-from kraftd.simulation.workload import Call, Workload
 from kraftd.wire.api import valid_versions
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

@@ -31,9 +31,9 @@ from kraftd.replica.replay import Replay
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, AuditLine, LogLine
 from kraftd.requests.events import ConnectionClosed, FramesReceived
-from kraftd.simulation.controller_process import ControllerProcess
-from kraftd.simulation.files import CLUSTER_ID, LISTENER
-from kraftd.simulation.process import Process, code_of
+from kraftd.simulation.processes.controller_process import ControllerProcess
+from kraftd.simulation.processes.files import CLUSTER_ID, LISTENER
+from kraftd.simulation.processes.process import Process, code_of
 from kraftd.types import METADATA_TOPIC
 
 EVICTION_MS = 500  # of the caches of sessions here; two minutes are longer than most worlds

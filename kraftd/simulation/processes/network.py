@@ -13,7 +13,7 @@ from typing import Any
 from kraftd.ground.destination import Destination
 from kraftd.raft.effects import Send
 from kraftd.raft.events import ConnectionLost, RequestReceived, ResponseReceived, SendFailed
-from kraftd.simulation.files import LISTENER
+from kraftd.simulation.processes.files import LISTENER
 from kraftd.simulation.protocols import Process, World
 from kraftd.simulation.schedule import SECOND
 from kraftd.wire.codec import decode, encode_bytes

@@ -21,8 +21,8 @@ from kraftd.simulation.checkers.fetch_sessions import (
     partitions_of,
     reported_of,
 )
-from kraftd.simulation.client_side import ClientSide
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.client_side import ClientSide
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS
 from kraftd.wire.error_code import ErrorCode

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from kraftd.log.errors import StorageFailure
 from kraftd.raft.events import ShutdownRequested
-from kraftd.simulation import addresses
 from kraftd.simulation.brokers.data_faults import DataFaults
 from kraftd.simulation.cluster import PORT, Cluster, Host
-from kraftd.simulation.disk_faults import DiskFaults
-from kraftd.simulation.network import Network
-from kraftd.simulation.old_copies import OldCopies
+from kraftd.simulation.faults import addresses
+from kraftd.simulation.faults.disk_faults import DiskFaults
+from kraftd.simulation.faults.old_copies import OldCopies
+from kraftd.simulation.processes.network import Network
 from kraftd.simulation.protocols import World
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import MS, SECOND

@@ -33,14 +33,14 @@ from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer
 from kraftd.requests.events import ConnectionClosed, FramesReceived
 from kraftd.security.authorizer import StandardAuthorizer
-from kraftd.simulation.access_settings import ALLOW_ALL, TOKENS
 from kraftd.simulation.checkers.checker import OnEffect, Violation
-from kraftd.simulation.core_executor import NotingExecutor, PeerWire
-from kraftd.simulation.files import CLUSTER_ID, LISTENER, Files
-from kraftd.simulation.network import Link, Request
-from kraftd.simulation.process import Process, code_of
+from kraftd.simulation.processes.access_settings import ALLOW_ALL, TOKENS
+from kraftd.simulation.processes.core_executor import NotingExecutor, PeerWire
+from kraftd.simulation.processes.files import CLUSTER_ID, LISTENER, Files
+from kraftd.simulation.processes.network import Link, Request
+from kraftd.simulation.processes.process import Process, code_of
+from kraftd.simulation.processes.state import Metadata, Registers
 from kraftd.simulation.protocols import Host, World
-from kraftd.simulation.state import Metadata, Registers
 from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord

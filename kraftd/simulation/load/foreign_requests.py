@@ -6,8 +6,8 @@ from kraftd.messages import begin_quorum_epoch_request as begin
 from kraftd.messages import end_quorum_epoch_request as end
 from kraftd.messages import vote_request as vote
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
-from kraftd.simulation.files import CLUSTER_ID
-from kraftd.simulation.process import Process
+from kraftd.simulation.processes.files import CLUSTER_ID
+from kraftd.simulation.processes.process import Process
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from kraftd.wire.message import Message

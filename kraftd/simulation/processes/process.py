@@ -37,15 +37,20 @@ from kraftd.raft.events import (
     Started,
 )
 from kraftd.raft.replica import CommittedIsLost
-from kraftd.simulation.core_executor import CoreExecutor, is_write
-from kraftd.simulation.files import PATH, Files
-from kraftd.simulation.network import Link, Request
-from kraftd.simulation.operator import Operator
 from kraftd.simulation.options import keeper_settings
-from kraftd.simulation.ports import VirtualDiskThread, VirtualProcesses, VirtualThreads, VirtualTimer
+from kraftd.simulation.processes.core_executor import CoreExecutor, is_write
+from kraftd.simulation.processes.files import PATH, Files
+from kraftd.simulation.processes.network import Link, Request
+from kraftd.simulation.processes.operator import Operator
+from kraftd.simulation.processes.ports import (
+    VirtualDiskThread,
+    VirtualProcesses,
+    VirtualThreads,
+    VirtualTimer,
+)
+from kraftd.simulation.processes.state import Metadata, Registers
+from kraftd.simulation.processes.versions import NEWEST, OLD
 from kraftd.simulation.protocols import Host, World
-from kraftd.simulation.state import Metadata, Registers
-from kraftd.simulation.versions import NEWEST, OLD
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 

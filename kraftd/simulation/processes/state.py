@@ -11,7 +11,7 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION
 from kraftd.metadata.state import BROKER_RESOURCE
-from kraftd.simulation.files import Files
+from kraftd.simulation.processes.files import Files
 from kraftd.wire.batch import values as batch_values
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
 

@@ -1,0 +1,1 @@
+"""What clients, brokers and administrators ask of a simulated quorum."""

@@ -1,0 +1,1 @@
+"""One run of a replica or of a whole controller, on simulated files, network and threads."""
