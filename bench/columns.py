@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from bench.spark import write_log
 from kraftd.log.segment import scan
-from kraftd.spark.decode import Decoder
-from kraftd.spark.fields import record_schema
-from kraftd.spark.storage import StoredFile
+from kraftd.spark.decoding.decode import Decoder
+from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.inputs.storage import StoredFile
 from kraftd.wire.batch import HEADER_BYTES, Batch, decompressed
 
 LETTERS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)

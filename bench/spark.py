@@ -34,14 +34,14 @@ from bench.processes import Meter
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.spark.fields import record_schema
-from kraftd.spark.layout import find_replicas
+from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.parquet import Job, write_splits
-from kraftd.spark.reading import Wanted
-from kraftd.spark.replicas import committed_log
 from kraftd.spark.session import start_session
+from kraftd.spark.source.reading import Wanted
+from kraftd.spark.source.tasks import plan_tasks
 from kraftd.spark.tables.partitions import partition_changes, partitions
-from kraftd.spark.tasks import plan_tasks
 from kraftd.spark.timeline import Timeline
 from kraftd.spark.writing import replace_dataset
 from kraftd.wire.batch import build_batch, iter_batches

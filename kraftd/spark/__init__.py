@@ -13,9 +13,8 @@
     records = spark.read.format("kraft").load("/var/lib/kraft")
     records.where("type = 'ConfigRecord'").select("offset", "resource_name", "name", "value").show()
 
-`fields` and `plans` define columns, `decode` fills them; `layout`, `planning` and `replicas` find the files
-to read; `source` and `stream` are the data source; the package `tables` defines tables, and `cluster_tables`
-makes and writes them.
+`inputs` finds the files to read, `decoding` defines columns and fills them, `source` is the data source of
+Spark; the package `tables` defines tables, and `cluster_tables` makes and writes them.
 """
 
 from __future__ import annotations

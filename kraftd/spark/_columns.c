@@ -2,7 +2,7 @@
    Apache Arrow arrays, without a Python object for each record.
 
    A plan has the fields of one version of a record type in order, each with the column that it fills.
-   kraftd/spark/plans.py makes the plans from the field tables.  A column is a leaf, a list of one child,
+   kraftd/spark/decoding/plans.py makes the plans from the field tables.  A column is a leaf, a list of one child,
    or a struct of several.  A record is appended to the columns of its own fields only, so the number of
    other columns does not matter.  A column gets the missing nulls at its next value, or at the end.
 

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from kraftd.history.points import Point, parse_point
-from kraftd.spark.checkpoints import read_header
 from kraftd.spark.errors import InputError
-from kraftd.spark.extent import Extent
-from kraftd.spark.input_log import is_small_log
-from kraftd.spark.reading import Wanted, read_split
-from kraftd.spark.replicas import CommittedLog
+from kraftd.spark.inputs.checkpoints import read_header
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.input_log import is_small_log
+from kraftd.spark.inputs.replicas import CommittedLog
+from kraftd.spark.source.reading import Wanted, read_split
 from kraftd.spark.timeline import Timeline
 
 Note = Callable[[str], None]

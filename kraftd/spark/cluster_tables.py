@@ -18,18 +18,18 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraftd.history.points import Point
 from kraftd.spark.as_of import check_offset, extent_at, point_of
+from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.errors import InputError
-from kraftd.spark.extent import Extent
-from kraftd.spark.fields import record_schema
-from kraftd.spark.input_log import Note, find_log, is_small_log, warn
-from kraftd.spark.layout import Replica
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.input_log import Note, find_log, is_small_log, warn
+from kraftd.spark.inputs.layout import Replica
+from kraftd.spark.inputs.storage import is_listener, join, paths_of
 from kraftd.spark.live import live_log
 from kraftd.spark.parquet import write_dataset
 from kraftd.spark.replay.catalog import WITHOUT_PARTITIONS, staged_replay
 from kraftd.spark.replay.catalog import table as replayed_table
 from kraftd.spark.replay.source import Replay
 from kraftd.spark.session import register_source
-from kraftd.spark.storage import is_listener, join, paths_of
 from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, table
 from kraftd.spark.tables.configs import CONFIG_SPANS
 from kraftd.spark.tables.topics import LIVES, lives_of

@@ -19,14 +19,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kraftd.spark.decode import Decoder
+from kraftd.spark.decoding.decode import Decoder
+from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.decoding.redaction import redacted_batch
 from kraftd.spark.errors import InputError
-from kraftd.spark.fields import record_schema
-from kraftd.spark.layout import Replica, SegmentFile
-from kraftd.spark.planning import SegmentPlan, Split
-from kraftd.spark.redaction import redacted_batch
-from kraftd.spark.replicas import CommittedLog, ReplicaLog
-from kraftd.spark.storage import join
+from kraftd.spark.inputs.layout import Replica, SegmentFile
+from kraftd.spark.inputs.planning import SegmentPlan, Split
+from kraftd.spark.inputs.replicas import CommittedLog, ReplicaLog
+from kraftd.spark.inputs.storage import join
 from kraftd.spark.writing import replace_dataset
 from kraftd.types import METADATA_TOPIC
 from kraftd.wire.batch import CorruptBatch, build_batch, read_batch

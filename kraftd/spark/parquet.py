@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from kraftd.spark.fields import DAMAGE
-from kraftd.spark.reading import read_split
-from kraftd.spark.small import COMPRESSION, COMPRESSION_LEVEL, SMALL_BYTES, SUCCESS
-from kraftd.spark.storage import (
+from kraftd.spark.decoding.fields import DAMAGE
+from kraftd.spark.inputs.small_logs import COMPRESSION, COMPRESSION_LEVEL, SMALL_BYTES, SUCCESS
+from kraftd.spark.inputs.storage import (
     delete_directory,
     delete_files,
     join,
@@ -28,7 +27,8 @@ from kraftd.spark.storage import (
     replace_directory,
     write_bytes,
 )
-from kraftd.spark.tasks import SplitPartition
+from kraftd.spark.source.reading import read_split
+from kraftd.spark.source.tasks import SplitPartition
 from kraftd.spark.writing import delete, move
 
 ROW_GROUP_ROWS = 1 << 17

@@ -10,10 +10,10 @@ from importlib.resources import files
 from pyspark.sql import SparkSession
 
 from kraftd.spark.failures import takes_interrupts
-from kraftd.spark.input_log import is_small_log
-from kraftd.spark.replicas import CommittedLog
-from kraftd.spark.small import small_session
-from kraftd.spark.source import source_of
+from kraftd.spark.inputs.input_log import is_small_log
+from kraftd.spark.inputs.replicas import CommittedLog
+from kraftd.spark.inputs.small_logs import small_session
+from kraftd.spark.source.batch_source import source_of
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from kraftd.spark.cluster_tables import RECORDS, Tables, open_tables
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import what_failed
-from kraftd.spark.hadoop import copy_inputs
-from kraftd.spark.options import SourceOptions, parse_options
-from kraftd.spark.storage import join, list_files
-from kraftd.spark.table_source import Answer
+from kraftd.spark.inputs.hadoop import copy_inputs
+from kraftd.spark.inputs.storage import join, list_files
+from kraftd.spark.source.options import SourceOptions, parse_options
+from kraftd.spark.source.table_source import Answer
 
 PARQUET = ".parquet"
 

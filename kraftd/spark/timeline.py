@@ -17,18 +17,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraftd.spark.checkpoints import checkpoint_splits
-from kraftd.spark.decode import LAST_OFFSET
-from kraftd.spark.extent import BEFORE_THE_LOG, LOG, MARKERS, Extent
-from kraftd.spark.fields import record_schema, source_schema
-from kraftd.spark.layout import CheckpointFile
+from kraftd.spark.decoding.decode import LAST_OFFSET
+from kraftd.spark.decoding.fields import record_schema, source_schema
+from kraftd.spark.inputs.checkpoints import checkpoint_splits
+from kraftd.spark.inputs.extent import BEFORE_THE_LOG, LOG, MARKERS, Extent
+from kraftd.spark.inputs.layout import CheckpointFile
+from kraftd.spark.inputs.replicas import CommittedLog
+from kraftd.spark.inputs.small_logs import in_one_task
+from kraftd.spark.inputs.storage import join
 from kraftd.spark.parquet import Job, write_splits
-from kraftd.spark.reading import Wanted
-from kraftd.spark.replicas import CommittedLog
-from kraftd.spark.small import in_one_task
-from kraftd.spark.source import NAME
-from kraftd.spark.storage import join
-from kraftd.spark.tasks import plan_tasks
+from kraftd.spark.source.batch_source import NAME
+from kraftd.spark.source.reading import Wanted
+from kraftd.spark.source.tasks import plan_tasks
 from kraftd.spark.writing import replace_dataset
 
 

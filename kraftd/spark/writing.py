@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from kraftd.spark.errors import InputError
-from kraftd.spark.small import is_small, write_file
+from kraftd.spark.inputs.small_logs import is_small, write_file
 
 
 def replace_dataset(rows: DataFrame, path: str) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from kraftd.messages.registry import MODULES
-from kraftd.spark import decode
-from kraftd.spark.decode import Decoder
-from kraftd.spark.fields import ENVELOPE, record_schema
-from kraftd.spark.plans import column_tree, record_plans
+from kraftd.spark.decoding import decode
+from kraftd.spark.decoding.decode import Decoder
+from kraftd.spark.decoding.fields import ENVELOPE, record_schema
+from kraftd.spark.decoding.plans import column_tree, record_plans
 from kraftd.types import uuid_text
 from kraftd.wire import record_frame
 from kraftd.wire.api import message_class

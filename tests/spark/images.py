@@ -13,7 +13,7 @@ from kraftd.messages.access_control_entry_record import AccessControlEntryRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import AclState, BrokerState, PartitionState, TopicState
 from kraftd.redaction.configs import shown
-from kraftd.spark.replicas import ReplicaLog
+from kraftd.spark.inputs.replicas import ReplicaLog
 from kraftd.types import uuid_text
 from kraftd.wire.batch import decompressed, iter_batches, records
 from kraftd.wire.message import Message

@@ -11,13 +11,13 @@ from pyspark.errors import PySparkException
 
 from kraftd.spark import cluster_tables, register, tables
 from kraftd.spark.errors import InputError
-from kraftd.spark.extent import Extent
-from kraftd.spark.layout import find_replicas
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.replay import catalog
 from kraftd.spark.replay.catalog import staged_replay
 from kraftd.spark.replay.catalog import table as replayed_table
 from kraftd.spark.replay.source import Replay
-from kraftd.spark.replicas import committed_log
 from kraftd.spark.tables.catalog import NAMES, table
 from tests.spark.images import Rows, in_order
 from tests.spark.logs import MS_PER_RECORD, START_MS

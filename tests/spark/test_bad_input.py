@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kraftd.spark.commands import ingest, report, tables, validate
-from kraftd.spark.input_log import refuse_output_in_input
+from kraftd.spark.inputs.input_log import refuse_output_in_input
 from kraftd.spark.main import main
 from kraftd.wire.batch import build_batch
 from tests.spark.logs import LogDirectory

@@ -15,8 +15,14 @@ from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
-from kraftd.spark.decode import BUILDER, Decoder
-from kraftd.spark.fields import MAX_TIMESTAMP_MS, SECRET, metadata_types, record_schema, source_schema
+from kraftd.spark.decoding.decode import BUILDER, Decoder
+from kraftd.spark.decoding.fields import (
+    MAX_TIMESTAMP_MS,
+    SECRET,
+    metadata_types,
+    record_schema,
+    source_schema,
+)
 from kraftd.types import uuid_text
 from kraftd.wire.batch import HEADER_BYTES, Batch, CorruptBatch, build_batch, read_batch
 from kraftd.wire.record_frame import VersionedRecord, encode_record

@@ -13,8 +13,9 @@ import pyarrow.dataset as ds
 import pytest
 from click.testing import CliRunner
 
-from kraftd.spark import hadoop, register, storage, tables, update_lake
+from kraftd.spark import register, tables, update_lake
 from kraftd.spark.errors import InputError
+from kraftd.spark.inputs import hadoop, storage
 from kraftd.spark.lake.formats import open_lake
 from kraftd.spark.main import main
 from tests.spark.test_planning import written

@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kraftd.spark import parquet
-from kraftd.spark.extent import Extent
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.lake import delta, iceberg, kept_log, update
 from kraftd.spark.lake.formats import open_lake
 from kraftd.spark.lake.tables import COVERS, Lake
-from kraftd.spark.layout import find_replicas
 from kraftd.spark.main import main
 from kraftd.spark.replay.catalog import table as replayed_table
 from kraftd.spark.replay.source import Replay
-from kraftd.spark.replicas import committed_log
 from kraftd.spark.tables.catalog import NAMES
 from tests.spark.images import in_order
 from tests.spark.logs import LogDirectory

@@ -17,7 +17,7 @@ from kraftd.messages.incremental_alter_configs_request import (
 )
 from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.spark.commands import ingest
-from kraftd.spark.fields import control_types
+from kraftd.spark.decoding.fields import control_types
 from kraftd.spark.live import read_live
 from kraftd.wire.error_code import ErrorCode
 from testkit.client import Client

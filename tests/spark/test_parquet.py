@@ -14,13 +14,13 @@ from pyspark.errors import PySparkException
 
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.spark import parquet
+from kraftd.spark.decoding.fields import record_schema, source_schema
 from kraftd.spark.failures import what_failed
-from kraftd.spark.fields import record_schema, source_schema
-from kraftd.spark.layout import find_replicas
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.parquet import Job, commit, write_part
-from kraftd.spark.reading import Wanted
-from kraftd.spark.replicas import committed_log
-from kraftd.spark.tasks import plan_tasks
+from kraftd.spark.source.reading import Wanted
+from kraftd.spark.source.tasks import plan_tasks
 from kraftd.spark.timeline import Timeline
 from tests.spark.logs import LogDirectory
 from tests.spark.test_planning import written

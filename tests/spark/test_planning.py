@@ -17,19 +17,19 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, Les
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata_dir.in_use import lock_holder
-from kraftd.spark import planning
-from kraftd.spark.checkpoints import checkpoint_splits, is_sound
 from kraftd.spark.commands.ingest import ingest_command
 from kraftd.spark.commands.options import find_input
+from kraftd.spark.decoding.fields import source_schema
 from kraftd.spark.errors import InputError
-from kraftd.spark.fields import source_schema
-from kraftd.spark.layout import find_replica, find_replicas
-from kraftd.spark.options import parse_options
-from kraftd.spark.planning import Split
-from kraftd.spark.pushdown import narrowed
-from kraftd.spark.reading import Wanted, read_split
-from kraftd.spark.replicas import CommittedLog, committed_log, epochs_of
-from kraftd.spark.tasks import plan_tasks
+from kraftd.spark.inputs import planning
+from kraftd.spark.inputs.checkpoints import checkpoint_splits, is_sound
+from kraftd.spark.inputs.layout import find_replica, find_replicas
+from kraftd.spark.inputs.planning import Split
+from kraftd.spark.inputs.replicas import CommittedLog, committed_log, epochs_of
+from kraftd.spark.source.options import parse_options
+from kraftd.spark.source.pushdown import narrowed
+from kraftd.spark.source.reading import Wanted, read_split
+from kraftd.spark.source.tasks import plan_tasks
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.crc32c import crc32c
 from kraftd.wire.record_frame import VersionedRecord

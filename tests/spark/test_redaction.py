@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.redaction.records import hidden_fields
-from kraftd.spark.decode import BUILDER
-from kraftd.spark.fields import source_schema
-from kraftd.spark.layout import find_replicas
-from kraftd.spark.reading import Wanted, read_split
-from kraftd.spark.replicas import committed_log
+from kraftd.spark.decoding.decode import BUILDER
+from kraftd.spark.decoding.fields import source_schema
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.source.reading import Wanted, read_split
 from kraftd.wire.batch import build_batch
 from kraftd.wire.record_frame import VersionedRecord, encode_record
 from tests.redaction.secrets import records_with_secrets, shown_secrets

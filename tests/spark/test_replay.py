@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.spark.extent import Extent
-from kraftd.spark.layout import find_replicas
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.replay.audit import double_text
 from kraftd.spark.replay.catalog import table
 from kraftd.spark.replay.source import Replay
-from kraftd.spark.replicas import committed_log
 from kraftd.spark.tables.catalog import NAMES
 from tests.spark.images import Rows
 from tests.spark.test_tables import Story

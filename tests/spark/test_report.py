@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kraftd.spark.commands.report import KEPT, page_of
-from kraftd.spark.layout import find_replicas
-from kraftd.spark.replicas import committed_log
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.report import figures, palette
 from kraftd.spark.report.page import PARTS, duration_text
 from kraftd.spark.report.plots import DAY_MS, LEFT, MOST_TICKS, RIGHT, WIDTH, TimeAxis, bars, steps

@@ -19,11 +19,11 @@ from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
-from kraftd.spark.layout import find_replicas
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.live import decode_values
 from kraftd.spark.replay.catalog import table as replayed_table
 from kraftd.spark.replay.source import Replay
-from kraftd.spark.replicas import committed_log
 from kraftd.spark.tables.catalog import table
 from kraftd.spark.timeline import Timeline
 from kraftd.types import uuid_text

@@ -15,8 +15,8 @@ from kraftd.messages.abort_transaction_record import AbortTransactionRecord
 from kraftd.messages.begin_transaction_record import BeginTransactionRecord
 from kraftd.messages.end_transaction_record import EndTransactionRecord
 from kraftd.metadata.image import Image
-from kraftd.spark.layout import find_replica
-from kraftd.spark.replicas import plan_log
+from kraftd.spark.inputs.layout import find_replica
+from kraftd.spark.inputs.replicas import plan_log
 from kraftd.spark.tables.catalog import NAMES, TABLES
 from kraftd.spark.timeline import Timeline
 from kraftd.wire.batch import decompressed, iter_batches, records

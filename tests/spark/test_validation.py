@@ -18,7 +18,7 @@ from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.metadata.image import Image
-from kraftd.spark.layout import find_replicas
+from kraftd.spark.inputs.layout import find_replicas
 from kraftd.spark.report.page import make_page
 from kraftd.spark.validation.comparisons import (
     checkpoint_difference,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
-from kraftd.spark.layout import find_replica
-from kraftd.spark.replicas import plan_log
+from kraftd.spark.inputs.layout import find_replica
+from kraftd.spark.inputs.replicas import plan_log
 from kraftd.spark.timeline import Timeline
 from kraftd.spark.validation.invariants import INVARIANTS, first_break
 from testkit.cluster import SESSION_TIMEOUT_MS, Cluster

@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 
 from kraftd.spark.commands.options import find_input, input_options, print_note
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
-from kraftd.spark.input_log import refuse_output_in_input
+from kraftd.spark.inputs.input_log import refuse_output_in_input
+from kraftd.spark.inputs.storage import absolute, join
 from kraftd.spark.live import live_cluster_id, read_live
 from kraftd.spark.session import start_session
-from kraftd.spark.source import NAME
-from kraftd.spark.storage import absolute, join
+from kraftd.spark.source.batch_source import NAME
 from kraftd.spark.writing import delete, list_directories, move, size_below
 
 FOLLOW_INTERVAL = "5 seconds"

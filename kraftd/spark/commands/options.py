@@ -10,10 +10,10 @@ import click
 from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point, parse_point
-from kraftd.spark.input_log import find_log
-from kraftd.spark.layout import Replica
+from kraftd.spark.inputs.input_log import find_log
+from kraftd.spark.inputs.layout import Replica
+from kraftd.spark.inputs.replicas import CommittedLog
 from kraftd.spark.registration import register
-from kraftd.spark.replicas import CommittedLog
 
 
 def input_options(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

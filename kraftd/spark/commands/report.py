@@ -20,10 +20,10 @@ from kraftd.spark.commands.options import (
 )
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
-from kraftd.spark.input_log import is_small_log, refuse_output_in_input
+from kraftd.spark.inputs.input_log import is_small_log, refuse_output_in_input
+from kraftd.spark.inputs.storage import join
 from kraftd.spark.report.page import PARTS, make_page
 from kraftd.spark.session import session_for, start_session
-from kraftd.spark.storage import join
 from kraftd.spark.tables.catalog import TABLES
 from kraftd.spark.timeline import Timeline
 from kraftd.spark.writing import replace_dataset

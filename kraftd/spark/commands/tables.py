@@ -21,16 +21,16 @@ from kraftd.spark.commands.options import (
     input_options,
     print_note,
 )
-from kraftd.spark.extent import Extent
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
-from kraftd.spark.input_log import is_small_log, refuse_output_in_input
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.input_log import is_small_log, refuse_output_in_input
+from kraftd.spark.inputs.layout import Replica
+from kraftd.spark.inputs.planning import TornTail
+from kraftd.spark.inputs.replicas import CommittedLog
+from kraftd.spark.inputs.storage import absolute, is_local, join, open_parquet
 from kraftd.spark.lake.tables import CATALOG_FILE, FORMATS, refuse_tables_of_a_lake
 from kraftd.spark.lake.update import Target, update_lake
-from kraftd.spark.layout import Replica
-from kraftd.spark.planning import TornTail
-from kraftd.spark.replicas import CommittedLog
 from kraftd.spark.session import start_session
-from kraftd.spark.storage import absolute, is_local, join, open_parquet
 from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, known_tables
 from kraftd.spark.writing import delete
 

@@ -13,7 +13,7 @@ from kraftd.spark.as_of import make_timeline
 from kraftd.spark.commands.options import Progress, find_input, input_options, print_note
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted, what_failed
-from kraftd.spark.input_log import is_small_log, notes_of
+from kraftd.spark.inputs.input_log import is_small_log, notes_of
 from kraftd.spark.session import start_session
 from kraftd.spark.validation.comparisons import (
     checkpoint_difference,

@@ -11,8 +11,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from kraftd.spark.errors import InputError
+from kraftd.spark.inputs.storage import join
 from kraftd.spark.lake.tables import APP, END_OFFSET, MANY_FILES, RETENTION_HOURS, Cover
-from kraftd.spark.storage import join
 
 
 class DeltaLake:

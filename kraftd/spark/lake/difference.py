@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from kraftd.spark.inputs.storage import open_parquet
 from kraftd.spark.lake.tables import MANY_VALUES, Cover
-from kraftd.spark.storage import open_parquet
 from kraftd.spark.writing import replace_dataset
 
 

@@ -15,8 +15,8 @@ from pyiceberg.expressions import AlwaysTrue, In
 from pyiceberg.table import Table
 
 from kraftd.spark.errors import InputError
+from kraftd.spark.inputs.storage import is_local, join
 from kraftd.spark.lake.tables import CATALOG_FILE, END_OFFSET, MANY_FILES, RETENTION_HOURS, Cover
-from kraftd.spark.storage import is_local, join
 
 NAMESPACE = "kraft"
 _PROPERTIES = {

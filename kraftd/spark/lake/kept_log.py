@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from kraftd.spark.checkpoints import checkpoint_splits
-from kraftd.spark.decode import LAST_OFFSET
+from kraftd.spark.decoding.decode import LAST_OFFSET
+from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.errors import InputError
-from kraftd.spark.extent import LOG, Extent
-from kraftd.spark.fields import record_schema
-from kraftd.spark.layout import CheckpointFile, Replica, SegmentFile
+from kraftd.spark.inputs.checkpoints import checkpoint_splits
+from kraftd.spark.inputs.extent import LOG, Extent
+from kraftd.spark.inputs.layout import CheckpointFile, Replica, SegmentFile
+from kraftd.spark.inputs.planning import SegmentPlan, Split
+from kraftd.spark.inputs.replicas import CommittedLog, ReplicaLog, epoch_at, epochs_of
+from kraftd.spark.inputs.storage import delete_directory, join, list_directories, open_parquet
 from kraftd.spark.parquet import Job, write_dataset, write_splits
-from kraftd.spark.planning import SegmentPlan, Split
-from kraftd.spark.reading import Wanted
-from kraftd.spark.replicas import CommittedLog, ReplicaLog, epoch_at, epochs_of
-from kraftd.spark.storage import delete_directory, join, list_directories, open_parquet
-from kraftd.spark.tasks import plan_tasks
+from kraftd.spark.source.reading import Wanted
+from kraftd.spark.source.tasks import plan_tasks
 
 DIRECTORY = ".kraftd"
 _MANY_PARTS = 16

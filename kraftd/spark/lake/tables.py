@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import join, list_directories, list_files
+from kraftd.spark.inputs.storage import join, list_directories, list_files
 
 _MARKS = {"delta": "_delta_log", "iceberg": "metadata"}
 """The folder that every table of a format has."""

@@ -18,19 +18,19 @@ from pyspark.sql import SparkSession
 from kraftd.history.points import Point
 from kraftd.spark.as_of import check_offset, extent_at, point_of
 from kraftd.spark.cluster_tables import RECORDS, STAGING, write_staged_tables
+from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.errors import InputError
-from kraftd.spark.extent import Extent
-from kraftd.spark.fields import record_schema
-from kraftd.spark.input_log import Note, find_log, is_small_log, refuse_output_in_input, warn
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.input_log import Note, find_log, is_small_log, refuse_output_in_input, warn
+from kraftd.spark.inputs.layout import Replica
+from kraftd.spark.inputs.replicas import CommittedLog
+from kraftd.spark.inputs.storage import absolute, is_local, join
 from kraftd.spark.lake.difference import Difference, difference_by_spark, difference_here, reader_of
 from kraftd.spark.lake.formats import open_lake
 from kraftd.spark.lake.kept_log import KeptLog
 from kraftd.spark.lake.tables import COVERS, FORMATS, Lake, refuse_other_files
-from kraftd.spark.layout import Replica
 from kraftd.spark.replay.catalog import table as replayed_table
 from kraftd.spark.replay.source import Replay
-from kraftd.spark.replicas import CommittedLog
-from kraftd.spark.storage import absolute, is_local, join
 from kraftd.spark.tables.catalog import NAMES, known_tables
 from kraftd.spark.tables.columns import schema_of
 from kraftd.spark.timeline import Timeline

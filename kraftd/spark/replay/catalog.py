@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftd.spark.extent import MARKERS
-from kraftd.spark.fields import record_schema
-from kraftd.spark.layout import Replica
+from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.inputs.extent import MARKERS
+from kraftd.spark.inputs.layout import Replica
+from kraftd.spark.inputs.storage import open_parquet
 from kraftd.spark.replay import (
     access,
     audit,
@@ -22,7 +23,6 @@ from kraftd.spark.replay import (
     topics,
 )
 from kraftd.spark.replay.source import Replay
-from kraftd.spark.storage import open_parquet
 from kraftd.spark.tables.access import ACL, REMOVED_ACL
 from kraftd.spark.tables.brokers import TYPES as BROKER_TYPES
 from kraftd.spark.tables.columns import COLUMNS, Rows, as_table

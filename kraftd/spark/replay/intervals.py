@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
-from kraftd.spark.decode import LAST_OFFSET
-from kraftd.spark.extent import BEFORE_THE_LOG
+from kraftd.spark.decoding.decode import LAST_OFFSET
+from kraftd.spark.inputs.extent import BEFORE_THE_LOG
 from kraftd.spark.replay.brokers import racks
 from kraftd.spark.replay.configs import config_history
 from kraftd.spark.replay.partitions import partition_replay

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftd.spark.checkpoints import checkpoint_splits
-from kraftd.spark.extent import BEFORE_THE_LOG, LOG, MARKERS, Extent
-from kraftd.spark.fields import DAMAGE, source_schema
-from kraftd.spark.layout import CheckpointFile
-from kraftd.spark.planning import Split
-from kraftd.spark.reading import Wanted, read_split
+from kraftd.spark.decoding.fields import DAMAGE, source_schema
+from kraftd.spark.inputs.checkpoints import checkpoint_splits
+from kraftd.spark.inputs.extent import BEFORE_THE_LOG, LOG, MARKERS, Extent
+from kraftd.spark.inputs.layout import CheckpointFile
+from kraftd.spark.inputs.planning import Split
+from kraftd.spark.source.reading import Wanted, read_split
 from kraftd.spark.tables.columns import Row, Rows
 
 PLACE = ("offset", "timestamp_ms", "type")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
+from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.errors import InputError
-from kraftd.spark.fields import record_schema
-from kraftd.spark.layout import Replica
+from kraftd.spark.inputs.layout import Replica
 from kraftd.spark.tables import (
     access,
     audit,

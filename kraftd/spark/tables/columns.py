@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftd.spark.fields import MAX_TIMESTAMP_MS, record_schema
+from kraftd.spark.decoding.fields import MAX_TIMESTAMP_MS, record_schema
 
 Row = dict[str, Any]
 Rows = list[Row]

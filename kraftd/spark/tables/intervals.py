@@ -13,8 +13,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftd.spark.decode import LAST_OFFSET
-from kraftd.spark.extent import BEFORE_THE_LOG
+from kraftd.spark.decoding.decode import LAST_OFFSET
+from kraftd.spark.inputs.extent import BEFORE_THE_LOG
 from kraftd.spark.tables.brokers import racks
 from kraftd.spark.tables.configs import BROKER, TOPIC, config_history
 from kraftd.spark.tables.partitions import KEY, REMOVED, partition_replay

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraftd.spark.checkpoints import CheckpointHeader, read_header
 from kraftd.spark.errors import InputError
-from kraftd.spark.extent import Extent
-from kraftd.spark.layout import CheckpointFile, Replica
+from kraftd.spark.inputs.checkpoints import CheckpointHeader, read_header
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.layout import CheckpointFile, Replica
 from kraftd.spark.tables.columns import Row, Rows
 from kraftd.spark.timeline import Timeline
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from kraftd.spark.fields import MAX_TIMESTAMP_MS
+from kraftd.spark.decoding.fields import MAX_TIMESTAMP_MS
 from kraftd.spark.tables.columns import is_time
 from kraftd.spark.timeline import Timeline, in_log
 

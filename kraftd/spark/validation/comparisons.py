@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraftd.spark.fields import record_schema
-from kraftd.spark.layout import CheckpointFile, Replica
-from kraftd.spark.replicas import CommittedLog, committed_log
+from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.inputs.layout import CheckpointFile, Replica
+from kraftd.spark.inputs.replicas import CommittedLog, committed_log
 from kraftd.spark.tables import access, brokers, configs, partitions, topics
 from kraftd.spark.timeline import Timeline
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftd.redaction.configs import REDACTED, is_sensitive, public_configs
-from kraftd.spark.fields import DAMAGE, UNKNOWN
+from kraftd.spark.decoding.fields import DAMAGE, UNKNOWN
 
 VALUE = "value"  # of a ConfigRecord
 _JUDGED_BY = {VALUE: ("resource_type", "name"), UNKNOWN: ("type",)}

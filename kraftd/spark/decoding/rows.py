@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.spark.fields import UNKNOWN, column_of
+from kraftd.spark.decoding.fields import UNKNOWN, column_of
 from kraftd.types import uuid_text
 from kraftd.wire.message import Message
 from kraftd.wire.table import FieldRow, MessageTable, StructTable, table_of, within

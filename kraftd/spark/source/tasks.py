@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from kraftd.spark.planning import Split
-from kraftd.spark.reading import Wanted
+from kraftd.spark.inputs.planning import Split
+from kraftd.spark.source.reading import Wanted
 
 
 @dataclass

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kraftd.log.segment import find_valid_batch, scan
-from kraftd.spark.decode import LAST_OFFSET, Decoder
+from kraftd.spark.decoding.decode import LAST_OFFSET, Decoder
+from kraftd.spark.decoding.fields import source_schema
+from kraftd.spark.decoding.redaction import needed_schema, redacted_batch
 from kraftd.spark.errors import damaged
-from kraftd.spark.fields import source_schema
-from kraftd.spark.planning import Split
-from kraftd.spark.redaction import needed_schema, redacted_batch
-from kraftd.spark.storage import StoredFile
+from kraftd.spark.inputs.planning import Split
+from kraftd.spark.inputs.storage import StoredFile
 from kraftd.wire.batch import Batch, CorruptBatch
 
 CHUNK_BYTES = 4 << 20

@@ -9,9 +9,9 @@ from kraftd.messages.kraft_version_record import KRaftVersionRecord
 from kraftd.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.spark.errors import InputError, damaged
-from kraftd.spark.layout import CheckpointFile, SegmentFile
-from kraftd.spark.planning import SegmentPlan, Split, plan_segment, split_bytes_of, walk_headers
-from kraftd.spark.storage import StoredFile
+from kraftd.spark.inputs.layout import CheckpointFile, SegmentFile
+from kraftd.spark.inputs.planning import SegmentPlan, Split, plan_segment, split_bytes_of, walk_headers
+from kraftd.spark.inputs.storage import StoredFile
 from kraftd.wire.batch import CorruptBatch, control_records
 from kraftd.wire.errors import ProtocolError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftd.spark.fields import UNKNOWN, column_of, metadata_types
+from kraftd.spark.decoding.fields import UNKNOWN, column_of, metadata_types
 from kraftd.wire.api import metadata_record_class
 from kraftd.wire.table import FieldRow, MessageTable, StructTable, table_of, within
 

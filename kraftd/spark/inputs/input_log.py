@@ -13,11 +13,11 @@ from kraftd.metadata_dir.checkpoint import SUFFIX
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.in_use import lock_holder
 from kraftd.spark.errors import InputError
-from kraftd.spark.hadoop import copy_inputs
-from kraftd.spark.layout import Replica, find_replicas, refuse_ordinary_records
-from kraftd.spark.replicas import CommittedLog, committed_log
-from kraftd.spark.small import SMALL_BYTES
-from kraftd.spark.storage import absolute, is_local, join, kind_of, paths_of, split_name, use_copies
+from kraftd.spark.inputs.hadoop import copy_inputs
+from kraftd.spark.inputs.layout import Replica, find_replicas, refuse_ordinary_records
+from kraftd.spark.inputs.replicas import CommittedLog, committed_log
+from kraftd.spark.inputs.small_logs import SMALL_BYTES
+from kraftd.spark.inputs.storage import absolute, is_local, join, kind_of, paths_of, split_name, use_copies
 
 Note = Callable[[str], None]
 """Takes a text for the user."""

@@ -21,18 +21,18 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraftd.spark.checkpoints import checkpoint_splits
+from kraftd.spark.decoding.fields import source_schema
 from kraftd.spark.errors import InputError
-from kraftd.spark.fields import source_schema
-from kraftd.spark.layout import find_replicas
-from kraftd.spark.options import SourceOptions, parse_options
-from kraftd.spark.pushdown import narrowed
-from kraftd.spark.reading import Wanted, read_split
-from kraftd.spark.replicas import committed_log
-from kraftd.spark.storage import is_local
-from kraftd.spark.stream import KraftStreamReader
-from kraftd.spark.table_source import TableFiles, TableReader, ask_for_copies, ask_for_table
-from kraftd.spark.tasks import SplitPartition, plan_tasks
+from kraftd.spark.inputs.checkpoints import checkpoint_splits
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.inputs.storage import is_local
+from kraftd.spark.source.options import SourceOptions, parse_options
+from kraftd.spark.source.pushdown import narrowed
+from kraftd.spark.source.reading import Wanted, read_split
+from kraftd.spark.source.stream_source import KraftStreamReader
+from kraftd.spark.source.table_source import TableFiles, TableReader, ask_for_copies, ask_for_table
+from kraftd.spark.source.tasks import SplitPartition, plan_tasks
 
 NAME = "kraft"
 RECORDS = "records"

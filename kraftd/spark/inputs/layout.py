@@ -11,7 +11,7 @@ from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
 from kraftd.metadata_dir.meta_properties import check_keys_are_unique, decode_identity
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import (
+from kraftd.spark.inputs.storage import (
     StoredFile,
     absolute,
     join,

@@ -18,9 +18,16 @@ from kraftd.log.segment import scan
 from kraftd.messages.leader_change_message import LeaderChangeMessage
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.spark.errors import InputError
-from kraftd.spark.layout import Replica
-from kraftd.spark.planning import SegmentPlan, Split, TornTail, plan_segment, split_bytes_of, walk_headers
-from kraftd.spark.storage import StoredFile, join, read_bytes, split_name
+from kraftd.spark.inputs.layout import Replica
+from kraftd.spark.inputs.planning import (
+    SegmentPlan,
+    Split,
+    TornTail,
+    plan_segment,
+    split_bytes_of,
+    walk_headers,
+)
+from kraftd.spark.inputs.storage import StoredFile, join, read_bytes, split_name
 from kraftd.types import uuid_text
 from kraftd.wire.batch import CorruptBatch, control_records
 from kraftd.wire.errors import ProtocolError

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Self
 
-from kraftd.spark.checkpoints import is_sound
 from kraftd.spark.errors import InputError
-from kraftd.spark.layout import CheckpointFile
-from kraftd.spark.replicas import CommittedLog
+from kraftd.spark.inputs.checkpoints import is_sound
+from kraftd.spark.inputs.layout import CheckpointFile
+from kraftd.spark.inputs.replicas import CommittedLog
 
 MARKERS = ("BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord")
 LOG = "log"

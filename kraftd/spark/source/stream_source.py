@@ -20,11 +20,11 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from kraftd.spark.errors import InputError
-from kraftd.spark.layout import find_replicas
-from kraftd.spark.options import SourceOptions
-from kraftd.spark.reading import Wanted, read_split
-from kraftd.spark.replicas import CommittedLog, committed_log, epoch_at, epochs_of
-from kraftd.spark.tasks import plan_tasks
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import CommittedLog, committed_log, epoch_at, epochs_of
+from kraftd.spark.source.options import SourceOptions
+from kraftd.spark.source.reading import Wanted, read_split
+from kraftd.spark.source.tasks import plan_tasks
 
 Offset = dict[str, Any]
 

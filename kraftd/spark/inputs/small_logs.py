@@ -11,7 +11,7 @@ import uuid
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from kraftd.spark.storage import join, open_output, write_bytes
+from kraftd.spark.inputs.storage import join, open_output, write_bytes
 
 SMALL_BYTES = 8 << 20
 """Most bytes of log and checkpoints for which one task is the fastest way: about 100,000 records."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import is_listener, paths_of
+from kraftd.spark.inputs.storage import is_listener, paths_of
 
 _KNOWN = {
     name.lower(): name

@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import open_parquet, use_copies
+from kraftd.spark.inputs.storage import open_parquet, use_copies
 
 _SIMPLE = (bool, int, float, str)
 _OPERATIONS = {

@@ -27,7 +27,7 @@ from kraftd.metadata_dir.checkpoint import SUFFIX
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
 from kraftd.spark.errors import InputError
-from kraftd.spark.storage import is_local, join, split_name
+from kraftd.spark.inputs.storage import is_local, join, split_name
 
 _NAMES = (META_PROPERTIES, EPOCHS_FILE)
 _SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, SUFFIX)

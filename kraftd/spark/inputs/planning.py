@@ -17,8 +17,8 @@ from kraftd.log.segment import (
     find_valid_batch,
 )
 from kraftd.spark.errors import damaged
-from kraftd.spark.layout import SegmentFile
-from kraftd.spark.storage import StoredFile, read_bytes, stored_at
+from kraftd.spark.inputs.layout import SegmentFile
+from kraftd.spark.inputs.storage import StoredFile, read_bytes, stored_at
 from kraftd.wire.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header
 
 SPLIT_BYTES = 16 << 20

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftd.spark.arrays import Buffers, array_of
-from kraftd.spark.fields import ENVELOPE, MAX_TIMESTAMP_MS, metadata_types
-from kraftd.spark.plans import column_tree, record_plans
-from kraftd.spark.rows import Row, row_of
+from kraftd.spark.decoding.arrays import Buffers, array_of
+from kraftd.spark.decoding.fields import ENVELOPE, MAX_TIMESTAMP_MS, metadata_types
+from kraftd.spark.decoding.plans import column_tree, record_plans
+from kraftd.spark.decoding.rows import Row, row_of
 from kraftd.types import parse_uuid
 from kraftd.wire.batch import (
     HEADER_BYTES,

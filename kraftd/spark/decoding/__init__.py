@@ -1,0 +1,1 @@
+"""Batches and records of a metadata log into the columns of Arrow."""

@@ -1,0 +1,1 @@
+"""The data source `kraft` of Spark: options, filters, tasks, and reads in batches and as a stream."""
