@@ -24,6 +24,7 @@ from kraftd.spark.inputs.storage import (
     join,
     list_files,
     open_output,
+    open_parquet,
     replace_directory,
     write_bytes,
 )
@@ -90,6 +91,32 @@ def write_dataset(rows: pa.Table, directory: str, session: SparkSession | None =
     with open_output(name) as stream, _writer(stream, rows.schema) as writer:
         writer.write_table(rows, ROW_GROUP_ROWS)
     _finish(session, unfinished, directory)
+
+
+def merge_datasets(
+    paths: Sequence[str], schema: pa.Schema, directory: str, session: SparkSession | None = None
+) -> None:
+    """Write the rows of datasets, one after the other, as one dataset of one file.
+
+    A dataset's files follow each other by name. Memory holds the rows of one row group.
+    """
+    unfinished = Job(f"{directory}.unfinished", schema, permissive=False)
+    delete_directory(unfinished.directory)
+    files = (join(path, name) for path in paths for name, _ in list_files(path) if name != SUCCESS)
+    rows = (batch for file in files for batch in _batches(file, schema))
+    name = f"part-000000-{uuid.uuid4().hex}.parquet"
+    if _write_file(name, rows, unfinished).rows == 0:
+        _write_file(f"{EMPTY}.parquet", iter(()), unfinished)
+    _finish(session, unfinished.directory, directory)
+
+
+def _batches(file: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, without reading ahead."""
+    found = open_parquet(file).to_batches(
+        columns=schema.names, batch_readahead=0, fragment_readahead=0, use_threads=False
+    )
+    for batch in found:
+        yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
 
 
 def commit(session: SparkSession | None, unfinished: str, directory: str, names: Collection[str]) -> None:

@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
+from kraftd.messages.topic_record import TopicRecord
 from kraftd.spark import parquet
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import find_replicas
 from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.lake import delta, iceberg, kept_log, update
 from kraftd.spark.lake.formats import open_lake
+from kraftd.spark.lake.kept_log import KeptLog
 from kraftd.spark.lake.tables import COVERS, Lake
 from kraftd.spark.main import main
 from kraftd.spark.replay.catalog import table as replayed_table
@@ -197,6 +200,34 @@ def test_tables_outlive_the_beginning_of_the_log(story: Story, tmp_path: Path, k
     again = expected(cut, story.directory.end_offset, SOME)
     for name in SOME:
         assert shown(late[name], kind) == shown(again[name], kind), f"{name} of a log that was cut"
+
+
+def test_the_decoded_log_has_few_parts_and_is_merged_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of records in the same pieces, sixteen times as many take hardly more memory."""
+    monkeypatch.setattr(kept_log, "_MANY_PARTS", 4)
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 50)
+    pool_of_all, most = pa.default_memory_pool(), []
+    for records in (8, 128):
+        directory = LogDirectory(tmp_path / f"node-{records}")
+        directory.elect(1, 1)
+        kept = KeptLog(str(tmp_path / f"lake-{records}"), "cluster")
+        pa.set_memory_pool(pool := pa.proxy_memory_pool(pool_of_all))
+        try:
+            for number in range(16):
+                directory.append(
+                    [TopicRecord(name=f"{number}-{at}", topic_id=bytes(16)) for at in range(records)]
+                )
+                log = committed_log(find_replicas([str(directory.path)]))
+                kept.append(log, log.end_offset)
+                assert len(kept._parts) <= 6
+        finally:
+            pa.set_memory_pool(pool_of_all)
+        most.append(pool.max_memory())
+        wanted = Replay(Extent(log, log.end_offset)).records()
+        assert kept.rows().to_pylist() == wanted.to_pylist()
+    assert most[1] < 5 * most[0], most
 
 
 def test_what_is_no_table_of_the_format_is_not_touched(story: Story, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from kraftd.spark.inputs.layout import CheckpointFile, Replica, SegmentFile
 from kraftd.spark.inputs.planning import SegmentPlan, Split
 from kraftd.spark.inputs.replicas import CommittedLog, ReplicaLog, epoch_at, epochs_of
 from kraftd.spark.inputs.storage import delete_directory, join, list_directories, open_parquet
-from kraftd.spark.parquet import Job, write_dataset, write_splits
+from kraftd.spark.parquet import Job, merge_datasets, write_splits
 from kraftd.spark.source.reading import Wanted
 from kraftd.spark.source.tasks import plan_tasks
 
@@ -85,13 +85,11 @@ class KeptLog:
             self._keep_base(Extent(log, log.end_offset).first_checkpoint)
         if end_offset > start:
             tasks = plan_tasks(log.log.splits, Wanted(), start, end_offset - 1)
-            path = join(self.path, f"{start:020d}-{end_offset:020d}")
+            path = join(self.path, _part_name(start, end_offset))
             write_splits(self._session, tasks, Job(path, record_schema(), False))
             self._parts = self._whole_parts()
         if len(self._parts) > _MANY_PARTS:
-            name = f"{self.start_offset:020d}-{self.end_offset:020d}"
-            write_dataset(self.rows(), join(self.path, name), self._session)
-            self._parts = self._whole_parts()
+            self._merge()
 
     def rows(self, first: int = 0) -> pa.Table:
         """The records from an offset on, in order."""
@@ -119,6 +117,24 @@ class KeptLog:
             for path in self.checkpoints()
         }
         return {LOG: self.rows(), **bases}
+
+    def _merge(self) -> None:
+        """Merge the newest parts, with each older one that holds no more offsets than those behind it.
+
+        So the parts stay few, and a record is written again only as often as its part doubles.
+        """
+        first = len(self._parts) - 1
+        while first and self._offsets(first - 1, first) <= self._offsets(first, len(self._parts)):
+            first -= 1
+        merged = [join(self.path, _part_name(*part)) for part in self._parts[first:]]
+        if len(merged) > 1:
+            name = _part_name(self._parts[first][0], self.end_offset)
+            merge_datasets(merged, record_schema(), join(self.path, name), self._session)
+            self._parts = self._whole_parts()
+
+    def _offsets(self, first: int, end: int) -> int:
+        """How many offsets the parts from a number to below another one hold."""
+        return self._parts[end - 1][1] - self._parts[first][0]
 
     def _keep_base(self, checkpoint: CheckpointFile | None) -> None:
         if checkpoint is not None:
@@ -148,8 +164,12 @@ class KeptLog:
         for first, negative_end in sorted(found):
             if not kept or first >= kept[-1][1]:
                 kept.append((first, -negative_end))
-        names = [f"{first:020d}-{end:020d}" for first, end in kept]
+        names = [_part_name(*part) for part in kept]
         for name in list_directories(self.path):
             if name not in names:
                 delete_directory(join(self.path, name))
         return kept
+
+
+def _part_name(first: int, end: int) -> str:
+    return f"{first:020d}-{end:020d}"
