@@ -6,9 +6,13 @@ The order of a small HashMap decides between protocols with equal votes, and whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
 
 MOST_BUCKETS = 1 << 30
+LEAST_BUCKETS = 16
+
+K = TypeVar("K")
 
 
 def string_hash(text: str) -> int:
@@ -33,15 +37,39 @@ def partition_for(key: str, partition_count: int) -> int:
     return (0 if value == -(1 << 31) else abs(value)) % partition_count
 
 
+def uuid_hash(uuid: bytes) -> int:
+    """``Uuid.hashCode``, without a sign."""
+    both = int.from_bytes(uuid[:8], "big") ^ int.from_bytes(uuid[8:], "big")
+    return both >> 32 ^ both & 0xFFFFFFFF
+
+
+def int_hash(number: int) -> int:
+    """``Integer.hashCode`` of a number that is not negative."""
+    return number
+
+
 def hash_map_order(keys: Iterable[str]) -> list[str]:
     """Different keys in the order of a ``java.util.HashMap`` into which they were put in the given order."""
-    listed = list(keys)
-    buckets = 16
-    while buckets * 3 // 4 < len(listed) and buckets < MOST_BUCKETS:
+    return grown_order(list(keys), string_hash)
+
+
+def grown_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
+    """As `hash_map_order`, of keys of any kind."""
+    buckets = LEAST_BUCKETS
+    while buckets * 3 // 4 < len(keys) and buckets < MOST_BUCKETS:
         buckets *= 2
-    return sorted(listed, key=lambda key: _bucket(key, buckets))
+    return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
 
 
-def _bucket(key: str, buckets: int) -> int:
-    value = string_hash(key) & 0xFFFFFFFF
+def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
+    """Different keys in the order of a ``java.util.HashSet`` made of a collection with the given order."""
+    needed = int(len(keys) / 0.75) + 1
+    buckets = LEAST_BUCKETS
+    while buckets < needed and buckets < MOST_BUCKETS:
+        buckets *= 2
+    return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
+
+
+def _bucket(value: int, buckets: int) -> int:
+    value &= 0xFFFFFFFF
     return (value ^ value >> 16) & (buckets - 1)

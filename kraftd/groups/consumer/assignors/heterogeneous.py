@@ -1,0 +1,137 @@
+"""The uniform assignor for members with different subscriptions.
+
+Partitions without owner go to the least loaded subscribers. Then partitions move from more to less loaded
+ones, topic by topic, until a round moves none.
+"""
+
+from __future__ import annotations
+
+from kraftd.groups.consumer.assignors.balancer import Balancer
+from kraftd.groups.consumer.assignors.spec import (
+    PARTITIONS_A_SLICE,
+    Assigned,
+    GroupSpec,
+    Growing,
+    Slices,
+    Uuid,
+)
+
+MAX_ROUNDS = 16  # subscriptions that overlap converge slowly; this is balanced enough
+NO_OWNER = -1
+
+
+def assign_heterogeneous(spec: GroupSpec) -> Slices[Assigned]:
+    """Balance topic by topic, those with the most partitions for each subscriber first."""
+    levelling = _Levelling(spec)
+    yield
+    if not levelling.subscribers:
+        return {}
+    levelling.keep_subscribed()
+    yield
+    yield from levelling.assign_free()
+    yield from levelling.balance()
+    return levelling.growing.assigned
+
+
+class _Levelling:
+    """Owners of partitions as indexes of members, and how many partitions each member has."""
+
+    def __init__(self, spec: GroupSpec) -> None:
+        self.spec = spec
+        self.member_ids = list(spec.members)
+        self.loads = [0] * len(self.member_ids)
+        self.subscribers: dict[Uuid, list[int]] = {}
+        for number, member in enumerate(spec.members.values()):
+            for topic_id in member.topic_ids:
+                self.subscribers.setdefault(topic_id, []).append(number)
+        self.owners = {
+            topic_id: [NO_OWNER] * spec.partition_counts[topic_id] for topic_id in self.subscribers
+        }
+        self.growing = Growing()
+
+    def keep_subscribed(self) -> None:
+        """Every member keeps what it has of topics to which it is subscribed."""
+        for number, (member_id, member) in enumerate(self.spec.members.items()):
+            self.growing.keep(member_id, member.assigned)
+            topic_ids = set(member.topic_ids)
+            for topic_id, indexes in member.assigned.items():
+                if topic_id not in topic_ids:
+                    del self.growing.change(member_id)[topic_id]
+                    continue
+                self.loads[number] += len(indexes)
+                owners = self.owners[topic_id]
+                for index in indexes:
+                    owners[index] = number
+
+    def rank(self, topic_id: Uuid) -> tuple[float, int, int, int]:
+        """The order of topics: most partitions a subscriber, then fewest subscribers, then Java's of ids."""
+        count, subscribers = self.spec.partition_counts[topic_id], len(self.subscribers[topic_id])
+        high = int.from_bytes(topic_id[:8], "big", signed=True)
+        low = int.from_bytes(topic_id[8:], "big", signed=True)
+        return -(count / subscribers), subscribers, high, low
+
+    def assign_free(self) -> Slices[None]:
+        done = 0
+        for topic_id in sorted(self.subscribers, key=self.rank):
+            free = [index for index, owner in enumerate(self.owners[topic_id]) if owner == NO_OWNER]
+            if not free:
+                continue
+            balancer = Balancer(self.loads, self.subscribers[topic_id])
+            for index in free:
+                self.give(topic_id, index, balancer.least_loaded())
+                done += 1
+                if done % PARTITIONS_A_SLICE == 0:
+                    yield
+        yield
+
+    def balance(self) -> Slices[None]:
+        shared = [topic_id for topic_id, some in self.subscribers.items() if len(some) >= 2]
+        topic_ids = sorted(shared, key=self.rank)
+        last_moved: Uuid | None = None
+        for _ in range(MAX_ROUNDS):
+            for topic_id in topic_ids:
+                if topic_id == last_moved:
+                    return  # a whole round has moved nothing else
+                moved = yield from self.balance_topic(topic_id)
+                if moved or last_moved is None:
+                    last_moved = topic_id
+
+    def balance_topic(self, topic_id: Uuid) -> Slices[int]:
+        """Move partitions of a topic from the most to the least loaded subscribers; return how many."""
+        balancer = Balancer(self.loads, self.subscribers[topic_id])
+        if balancer.imbalance() <= 1:
+            return 0
+        yield
+        by_owner: dict[int, list[int]] = {}
+        for index, owner in enumerate(self.owners[topic_id]):
+            by_owner.setdefault(owner, []).append(index)
+        moved = 0
+        while not balancer.is_balanced():
+            giver = balancer.most_loaded()
+            while giver is not None and not by_owner.get(giver):
+                balancer.exclude()
+                giver = balancer.most_loaded()
+            if giver is None:
+                break
+            index = by_owner[giver].pop()
+            taker = balancer.least_loaded()
+            if balancer.is_balanced():
+                break
+            self.take(topic_id, index, giver)
+            self.give(topic_id, index, taker)
+            moved += 1
+            if moved % PARTITIONS_A_SLICE == 0:
+                yield
+        return moved
+
+    def give(self, topic_id: Uuid, index: int, number: int) -> None:
+        self.growing.change(self.member_ids[number]).setdefault(topic_id, set()).add(index)
+        self.owners[topic_id][index] = number
+        self.loads[number] += 1
+
+    def take(self, topic_id: Uuid, index: int, number: int) -> None:
+        own = self.growing.change(self.member_ids[number])
+        own[topic_id].discard(index)
+        if not own[topic_id]:
+            del own[topic_id]
+        self.loads[number] -= 1

@@ -1,0 +1,64 @@
+"""The range assignor: of each topic, consecutive partitions for each member, in the order of the members.
+
+Members with equal ranks get the same partitions of topics with as many partitions, so that such topics can be
+joined. Static members come first, by instance id; then the others by member id.
+"""
+
+from __future__ import annotations
+
+from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE, Assigned, GroupSpec, Slices, Uuid
+
+
+class _Topic:
+    """How a topic is divided: `extra` members get one partition more than the quota."""
+
+    __slots__ = ("count", "extra", "next", "quota", "subscribers")
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.subscribers = 0
+        self.quota = self.extra = self.next = 0
+
+    def divide(self) -> None:
+        self.quota, self.extra = divmod(self.count, self.subscribers)
+
+    def take(self) -> frozenset[int]:
+        """The partitions of the next member."""
+        start, size = self.next, self.quota
+        if self.extra > 0:
+            size += 1
+            self.extra -= 1
+        self.next = start + size
+        return frozenset(range(start, self.next))
+
+
+def assign_ranges(spec: GroupSpec) -> Slices[Assigned]:
+    """Assign ranges; what members have had so far does not matter."""
+    member_ids = sorted(spec.members, key=lambda member_id: _rank(spec, member_id))
+    topics: dict[Uuid, _Topic] = {}
+    for member_id in member_ids:
+        for topic_id in spec.members[member_id].topic_ids:
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = _Topic(spec.partition_counts[topic_id])
+            topic.subscribers += 1
+    yield
+    for topic in topics.values():
+        topic.divide()
+    assigned: Assigned = {}
+    done = 0
+    for member_id in member_ids:
+        ranges = {topic_id: topics[topic_id].take() for topic_id in spec.members[member_id].topic_ids}
+        assigned[member_id] = {topic_id: indexes for topic_id, indexes in ranges.items() if indexes}
+        done += len(ranges) + sum(map(len, ranges.values()))
+        if done >= PARTITIONS_A_SLICE:
+            done = 0
+            yield
+    return assigned
+
+
+def _rank(spec: GroupSpec, member_id: str) -> tuple[bool, bytes]:
+    """The order of members; Java compares strings by UTF-16 units."""
+    instance_id = spec.members[member_id].instance_id
+    name = member_id if instance_id is None else instance_id
+    return instance_id is None, name.encode("utf-16-be", "surrogatepass")

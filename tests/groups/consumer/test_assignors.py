@@ -1,0 +1,76 @@
+"""What assignors promise: one owner, balance, no needless move, short slices."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraftd.groups.consumer.assignors import ASSIGNORS
+from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, finish
+
+TOPICS = [number.to_bytes(16, "big") for number in range(1, 5)]
+counts = st.fixed_dictionaries({topic: st.integers(1, 9) for topic in TOPICS})
+subscriptions = st.lists(st.sets(st.sampled_from(TOPICS)).map(sorted), min_size=1, max_size=6)
+
+
+def spec_of(topics: list[list[bytes]], counts: dict[bytes, int], assigned: Assigned) -> GroupSpec:
+    members = {
+        f"m{number}": MemberSpec(None, some, assigned.get(f"m{number}", {}))
+        for number, some in enumerate(topics)
+    }
+    return GroupSpec(members, all(some == topics[0] for some in topics), counts)
+
+
+def places(assigned: Assigned) -> list[tuple[str, bytes, int]]:
+    return [
+        (member, topic, index)
+        for member, partitions in assigned.items()
+        for topic, indexes in partitions.items()
+        for index in indexes
+    ]
+
+
+@pytest.mark.parametrize("name", list(ASSIGNORS))
+@given(topics=subscriptions, counts=counts)
+def test_every_partition_has_one_owner_that_is_subscribed(
+    name: str, topics: list[list[bytes]], counts: dict[bytes, int]
+) -> None:
+    assigned = finish(ASSIGNORS[name](spec_of(topics, counts, {})))
+    found = sorted((topic, index) for _, topic, index in places(assigned))
+    wanted = {topic for some in topics for topic in some}
+    assert found == sorted((topic, index) for topic in wanted for index in range(counts[topic]))
+    assert all(topic in topics[int(member[1:])] for member, topic, _ in places(assigned))
+
+
+@given(topics=st.sets(st.sampled_from(TOPICS), min_size=1).map(sorted), size=st.integers(1, 7), counts=counts)
+def test_members_with_equal_subscriptions_differ_by_one_partition_at_most(
+    topics: list[bytes], size: int, counts: dict[bytes, int]
+) -> None:
+    assigned = finish(ASSIGNORS["uniform"](spec_of([topics] * size, counts, {})))
+    loads = [sum(map(len, partitions.values())) for partitions in assigned.values()]
+    assert max(loads) - min(loads) <= 1
+
+
+@given(topics=subscriptions, counts=counts)
+def test_an_assignment_that_is_balanced_stays(topics: list[list[bytes]], counts: dict[bytes, int]) -> None:
+    first = finish(ASSIGNORS["uniform"](spec_of(topics, counts, {})))
+    again = finish(ASSIGNORS["uniform"](spec_of(topics, counts, first)))
+    assert sorted(places(again)) == sorted(places(first))
+
+
+@given(size=st.integers(2, 7), counts=counts)
+def test_a_member_that_joins_takes_only_its_share(size: int, counts: dict[bytes, int]) -> None:
+    first = finish(ASSIGNORS["uniform"](spec_of([TOPICS] * (size - 1), counts, {})))
+    second = finish(ASSIGNORS["uniform"](spec_of([TOPICS] * size, counts, first)))
+    moved = set(places(second)) - set(places(first))
+    assert {member for member, _, _ in moved} <= {f"m{size - 1}"}
+
+
+@pytest.mark.parametrize("name", list(ASSIGNORS))
+@pytest.mark.parametrize("is_homogeneous", [True, False])
+def test_a_large_group_is_assigned_in_slices(name: str, is_homogeneous: bool) -> None:
+    counts = dict.fromkeys(TOPICS, 2500)
+    topics = [TOPICS if is_homogeneous or number % 2 else TOPICS[:2] for number in range(1000)]
+    slices = ASSIGNORS[name](spec_of(topics, counts, {}))
+    assert sum(1 for _ in slices) >= 5
