@@ -1,7 +1,7 @@
 """What every kind of group is to offsets, lists and deletions.
 
-A classic group is one kind. Groups of other protocols come beside it: a class with these methods, a row in
-`kraftd.groups.replay`, and the APIs of their own.
+Classic groups and consumer groups are two kinds. Another one comes beside them: a class with these methods,
+rows in `kraftd.groups.replay`, and APIs of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from kraftd.messages.list_groups_response import ListedGroup
 
 # The time from which an offset's retention runs, in milliseconds.
 RetentionStart = Callable[[Committed], int]
+# Raises Refusal if a member may not commit an offset of this partition, given by topic id and index.
+CommitCheck = Callable[[bytes, int], None]
 
 
 class GroupType(Enum):
@@ -45,11 +47,11 @@ class Group(Protocol):
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, is_transactional: bool, version: int
-    ) -> None:
-        """Raise Refusal if this member may not commit offsets."""
+    ) -> CommitCheck | None:
+        """Raise Refusal if this member may not commit offsets; return what is still to be checked of each."""
 
-    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise Refusal if this member may not read offsets."""
+    def check_fetch(self, member_id: str | None, member_epoch: int, *, is_latest: bool) -> None:
+        """Raise Refusal if this member may not read offsets; is_latest: not as of the high watermark."""
 
     def check_offset_delete(self) -> None:
         """Raise Refusal if the group's offsets may not be deleted by an operator."""

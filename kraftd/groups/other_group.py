@@ -42,7 +42,7 @@ class OtherGroup:
     ) -> None:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
 
-    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+    def check_fetch(self, member_id: str | None, member_epoch: int, *, is_latest: bool) -> None:
         """Offsets are shown: operators read them without being members."""
         if member_id or member_epoch >= 0:
             raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)

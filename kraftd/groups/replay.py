@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftd.groups.classic.group import ClassicGroup, group_of
+from kraftd.groups.consumer.replay import CONSUMER_REPLAYED
 from kraftd.groups.group import GroupType
 from kraftd.groups.offsets.committed import Committed, committed_of
 from kraftd.groups.other_group import OtherGroup
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
-from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraftd.messages.group_metadata_key import GroupMetadataKey
 from kraftd.messages.group_metadata_value import GroupMetadataValue
 from kraftd.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
@@ -95,7 +95,7 @@ REPLAYED: dict[type[Message], Replay] = {
     OffsetCommitKey: replay_offset,
     LegacyOffsetCommitKey: replay_legacy_offset,
     GroupMetadataKey: replay_group,
-    ConsumerGroupMetadataKey: replay_other(GroupType.CONSUMER),
+    **CONSUMER_REPLAYED,
     ShareGroupMetadataKey: replay_other(GroupType.SHARE),
     StreamsGroupMetadataKey: replay_other(GroupType.STREAMS),
 }

@@ -119,17 +119,21 @@ class ClassicGroup:
         if not is_transactional and self.state is COMPLETING_REBALANCE:
             raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS)
 
-    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+    def check_fetch(self, member_id: str | None, member_epoch: int, *, is_latest: bool) -> None:
+        self.check_alive()
+
+    def check_alive(self) -> None:
+        """Raise Refusal once the group is gone."""
         if self.state is DEAD:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is in dead state.")
 
     def check_offset_delete(self) -> None:
-        self.check_fetch(None, -1)
+        self.check_alive()
         if self.state is not EMPTY and not self.is_of_consumers():
             raise Refusal(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete(self) -> None:
-        self.check_fetch(None, -1)
+        self.check_alive()
         if self.state is not EMPTY:
             raise Refusal(ErrorCode.NON_EMPTY_GROUP)
 
@@ -157,6 +161,10 @@ class ClassicGroup:
     def is_of_consumers(self) -> bool:
         """Return whether the members speak the protocol of consumers."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def is_simple(self) -> bool:
+        """Return whether the group is there for its offsets alone: it has no record of its own."""
+        return self.protocol_type is None and self.state is EMPTY and not self.pending_join
 
     def is_leader(self, member_id: str) -> bool:
         return self.leader_id == member_id

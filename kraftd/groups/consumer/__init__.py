@@ -1,4 +1,4 @@
 """Consumer groups (KIP-848): heartbeats, a target that this side computes, and members that move towards it.
 
-Records are loaded by `replay.py` into `group.py`; `assignors` compute which member is to read which partition.
+Records are loaded by `replay.py` into `group.py`. `assignors` compute which member reads which partition.
 """

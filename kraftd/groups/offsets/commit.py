@@ -12,7 +12,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.rebalance import heard
 from kraftd.groups.classic.states import PREPARING_REBALANCE, STABLE
-from kraftd.groups.group import Group
+from kraftd.groups.group import CommitCheck, Group
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord, offset_record
 from kraftd.groups.state import ShardState
@@ -55,7 +55,7 @@ def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Out
                 raise Refusal(ErrorCode.ILLEGAL_GENERATION)
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group = state.new_classic_group(request.group_id)
-    group.check_commit(request.member_id, request.group_instance_id, generation, False, version)
+    check = group.check_commit(request.member_id, request.group_instance_id, generation, False, version)
     if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
         heard(state, group, group.members[request.member_id])
     expires_ms = NO_TIME if request.retention_time_ms == NO_TIME else state.now_ms + request.retention_time_ms
@@ -63,7 +63,7 @@ def commit(state: ShardState, request: OffsetCommitRequest, version: int) -> Out
     def answer(topic: Any, rows: list[Any]) -> OffsetCommitResponseTopic:
         return OffsetCommitResponseTopic(topic.name, topic.topic_id, rows)
 
-    records, topics = _noted(state, request, answer, OffsetCommitResponsePartition, expires_ms)
+    records, topics = _noted(state, request, answer, OffsetCommitResponsePartition, expires_ms, check)
     return Outcome(records, OffsetCommitResponse(topics=topics))
 
 
@@ -92,6 +92,7 @@ def _noted(
     new_topic: Callable[[Any, list[Any]], Any],
     new_row: Callable[..., Any],
     expires_ms: int,
+    check: CommitCheck | None = None,
 ) -> tuple[list[CoordinatorRecord], list[Any]]:
     """The records of a request's offsets, and the topics of its answer."""
     metadata_max = state.config.offset_metadata_max_bytes
@@ -100,11 +101,14 @@ def _noted(
     for topic in request.topics:
         rows: list[Any] = []
         topics.append(new_topic(topic, rows))
+        topic_id = getattr(topic, "topic_id", ZERO_UUID)
         for row in topic.partitions:
             metadata = row.committed_metadata or ""
             if is_too_long(metadata, metadata_max):
                 rows.append(new_row(row.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
+            if check is not None:
+                check(topic_id, row.partition_index)
             rows.append(new_row(row.partition_index))
             value = OffsetCommitValue(
                 row.committed_offset,
@@ -112,7 +116,7 @@ def _noted(
                 metadata,
                 state.now_ms,
                 expires_ms,
-                getattr(topic, "topic_id", ZERO_UUID),
+                topic_id,
             )
             records.append(offset_record(request.group_id, topic.name, row.partition_index, value))
     state.counts.offset_commits += len(records)

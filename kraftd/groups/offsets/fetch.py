@@ -32,7 +32,8 @@ def fetch_offsets(
     is_missing = False
     try:
         find = state.group if require_stable else state.committed_group
-        find(request.group_id).check_fetch(request.member_id, request.member_epoch)
+        group = find(request.group_id)
+        group.check_fetch(request.member_id, request.member_epoch, is_latest=require_stable)
     except Refusal as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise

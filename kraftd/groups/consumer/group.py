@@ -1,0 +1,310 @@
+"""A consumer group: its members, its target, and what follows from both.
+
+All of it changes by records alone, through the timeline: a record that could not be written is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
+from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.records import Resolved, group_tombstones
+from kraftd.groups.group import CommitCheck, GroupType, RetentionStart
+from kraftd.groups.java_hashes import hash_map_order
+from kraftd.groups.offsets.committed import Committed
+from kraftd.groups.records import CoordinatorRecord
+from kraftd.groups.timeline import Timeline
+from kraftd.messages.list_groups_response import ListedGroup
+from kraftd.wire.error_code import ErrorCode
+
+PROTOCOL_TYPE = "consumer"
+EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
+EPOCH_COMMIT_VERSION = 9  # of OffsetCommit: the first that knows member epochs
+NO_TARGET_EPOCH = -1
+
+Place = tuple[bytes, int]  # topic id and partition
+
+
+class Subscribers(NamedTuple):
+    """By how many members a topic is named, and by how many patterns it is matched."""
+
+    by_name: int = 0
+    by_regex: int = 0
+
+
+class Facts(NamedTuple):
+    """What is true of the group as a whole.
+
+    metadata_hash: of the topics to which it is subscribed. target_epoch: the group epoch for which the target
+    was computed; target_ms: when. has_partition_metadata: a record of a release before 4.1 is in the log.
+    """
+
+    epoch: int = 1
+    metadata_hash: int = 0
+    target_epoch: int = 1
+    target_ms: int = 0
+    has_partition_metadata: bool = False
+
+
+class ConsumerGroup:
+    """Kafka's ConsumerGroup. owners: which member has a partition, or still has to give it up."""
+
+    __slots__ = (
+        "_facts",
+        "assignors",
+        "group_id",
+        "members",
+        "owners",
+        "regexes",
+        "resolved",
+        "static_members",
+        "targets",
+        "timeline",
+        "topics",
+    )
+
+    def __init__(self, group_id: str, timeline: Timeline) -> None:
+        self.group_id = group_id
+        self.timeline = timeline
+        self._facts: dict[None, Facts] = {}
+        self.members: dict[str, Member] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.static_members: dict[str, str] = {}  # member ids by instance id
+        self.assignors: dict[str, int] = {}  # how many members prefer each
+        self.topics: dict[str, Subscribers] = {}
+        self.regexes: dict[str, int] = {}  # how many members are subscribed by each
+        self.resolved: dict[str, Resolved] = {}
+        self.owners: dict[Place, str] = {}
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        return (
+            f"<ConsumerGroup {self.group_id} {self.state_now()} epoch {facts.epoch},"
+            f" target {facts.target_epoch}, {len(self.members)} members>"
+        )
+
+    # What every kind of group is asked
+
+    @property
+    def type(self) -> GroupType:
+        return GroupType.CONSUMER
+
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def state_name(self) -> str:
+        """The state as of the high watermark."""
+        members = (member for _, member in self.timeline.committed_items(self.members))
+        return _state(members, self.committed_facts())
+
+    def listed(self) -> ListedGroup:
+        return ListedGroup(self.group_id, PROTOCOL_TYPE, self.state_name(), self.type.value)
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, is_transactional: bool, version: int
+    ) -> CommitCheck | None:
+        """A member commits in its epoch, or in an older one since which it has had the partition."""
+        if generation < 0 and not self.members:
+            return None
+        if is_transactional and generation == -1 and not member_id and instance_id is None:
+            return None
+        member = self.member(member_id)
+        if not is_transactional and member.classic is None and version < EPOCH_COMMIT_VERSION:
+            raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
+        if generation == member.epoch:
+            return None
+        stale = stale_epoch(member)
+        if generation > member.epoch:
+            raise stale
+
+        def check(topic_id: bytes, index: int) -> None:
+            epoch = member.assignment_epoch(topic_id, index)
+            if epoch is None or generation < epoch:
+                raise stale
+
+        return check
+
+    def check_fetch(self, member_id: str | None, member_epoch: int, *, is_latest: bool) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        known = member_id or ""
+        members = self.members
+        member = members.get(known) if is_latest else self.timeline.committed_value(members, known)
+        if member is None:
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
+        if member_epoch != member.epoch:
+            raise stale_epoch(member)
+
+    def check_offset_delete(self) -> None:
+        """Offsets of topics without subscribers may be deleted at any time."""
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise Refusal(ErrorCode.NON_EMPTY_GROUP)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.topics
+
+    def retention_start(self) -> RetentionStart | None:
+        return _committed_ms
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return group_tombstones(self.group_id, self.resolved)
+
+    # Members
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts.get(None, INITIAL)
+
+    def committed_facts(self) -> Facts:
+        """As of the high watermark."""
+        return self.timeline.committed_value(self._facts, None) or INITIAL
+
+    def state_now(self) -> str:
+        """The state with what is not committed yet."""
+        return _state(self.members.values(), self.facts)
+
+    def member(self, member_id: str) -> Member:
+        """A member; Refusal if there is none."""
+        member = self.members.get(member_id)
+        if member is None:
+            reason = f"Member {member_id} is not a member of group {self.group_id}."
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
+        return member
+
+    def static_member(self, instance_id: str) -> Member | None:
+        """The member that holds an instance id."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def target(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NOTHING)
+
+    # Changes, by records
+
+    def set_facts(self, **changes: Any) -> None:
+        self.timeline.put(self._facts, None, self.facts._replace(**changes))
+
+    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
+        if partitions is None:
+            self.timeline.remove(self.targets, member_id)
+        else:
+            self.timeline.put(self.targets, member_id, partitions)
+
+    def put(self, member: Member) -> None:
+        """Add a member, or replace it."""
+        old = self.members.get(member.member_id)
+        self.timeline.put(self.members, member.member_id, member)
+        self._count(old, member)
+        if member.instance_id is not None:
+            self.timeline.put(self.static_members, member.instance_id, member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        old = self.timeline.remove(self.members, member_id)
+        if old is None:
+            return
+        self._count(old, None)
+        if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
+            self.timeline.remove(self.static_members, old.instance_id)
+
+    def set_resolved(self, regex: str, resolved: Resolved | None) -> None:
+        """Note the topics that match a pattern, or that it is not used any more."""
+        if resolved is None:
+            old = self.timeline.remove(self.resolved, regex)
+        else:
+            old = self.timeline.put(self.resolved, regex, resolved)
+        self._count_matches(old, -1)
+        self._count_matches(resolved, 1)
+
+    def _count_matches(self, resolved: Resolved | None, by: int) -> None:
+        for topic in () if resolved is None else resolved.topics:
+            names, regexes = self.topics.get(topic, Subscribers())
+            self._set_subscribers(topic, Subscribers(names, regexes + by))
+
+    def _count(self, old: Member | None, new: Member | None) -> None:
+        old_topics = frozenset() if old is None else old.topics
+        new_topics = frozenset() if new is None else new.topics
+        if old_topics != new_topics:
+            for topics, by in ((old_topics - new_topics, -1), (new_topics - old_topics, 1)):
+                for topic in topics:
+                    names, regexes = self.topics.get(topic, Subscribers())
+                    self._set_subscribers(topic, Subscribers(names + by, regexes))
+        self._recount(self.assignors, _assignor(old), _assignor(new))
+        self._recount(self.regexes, _regex(old), _regex(new))
+        self._own(old, new)
+
+    def _set_subscribers(self, topic: str, subscribers: Subscribers) -> None:
+        if any(subscribers):
+            self.timeline.put(self.topics, topic, subscribers)
+        else:
+            self.timeline.remove(self.topics, topic)
+
+    def _recount(self, counts: dict[str, int], old: str | None, new: str | None) -> None:
+        if old == new:
+            return
+        for name, by in ((old, -1), (new, 1)):
+            if name is not None:
+                number = counts.get(name, 0) + by
+                if number:
+                    self.timeline.put(counts, name, number)
+                else:
+                    self.timeline.remove(counts, name)
+
+    def _own(self, old: Member | None, new: Member | None) -> None:
+        """A partition belongs to the member that got it last, until that one has given it up."""
+        had = set() if old is None else set(_places(old))
+        has = set() if new is None else set(_places(new))
+        if old is not None:
+            for place in had - has:
+                if self.owners.get(place) == old.member_id:
+                    self.timeline.remove(self.owners, place)
+        if new is not None:
+            for place in has - had:
+                self.timeline.put(self.owners, place, new.member_id)
+
+
+INITIAL = Facts()
+
+
+def _assignor(member: Member | None) -> str | None:
+    return None if member is None else member.assignor
+
+
+def _regex(member: Member | None) -> str | None:
+    return None if member is None else member.regex or None
+
+
+def stale_epoch(member: Member) -> Refusal:
+    """The refusal of an epoch that is not the member's; a classic member calls it a generation."""
+    is_classic = member.classic is not None
+    return Refusal(ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH)
+
+
+def preferred_assignor(counts: dict[str, int]) -> str | None:
+    """The assignor that most members prefer; of several, the first in the order of Kafka's map."""
+    return max(hash_map_order(counts), key=lambda name: counts[name], default=None)
+
+
+def _state(members: Iterable[Member], facts: Facts) -> str:
+    listed = list(members)
+    if not listed:
+        return EMPTY
+    if facts.epoch > facts.target_epoch:
+        return ASSIGNING
+    is_stable = all(member.is_reconciled_to(facts.target_epoch) for member in listed)
+    return STABLE if is_stable else RECONCILING
+
+
+def _places(member: Member) -> Iterable[Place]:
+    for partitions in (member.assigned, member.revoking):
+        for topic_id, epochs in partitions.items():
+            for index in epochs:
+                yield topic_id, index
+
+
+def _committed_ms(committed: Committed) -> int:
+    return committed.committed_ms
