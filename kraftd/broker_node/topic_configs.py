@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
-from kraftd.configdef.definition import Value, topic_def
+from kraftd.configdef.definition import Value, broker_def, topic_def
 from kraftd.configdef.node import NodeConfig
 from kraftd.controller.configs.resources import CLUSTER, ResourceType
 from kraftd.controller.configs.validation import parse_all
@@ -95,6 +95,13 @@ def _resolved(static: NodeConfig, node: Items, cluster: Items, own: Items) -> To
         assert isinstance(value, int)
         return value
 
+    def of_server(name: str) -> int:
+        """A number, or a truth, of the server that may be changed dynamically."""
+        dynamic = next((one[name] for one in layers[1:3] if name in one), None)
+        value = static.value(name) if dynamic is None else broker_def()[name].parse(dynamic)
+        assert isinstance(value, int)
+        return value
+
     policy = _strings(values["cleanup.policy"])
     codec = str(values["compression.type"])
     is_compacted, max_lag_ms = "compact" in policy, number("max.compaction.lag.ms")
@@ -113,9 +120,9 @@ def _resolved(static: NodeConfig, node: Items, cluster: Items, own: Items) -> To
             compression_level=level if isinstance(level, int) else None,
             min_insync_replicas=number("min.insync.replicas"),
             replica_lag_time_max_ms=static.integer("replica.lag.time.max.ms"),
-            producer_id_expiration_ms=static.integer("producer.id.expiration.ms"),
+            producer_id_expiration_ms=of_server("producer.id.expiration.ms"),
             transaction_max_timeout_ms=static.integer("transaction.max.timeout.ms"),
-            verifies_transactions=bool(static.value("transaction.partition.verification.enable")),
+            verifies_transactions=bool(of_server("transaction.partition.verification.enable")),
         ),
         DataLogSettings(
             segment_bytes=number("segment.bytes"),

@@ -77,7 +77,7 @@ def check(config: DaemonConfig, settings: Settings, findings: Findings) -> Daemo
         partial(check_rebalance_protocols, config, findings),
         partial(check_broker_session, config, findings),
         partial(check_connections_per_ip, config, findings),
-        partial(check_connection_rates, config, settings, findings),
+        partial(check_listener_limits, config, settings, findings),
         partial(check_metrics_listener, config, findings),
     ):
         with suppress(Unread):
@@ -403,13 +403,17 @@ def check_connections_per_ip(config: DaemonConfig, findings: Findings) -> None:
         findings.refuse("max.connections.per.ip", why)
 
 
-def check_connection_rates(config: DaemonConfig, settings: Settings, findings: Findings) -> None:
-    """Set the rates of new connections of single listeners, those that have one of their own."""
-    key = "max.connection.creation.rate"
+def check_listener_limits(config: DaemonConfig, settings: Settings, findings: Findings) -> None:
+    """Set how many connections single listeners may have, and new ones a second, if that is of their own."""
     keys = {endpoint.listener: Keys(settings, findings, endpoint.listener) for endpoint in config.listeners}
-    rates = {listener: one.value(key) for listener, one in keys.items()}
-    everywhere = config.max_connection_creation_rate
-    config.connection_creation_rates = {name: rate for name, rate in rates.items() if rate != everywhere}
+
+    def own(key: str, everywhere: int) -> dict[str, int]:
+        values = {listener: one.value(key) for listener, one in keys.items()}
+        return {listener: value for listener, value in values.items() if value != everywhere}
+
+    rate = config.max_connection_creation_rate
+    config.connection_creation_rates = own("max.connection.creation.rate", rate)
+    config.connections_by_listener = own("max.connections", config.max_connections)
 
 
 def check_broker_session(config: DaemonConfig, findings: Findings) -> None:

@@ -252,16 +252,21 @@ class ConnectionKeys:
     socket_listen_backlog_size = integer(
         "socket.listen.backlog.size", "connections that may wait to be accepted"
     )
-    max_connections = integer("max.connections", "connections at once")
+    max_connections = integer(
+        "max.connections", "connections at once, also as `listener.name.<listener>.<key>` and dynamically"
+    )
     max_connection_creation_rate = integer(
         "max.connection.creation.rate",
         "new connections a second, also as `listener.name.<listener>.<key>` and dynamically; more wait",
     )
-    max_connections_per_ip = integer("max.connections.per.ip", "connections at once from one address")
+    max_connections_per_ip = integer(
+        "max.connections.per.ip", "connections at once from one address, also dynamically"
+    )
     max_connections_per_ip_overrides = Row(
         lambda value: parse_ip_overrides(str(value or "")),
         "max.connections.per.ip.overrides",
-        "the same for single addresses or host names, host:number; names are looked up at the start",
+        "the same for single addresses or host names, host:number; names are looked up at the start, and "
+        "dynamically only addresses count",
     )
     connections_max_idle_ms = integer(
         "connections.max.idle.ms", "the idle time after which a connection is closed; negative is never"
@@ -331,7 +336,8 @@ class DaemonConfig(
     endpoints of the controller listeners, the quorum's first. client_listeners, broker_listeners: those of
     listeners for ordinary clients, and of the broker. Their host is "" if this host's own name has to be
     found. node_config: the file's text as resource configs see it. connection_creation_rates: new connections
-    a second by listener. security: the result of all security keys. warnings: to be logged once at the start.
+    a second by listener. connections_by_listener: connections at once. security: the result of all security
+    keys. warnings: to be logged once at the start.
     """
 
     def __init__(
@@ -354,6 +360,7 @@ class DaemonConfig(
         self.broker_listeners = broker_listeners
         self.security = SecurityConfig()
         self.connection_creation_rates: Mapping[str, int] = {}
+        self.connections_by_listener: Mapping[str, int] = {}
         self.warnings = warnings
 
     def settings(self, kind: Callable[..., T], prefix: str = "", **given: object) -> T:

@@ -22,9 +22,11 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
 
     max_frame_bytes: int = 104_857_600  # socket.request.max.bytes
     max_connections: int = 10_000  # max.connections, where it is lower
+    openable_connections: int = 10_000  # what the process's files allow; no dynamic config exceeds it
     reserved_connections: int = 0  # of these, for nodes of the quorum alone
     max_connections_per_ip: int = 2_147_483_647  # max.connections.per.ip
     max_connections_per_ip_overrides: Mapping[str, int] = {}  # by the peer's address as text
+    max_connections_by_listener: Mapping[str, int] = {}  # listener.name.<listener>.max.connections
     max_in_flight: int = 500  # queued.max.requests, a connection
     max_buffered_bytes: int = 67_108_864  # queued.max.request.bytes
     free_bytes: int = 65_536
@@ -34,10 +36,6 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
 
     frames_per_callback: int = 4  # frames of one connection handled before other connections run
     frames_per_step: int = 8  # and before the check whether the peer reads its answers
-
-    def max_connections_from(self, address: str) -> int:
-        """The maximum of simultaneous connections from one address."""
-        return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
 
 
 class BufferBudget:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from kraftd.net.connection import Connection, Handler
+from kraftd.net.connection_limits import ConnectionLimits
 from kraftd.net.limits import BufferBudget, Limits
 from kraftd.net.turns import Turns
 
@@ -27,6 +28,7 @@ class Connections:
         turns: Turns | None = None,
     ) -> None:
         self.limits = limits
+        self.counts = ConnectionLimits(limits)
         self.budget = BufferBudget(limits.max_buffered_bytes, limits.free_bytes)
         self.refused = 0
         self.opened: Counter[str] = Counter()  # since the start, by listener
@@ -36,6 +38,7 @@ class Connections:
         self._is_known = is_known
         self._open: dict[int, Connection] = {}
         self._by_ip: Counter[str] = Counter()
+        self._by_listener: Counter[str] = Counter()
         self._shaking: Counter[str] = Counter()  # handshakes under way, by address
         self._shaking_count = 0
         self._next_id = 0
@@ -67,9 +70,10 @@ class Connections:
 
     def begin_handshake(self, host: str) -> bool:
         """Count a connection that begins its handshake; return whether the limits allow it."""
-        if len(self._open) + self._shaking_count >= self._limit_of(host) or self._by_ip[host] + self._shaking[
+        of_host = self._by_ip[host] + self._shaking[host]
+        if len(self._open) + self._shaking_count >= self._limit_of(host) or of_host >= self.counts.of_address(
             host
-        ] >= self.limits.max_connections_from(host):
+        ):
             self.refused += 1
             return False
         self._shaking[host] += 1
@@ -85,8 +89,7 @@ class Connections:
 
     def _limit_of(self, host: str) -> int:
         """How many connections of all hosts may be open when this host opens one more."""
-        limits = self.limits
-        return limits.max_connections - (0 if self._is_known(host) else limits.reserved_connections)
+        return self.counts.of_all() if self._is_known(host) else self.counts.for_strangers()
 
     def sweep(self, now_ms: int) -> list[Connection]:
         """Close connections that were idle too long, or that block others; to be called every few seconds."""
@@ -110,7 +113,20 @@ class Connections:
             else:
                 continue
             closed.append(connection)
-        return closed
+        return closed + self._close_excess()
+
+    def _close_excess(self) -> list[Connection]:
+        """Close the connections that were silent longest, if a dynamic config now allows fewer in all; none
+        of nodes of the quorum.
+        """
+        excess = len(self._open) - self.counts.of_all()
+        if excess <= 0:
+            return []
+        strangers = [one for one in self._open.values() if not self._is_known(one.peer[0])]
+        strangers.sort(key=lambda one: one.last_read_ms)
+        for connection in strangers[:excess]:
+            connection.close("more connections are open than max.connections allows")
+        return strangers[:excess]
 
     def close_all(self, reason: str) -> None:
         for connection in list(self._open.values()):
@@ -118,14 +134,17 @@ class Connections:
 
     def _admit(self, connection: Connection) -> str | None:
         """The reason to refuse a new connection (empty: logged since the last sweep); None to accept it."""
-        host = connection.peer[0]
+        host, name = connection.peer[0], connection.listener
         if len(self._open) >= self._limit_of(host):
             limit = f"{len(self._open)} connections are open, the limit"
-        elif self._by_ip[host] >= (most := self.limits.max_connections_from(host)):
+        elif self._by_ip[host] >= (most := self.counts.of_address(host)):
             limit = f"{host} has {self._by_ip[host]} connections, and may have {most}"
+        elif (own := self.counts.of_listener(name)) is not None and self._by_listener[name] >= own:
+            limit = f"{name} has {self._by_listener[name]} connections, and may have {own}"
         else:
             self._open[connection.id] = connection
-            self.opened[connection.listener] += 1
+            self.opened[name] += 1
+            self._by_listener[name] += 1
             self._by_ip[host] += 1
             return None
         self.refused += 1
@@ -137,10 +156,11 @@ class Connections:
     def _lost(self, connection: Connection) -> None:
         if self._open.pop(connection.id, None) is not None:
             host = connection.peer[0]
+            self._by_listener[connection.listener] -= 1
             self._by_ip[host] -= 1
             if not self._by_ip[host]:
                 del self._by_ip[host]
             self._seen_reads.pop(connection.id, None)
 
     def __repr__(self) -> str:
-        return f"<Connections {len(self._open)} of {self.limits.max_connections}, {self.refused} refused>"
+        return f"<Connections {len(self._open)} of {self.counts.of_all()}, {self.refused} refused>"

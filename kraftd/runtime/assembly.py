@@ -181,13 +181,16 @@ def limits(config: DaemonConfig) -> Limits:
     most = open_files_limit()
     kept = min(FILES_KEPT, most // 2) + (log_files_limit() if config.is_broker else 0)
     buffered = config.queued_max_request_bytes
-    max_connections = min(config.max_connections, most - kept)
+    openable = most - kept
+    max_connections = min(config.max_connections, openable)
     return Limits(
         max_frame_bytes=config.socket_request_max_bytes,
         max_connections=max_connections,
+        openable_connections=openable,
         reserved_connections=max_connections // RESERVED_SHARE,
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_per_ip_overrides=overrides_by_address(config),
+        max_connections_by_listener=config.connections_by_listener,
         max_in_flight=config.queued_max_requests,
         max_buffered_bytes=buffered if buffered > 0 else defaults.max_buffered_bytes,
         idle_ms=config.connections_max_idle_ms,

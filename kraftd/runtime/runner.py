@@ -97,6 +97,7 @@ class Runner(NodeExecutor):
         rates.of_address = lambda host: address_quota(node.image.quotas, host)
         own, every = (BROKER_RESOURCE, str(node.core.key.id)), (BROKER_RESOURCE, "")
         rates.dynamic = lambda: (node.image.config(*own), node.image.config(*every))
+        self.connections.counts.dynamic = rates.dynamic
         self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
         self.audit = AuditStream(config.audit_log, node.identity.node_id, log)
         self.served: list[ServedNode] = []  # the nodes beside the controller

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def framed(body: bytes) -> bytes:
 class Peer:
     """A handler that keeps its input, and a loop whose callbacks the test runs."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, is_known: Callable[[str], bool] = lambda host: False, **limits: Any) -> None:
         self.received: list[tuple[int, bytes]] = []
         self.batches: list[int] = []
         self.lost: list[str | None] = []
@@ -30,7 +31,7 @@ class Peer:
         self.now_ns, self.request_ns = 1, 0  # a request takes as long as `request_ns`
         turns = Turns(lambda function: self.later.append(function), lambda: self.now_ns, lambda: self.now_ns)
         self.connections = Connections(
-            self, Limits(**limits), lambda function: self.later.append(function), turns=turns
+            self, Limits(**limits), lambda function: self.later.append(function), is_known, turns
         )
 
     def frames_received(self, connection: Connection, first_slot: int, frames: list[memoryview]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.config import DaemonConfig, load
+from kraftd.net.connection_limits import ConnectionLimits
 from kraftd.net.connection_rates import ConnectionRates
 from kraftd.runtime.assembly import StartupError, limits, log_files_limit
 
@@ -20,8 +21,8 @@ def configured(*overrides: str) -> DaemonConfig:
 
 def test_connection_overrides_apply_by_address_and_names_are_resolved() -> None:
     overrides = "max.connections.per.ip.overrides=10.0.0.1:5,localhost:7,[::2]:9"
-    found = limits(configured("max.connections.per.ip=3", overrides))
-    assert [found.max_connections_from(ip) for ip in ("10.0.0.1", "127.0.0.1", "::2", "10.0.0.2")] == [
+    found = ConnectionLimits(limits(configured("max.connections.per.ip=3", overrides)))
+    assert [found.of_address(ip) for ip in ("10.0.0.1", "127.0.0.1", "::2", "10.0.0.2")] == [
         5,
         7,
         9,
@@ -58,3 +59,9 @@ def test_rates_of_new_connections_are_of_all_listeners_and_of_single_ones() -> N
     rates = ConnectionRates(config.max_connection_creation_rate, config.connection_creation_rates)
     assert [bool(rates.accept("CONTROLLER", 0)) for _ in range(21)] == [False] * 20 + [True]
     assert not rates.accept("OTHER", 0)
+
+
+def test_connections_are_limited_in_all_and_at_single_listeners() -> None:
+    config = configured("max.connections=9", "listener.name.controller.max.connections=2")
+    found = ConnectionLimits(limits(config))
+    assert (found.of_all(), found.of_listener("CONTROLLER"), found.of_listener("OTHER")) == (9, 2, None)
