@@ -253,16 +253,18 @@ class BrokerNode(AnsweringNode):
 
     def records_sent(self, call: Call, reads: Sequence[RecordsOf], records: Sequence[Buffer]) -> None:
         """Count what an answer to a fetch carries."""
-        is_follower = replica_of(call.message, call.version).replica_id >= 0
+        traffic, follower_id = self.replicas.traffic, replica_of(call.message, call.version).replica_id
         for read, data in zip(reads, records, strict=True):
             name = self.topic_name(read.topic_id)
-            if name is not None and is_follower:
-                self.replicas.traffic.of(name).replication_bytes_out += len(data)
+            if name is not None and follower_id >= 0:
+                traffic.of(name).replication_bytes_out += len(data)
                 hosted = self.replicas.get(name, read.partition.partition_index)
                 if hosted is not None:
                     self.replication_quotas.leader.record(hosted, len(data))
+                    if follower_id in hosted.state.adding_replicas:
+                        traffic.reassignment_bytes_out += len(data)
             elif name is not None:
-                self.replicas.traffic.of(name).bytes_out += len(data)
+                traffic.of(name).bytes_out += len(data)
 
     def ask_controller(self, message: Message, then: Callable[[Message | None], None]) -> None:
         """Ask the active controller for this broker itself."""

@@ -45,6 +45,9 @@ class Traffic:
 
     def __init__(self) -> None:
         self.by_topic: dict[str, TopicTraffic] = {}
+        # Of the replication bytes, those of partitions to a replica that is being added.
+        self.reassignment_bytes_in = 0
+        self.reassignment_bytes_out = 0
         self._removed = TopicTraffic()
 
     def of(self, topic: str) -> TopicTraffic:

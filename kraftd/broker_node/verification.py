@@ -57,7 +57,6 @@ class Verifications:
 
     def __init__(self, node: VerifyingNode, static: NodeConfig) -> None:
         self._node = node
-        self._is_enabled = bool(static.value("transaction.partition.verification.enable"))
         self._backoff_ms = static.integer("add.partitions.to.txn.retry.backoff.ms")
         self._limit_ms = min(
             static.integer("add.partitions.to.txn.retry.backoff.max.ms"), static.integer("request.timeout.ms")
@@ -90,7 +89,7 @@ class Verifications:
 
         is_repeated: while the producer's former transaction ends, ask again for some time.
         """
-        if not batches or not (support.adds or self._is_enabled):
+        if not batches or not (support.adds or self._is_enabled(next(iter(batches))[0])):
             then({}, {})
             return
         until_ms = self._node.now_ms + self._limit_ms
@@ -107,6 +106,10 @@ class Verifications:
             self._attempt(transactional_id, batches, support, finish)
 
         attempt()
+
+    def _is_enabled(self, topic: str) -> bool:
+        """Return whether transaction.partition.verification.enable is true, as for any topic."""
+        return self._node.replicas.configs.of(topic).partition.verifies_transactions
 
     def _attempt(
         self, transactional_id: str, batches: dict[TopicPartition, Batch], support: Support, then: Then

@@ -164,6 +164,16 @@ FAMILIES: tuple[Family, ...] = (
     _traffic(
         "ReplicationBytesOutPerSec", "bytes of records that were sent to followers", "replication_bytes_out"
     ),
+    _TOPICS.counter(
+        "ReassignmentBytesInPerSec",
+        "bytes of records that were fetched for replicas that are being added",
+        _of_broker(lambda b: b.replicas.traffic.reassignment_bytes_in),
+    ),
+    _TOPICS.counter(
+        "ReassignmentBytesOutPerSec",
+        "bytes of records that were sent to replicas that are being added",
+        _of_broker(lambda b: b.replicas.traffic.reassignment_bytes_out),
+    ),
     _traffic("TotalFetchRequestsPerSec", "partitions of fetches", "fetches"),
     _traffic("TotalProduceRequestsPerSec", "partitions of produces", "produces"),
     _REPLICAS.gauge(
@@ -186,6 +196,16 @@ FAMILIES: tuple[Family, ...] = (
         "AtMinIsrPartitionCount",
         "led partitions with an ISR of exactly min.insync.replicas",
         lambda p: p.is_leader and p.is_at_min_isr,
+    ),
+    _REPLICAS.gauge(
+        "ProducerIdCount",
+        "producers that the partitions remember, each counted in every partition",
+        _of_broker(lambda b: sum(p.producer_count for p in _partitions(b))),
+    ),
+    _REPLICAS.gauge(
+        "PartitionsWithLateTransactionsCount",
+        "led partitions with a transaction that outlasts transaction.max.timeout.ms",
+        _of_broker(lambda b: sum(p.is_leader and p.has_late_transaction(b.wall_ms) for p in _partitions(b))),
     ),
     _REPLICAS.gauge(
         "ReassigningPartitions",

@@ -18,6 +18,7 @@ from kraftd.metrics import (
     controller_metrics,
     metadata_metrics,
     own_metrics,
+    partition_metrics,
     quorum_metrics,
     request_metrics,
 )
@@ -32,7 +33,7 @@ CONTROLLER_FAMILIES: tuple[Family, ...] = (
     *client_metrics.FAMILIES,
     *own_metrics.FAMILIES,
 )
-FAMILIES = (*CONTROLLER_FAMILIES, *broker_metrics.FAMILIES)
+FAMILIES = (*CONTROLLER_FAMILIES, *broker_metrics.FAMILIES, *partition_metrics.FAMILIES)
 _END = b"# EOF\n"  # ends an OpenMetrics text, once
 
 

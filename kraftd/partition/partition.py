@@ -201,6 +201,11 @@ class Partition:
         """Forget idle producers; return how many."""
         return 0 if self._producers is None else self._producers.expire(self.config, now_ms)
 
+    @property
+    def producer_count(self) -> int:
+        """The producers that are remembered."""
+        return 0 if self._producers is None else len(self._producers)
+
     def has_late_transaction(self, now_ms: int) -> bool:
         """Return whether a transaction has been open for too long."""
         return self._producers is not None and self._producers.has_late_transaction(self.config, now_ms)

@@ -310,7 +310,6 @@ class Fetcher:
         partition = followed.partition
         followed.high_watermark, followed.log_start = data.high_watermark, data.log_start_offset
         size_bytes = len(data.records or b"")
-        followed.hosted.traffic.replication_bytes_in += size_bytes
         self._node.fetched(followed.hosted, size_bytes)
         effects = fetched_from_leader(partition, data.records or b"", followed.leader_epoch)
         if isinstance(effects, ErrorCode):

@@ -8,7 +8,7 @@ from typing import Protocol
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.fetching.fetchers import fetch_version
 from kraftd.broker_node.own_requests import OwnRequests
-from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.effect import Effect
@@ -30,6 +30,7 @@ class Node(Protocol):
     view: ClusterView
     outbox: Outbox
     own_requests: OwnRequests
+    replicas: Replicas
     replication_quotas: ReplicationQuotas
 
     @property
@@ -77,6 +78,9 @@ class NodePorts:
 
     def fetched(self, hosted: Hosted, size_bytes: int) -> None:
         self._node.replication_quotas.follower.record(hosted, size_bytes)
+        hosted.traffic.replication_bytes_in += size_bytes
+        if self._node.view.node_id in hosted.state.adding_replicas:
+            self._node.replicas.traffic.reassignment_bytes_in += size_bytes
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         self._node.follow_up(hosted, effects)

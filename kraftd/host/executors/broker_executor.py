@@ -211,10 +211,13 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _expire_producers(self) -> Slices[None]:
         """Forget producers that have been idle for producer.id.expiration.ms."""
-        pace, now_ms = Pace(), self.node.wall_ms
+        pace, now_ms, configs = Pace(), self.node.wall_ms, self.node.replicas.configs
         for one in list(self.node.replicas):
-            if one.partition is not None and pace.spent(1 + one.partition.expire_producers(now_ms)):
-                yield
+            if one.partition is not None:
+                # Records alone let a partition look at its configs, and an idle one gets none.
+                one.partition.config = configs.of(one.topic).partition
+                if pace.spent(1 + one.partition.expire_producers(now_ms)):
+                    yield
 
     def _high_watermarks(self) -> dict[TopicPartition, int]:
         return {
