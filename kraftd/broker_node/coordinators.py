@@ -9,9 +9,11 @@ from kraftd.broker_node.coordination import Coordination
 from kraftd.broker_node.fetching.ports import inter_broker_listener
 from kraftd.broker_node.group_coordination import GroupCoordination
 from kraftd.broker_node.markers import MarkingNode
+from kraftd.broker_node.share_coordination import ShareCoordination
 from kraftd.broker_node.transaction_coordination import TransactionCoordination
 from kraftd.configdef.node import NodeConfig
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.share_state.config import ShareStateConfig
 from kraftd.groups.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
@@ -31,8 +33,9 @@ class Coordinators:
             self.groups.coordinator.partition_for,
             inter_broker_listener(static),
         )
-        both: tuple[Coordination, ...] = self.groups, self.transactions
-        self._by_topic = {each.topic: each for each in both}
+        self.share_states = ShareCoordination(node, static.settings(ShareStateConfig))
+        every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
+        self._by_topic = {each.topic: each for each in every}
 
     def __repr__(self) -> str:
         return f"<Coordinators {list(self._by_topic.values())!r}>"
@@ -51,6 +54,11 @@ class Coordinators:
     def run_due(self) -> None:
         for each in self._by_topic.values():
             each.run_due()
+
+    def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
+        """Forget what is kept of topics that are gone, by name and id; a name may be there repeatedly."""
+        self.groups.topics_deleted(topics)
+        self.share_states.topics_deleted(topics)
 
     def partition_read(self, event: PartitionRead) -> None:
         self._by_topic[event.topic].partition_read(event)

@@ -412,7 +412,7 @@ class BrokerNode(AnsweringNode):
         for name, _ in topics:
             if name not in self.view.image.topic_names():
                 self.replicas.traffic.forget(name)
-        self.groups.topics_deleted(topics)
+        self.coordinators.topics_deleted(topics)
 
     def on_leadership(self, before: Hosted | None, hosted: Hosted | None) -> None:
         """A partition may be led by another broker, or be gone: what waits for it is answered."""

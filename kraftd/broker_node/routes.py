@@ -31,6 +31,11 @@ def _of_transactions(key: ApiKey, operation: AclOperation, *also: Ask) -> Row:
     return Row(key, operation, _TRANSACTIONS, "broker_node.transaction_requests", also)
 
 
+def _of_share_states(key: ApiKey) -> Row:
+    """A row of an API that the share coordinator answers to brokers."""
+    return Row(key, _ACTION, _CLUSTER, "broker_node.share_state_requests")
+
+
 # Those beside `answers.routes`, which any node with an image serves.
 ROWS: tuple[Row, ...] = (
     Row(
@@ -86,6 +91,11 @@ ROWS: tuple[Row, ...] = (
     ),
     _of_transactions(ApiKey.DESCRIBE_TRANSACTIONS, _DESCRIBE, (_DESCRIBE, _TOPIC)),
     _of_transactions(ApiKey.LIST_TRANSACTIONS, _DESCRIBE),
+    _of_share_states(ApiKey.INITIALIZE_SHARE_GROUP_STATE),
+    _of_share_states(ApiKey.READ_SHARE_GROUP_STATE),
+    _of_share_states(ApiKey.WRITE_SHARE_GROUP_STATE),
+    _of_share_states(ApiKey.DELETE_SHARE_GROUP_STATE),
+    _of_share_states(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY),
     Row(ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "broker_node.apis.api_21_delete_records"),
     Row(ApiKey.DESCRIBE_LOG_DIRS, _DESCRIBE, _CLUSTER, "broker_node.apis.api_35_describe_log_dirs"),
     Row(

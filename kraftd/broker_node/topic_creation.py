@@ -16,6 +16,7 @@ from kraftd.wire.message import Message
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
 MOST_AT_ONCE = 1_000  # topics whose creation is under way
 
 Ask = Callable[[Message, Callable[[Message | None], None]], None]
@@ -60,6 +61,8 @@ class TopicCreation:
         integer = self._static.integer
         if name == TRANSACTIONS_TOPIC:
             return self._transactions_topic()
+        if name == SHARE_STATE_TOPIC:
+            return self._share_state_topic()
         if name != OFFSETS_TOPIC:
             return CreatableTopic(name, integer("num.partitions"), integer("default.replication.factor"))
         configs = {
@@ -87,5 +90,21 @@ class TopicCreation:
             TRANSACTIONS_TOPIC,
             integer("transaction.state.log.num.partitions"),
             integer("transaction.state.log.replication.factor"),
+            configs=[CreatableTopicConfig(*one) for one in configs.items()],
+        )
+
+    def _share_state_topic(self) -> CreatableTopic:
+        integer = self._static.integer
+        configs = {
+            "cleanup.policy": "delete",  # the coordinator prunes it
+            "compression.type": "producer",
+            "min.insync.replicas": str(integer("share.coordinator.state.topic.min.isr")),
+            "retention.ms": "-1",
+            "segment.bytes": str(integer("share.coordinator.state.topic.segment.bytes")),
+        }
+        return CreatableTopic(
+            SHARE_STATE_TOPIC,
+            integer("share.coordinator.state.topic.num.partitions"),
+            integer("share.coordinator.state.topic.replication.factor"),
             configs=[CreatableTopicConfig(*one) for one in configs.items()],
         )

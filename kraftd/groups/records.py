@@ -1,4 +1,4 @@
-"""The records of ``__consumer_offsets`` and ``__transaction_state``, and their bytes.
+"""The records of ``__consumer_offsets``, ``__transaction_state``, ``__share_group_state``, and their bytes.
 
 A key is two bytes, the type of the record, and a message of version 0. A value is two bytes, its version, and
 a message of that version; without a value the record is a tombstone.
@@ -17,8 +17,8 @@ from kraftd.messages.group_metadata_key import GroupMetadataKey
 from kraftd.messages.group_metadata_value import GroupMetadataValue
 from kraftd.messages.offset_commit_key import OffsetCommitKey
 from kraftd.messages.offset_commit_value import OffsetCommitValue
-from kraftd.messages.registry import GROUP_RECORDS, TRANSACTION_RECORDS
-from kraftd.wire.api import group_record_classes, transaction_record_classes
+from kraftd.messages.registry import GROUP_RECORDS, SHARE_RECORDS, TRANSACTION_RECORDS
+from kraftd.wire.api import group_record_classes, share_record_classes, transaction_record_classes
 from kraftd.wire.codec import decode_prefix, encode_bytes
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.message import Message
@@ -80,6 +80,13 @@ def decode_transaction_record(
 ) -> CoordinatorRecord:
     """As `decode_record`, of ``__transaction_state``."""
     return _decode(key, value, TRANSACTION_RECORDS, transaction_record_classes)[1]
+
+
+def decode_share_record(
+    key: bytes | memoryview | None, value: bytes | memoryview | None
+) -> CoordinatorRecord:
+    """As `decode_record`, of ``__share_group_state``."""
+    return _decode(key, value, SHARE_RECORDS, share_record_classes)[1]
 
 
 def _decode(

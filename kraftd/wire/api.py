@@ -211,6 +211,13 @@ def transaction_record_classes(key: int) -> tuple[type[Message], type[Message]]:
 
 
 @cache
+def share_record_classes(key: int) -> tuple[type[Message], type[Message]]:
+    """The same of a record of ``__share_group_state``."""
+    row = registry.SHARE_RECORDS[key]
+    return load(row[0], row[1]), load(row[2], row[3])
+
+
+@cache
 def message_class(name: str) -> type[Message]:
     """The class of any message by its name, such as ``QuorumStateData``; KeyError when there is none."""
     return load(registry.MODULES[name], name)

@@ -36,7 +36,7 @@ LOGS = {
     "log.segment.bytes": "1073741824",
     "log.retention.check.interval.ms": "300000",
 }
-# On kraftd one loop serves, sockets have the system's buffers, and text 7 brings shares and transactions.
+# On kraftd one loop serves, and sockets have the system's buffers.
 SHARE_STATE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
@@ -76,7 +76,7 @@ STOCK_FILES = {
         **LOGS,
     },
 }
-WITHOUT_EFFECT = {*THREADS_AND_SOCKETS, *SHARE_STATE} - {"socket.request.max.bytes"}
+WITHOUT_EFFECT = THREADS_AND_SOCKETS.keys() - {"socket.request.max.bytes"}
 
 
 def write(file: Path, name: str, clients: int = 9092, controller: int = 9093) -> None:

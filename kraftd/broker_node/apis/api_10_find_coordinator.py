@@ -1,10 +1,11 @@
-"""FindCoordinator (10), v0-6: the broker that leads a group's partition of `__consumer_offsets`, or that of a
-transactional id of `__transaction_state`.
+"""FindCoordinator (10), v0-6: the broker that leads a group's partition of `__consumer_offsets`, that of a
+transactional id of `__transaction_state`, or that of a share partition of `__share_group_state`.
 
-Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for share groups. Sent by:
-consumers, producers and admin clients. Answered at once; the topic is created where it is missing. Errors, of
-each key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED,
-INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE. Differs from Apache Kafka: share groups have no coordinator yet.
+Authorization: DESCRIBE on each group or transactional id, CLUSTER_ACTION for share partitions. Sent by:
+consumers, producers, admin clients and brokers. Answered at once; the topic is created where it is missing.
+Errors, of each key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE. Share partitions are found from
+version 6 on.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.answers.nodes import broker_listener
-from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kraftd.broker_node.topic_creation import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.java_hashes import partition_for
+from kraftd.groups.share_state.key import parse_key
 from kraftd.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraftd.requests.permission import Permission
 from kraftd.types import ZERO_UUID
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 FIRST_VERSION_OF_MANY = 4
+FIRST_VERSION_OF_SHARES = 6
 GROUP, TRANSACTION, SHARE = 0, 1, 2  # the types of keys
-TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC, SHARE: SHARE_STATE_TOPIC}
 KEY_US, KEY_CHARACTERS_A_US = 8, 20
 NEEDED = {
     GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -54,10 +57,10 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
             found.append(_none(key, ErrorCode.INVALID_REQUEST))
         elif key_type != SHARE and not describing.allows(key):
             found.append(_none(key, error))
-        elif key_type in TOPICS:
-            found.append(_coordinator(node, call, TOPICS[key_type], key))
+        elif (name := key if key_type != SHARE else _share_partition(call, key)) is None:
+            found.append(_none(key, ErrorCode.INVALID_REQUEST))
         else:
-            found.append(_none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            found.append(_coordinator(node, call, TOPICS[key_type], key, name))
         if pace.spent(KEY_US + len(key) // KEY_CHARACTERS_A_US + describing.cost_us):
             yield
     describing.end()
@@ -76,13 +79,24 @@ def _none(key: str, error: ErrorCode) -> Coordinator:
     return Coordinator(key, -1, "", -1, error, error.message)
 
 
-def _coordinator(node: BrokerNode, call: Call, name: str, key: str) -> Coordinator:
+def _share_partition(call: Call, key: str) -> str | None:
+    """The name of a share partition as its coordinator has it; None if the key is none."""
+    if call.version < FIRST_VERSION_OF_SHARES:
+        return None
+    try:
+        return parse_key(key).text
+    except ValueError:
+        return None
+
+
+def _coordinator(node: BrokerNode, call: Call, topic_name: str, key: str, name: str) -> Coordinator:
+    """The leader of the partition that holds `name`."""
     image = node.view.image
-    topic = image.topic(image.topic_names().get(name, ZERO_UUID))
+    topic = image.topic(image.topic_names().get(topic_name, ZERO_UUID))
     if topic is None:
-        node.topic_creation.create(name)
+        node.topic_creation.create(topic_name)
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    state = topic.partitions.get(partition_for(key, len(topic.partitions)))
+    state = topic.partitions.get(partition_for(name, len(topic.partitions)))
     broker = None if state is None else image.brokers.get(state.leader)
     listener = broker_listener(node.settings, call.listener)
     endpoint = None if broker is None or broker.fenced else broker.listener(listener)

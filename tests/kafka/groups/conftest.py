@@ -26,6 +26,8 @@ def group_broker(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "group.min.session.timeout.ms": CONFIG.group_min_session_timeout_ms,
             "group.max.size": CONFIG.group_max_size,
             "offset.metadata.max.bytes": CONFIG.offset_metadata_max_bytes,
+            "share.coordinator.state.topic.num.partitions": PARTITIONS,
+            "share.coordinator.snapshot.update.records.per.snapshot": 4,
         },
     )
     with cluster:

@@ -7,15 +7,10 @@ from typing import Any
 
 import pytest
 
-from kraftd.groups.coordinator import GroupCoordinator
-from kraftd.groups.effects import PartitionLoaded, ReadRecords, ScheduleLoading
-from kraftd.groups.events import LoadingDue, PartitionElected, RecordsRead
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
-from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListGroupsResponse
-from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from testkit.client import Client
@@ -26,6 +21,7 @@ from testkit.process import HOST, wait_until
 from tests.groups.desk import Desk
 from tests.groups.requests import COMMIT, JOIN, LEAVE, beat, commit, join, leave, subscription, sync
 from tests.kafka.groups.pair import CONFIG, LONG_MS, PARTITIONS, TOPICS, Pair, same
+from tests.kafka.groups.reading import load
 
 pytestmark = pytest.mark.kafka
 
@@ -71,34 +67,6 @@ def of_here(answer: Any) -> Any:
     return answer
 
 
-def end_of(client: Client, partition: int) -> int:
-    rows = [ListOffsetsPartition(partition, -1, -1)]
-    answer = client.call(ListOffsetsRequest(topics=[ListOffsetsTopic(TOPIC, rows)]), 7)
-    end: int = answer.topics[0].partitions[0].offset
-    return end
-
-
-def load(coordinator: GroupCoordinator, client: Client, partition: int, now_ms: int) -> PartitionLoaded:
-    """Load a partition of the broker by fetching it, as a broker that takes it over would."""
-    end = end_of(client, partition)
-    effects = coordinator.step(PartitionElected(partition, 1, 0, end), now_ms)
-    while True:
-        (effect,) = effects
-        if isinstance(effect, ReadRecords):
-            rows = [
-                FetchPartition(partition, fetch_offset=effect.offset, partition_max_bytes=effect.max_bytes)
-            ]
-            request = FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(TOPIC, partitions=rows)])
-            found = client.call(request, 11).responses[0].partitions[0]
-            read = RecordsRead(partition, 1, found.records, found.high_watermark)
-            effects = coordinator.step(read, now_ms)
-        elif isinstance(effect, ScheduleLoading):
-            effects = coordinator.step(LoadingDue(partition, 1), now_ms)
-        else:
-            assert isinstance(effect, PartitionLoaded), effect
-            return effect
-
-
 def test_kraftd_loads_what_a_stock_broker_wrote(group_broker: Cluster) -> None:
     pair = Pair(group_broker)
     with Client(HOST, pair.port) as client:
@@ -114,7 +82,7 @@ def test_kraftd_loads_what_a_stock_broker_wrote(group_broker: Cluster) -> None:
         desk.coordinator = desk.new_coordinator()
         desk.now_ms = pair.clock_ms()
         for partition in range(PARTITIONS):
-            load(desk.coordinator, client, partition, desk.now_ms)
+            load(desk.coordinator, client, TOPIC, partition, desk.now_ms)
         for request, version in READS:
             own, theirs = of_here(desk.ask(request, version)), of_here(client.call(request, version))
             assert same(own, theirs, version), f"{request!r}\n Kafka  {theirs!r}\n kraftd {own!r}"

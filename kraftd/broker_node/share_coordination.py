@@ -1,0 +1,68 @@
+"""The share coordinator beside this broker's partitions of ``__share_group_state``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraftd.broker_node.coordination import CoordinatingNode, Coordination, KnownTopics
+from kraftd.broker_node.topic_creation import SHARE_STATE_TOPIC
+from kraftd.ground.pace import Pace, Slices
+from kraftd.groups.events import TopicsDeleted
+from kraftd.groups.share_state.config import ShareStateConfig
+from kraftd.groups.share_state.coordinator import ShareCoordinator
+from kraftd.groups.share_state.effects import PruneRecords
+from kraftd.partition.reading import DeletedRecords, delete_records
+
+if TYPE_CHECKING:
+    from kraftd.requests.call import Call
+
+SHARE_VERSION = "share.version"
+PARTITION_US = 40  # to write of a share partition
+
+
+class ShareCoordination(Coordination):
+    """Drives the share coordinator."""
+
+    topic = SHARE_STATE_TOPIC
+    content = "share_partitions"
+
+    def __init__(self, node: CoordinatingNode, config: ShareStateConfig) -> None:
+        self.coordinator = ShareCoordinator(config, KnownTopics(node.view))
+        super().__init__(node, self.coordinator)
+        self._performers |= {PruneRecords: self._prune}
+
+    def handle(self, call: Call) -> Slices[None]:
+        """Take a request of a broker, some partitions in each callback."""
+        pace = Pace()
+        for part in self.coordinator.parts(self.new_call(call), call.message):
+            part(self._node.wall_ms)
+            if pace.spent(PARTITION_US):
+                self.perform(self.coordinator.take_effects())
+                yield
+        self.perform(self.coordinator.take_effects())
+
+    def follow_image(self) -> None:
+        super().follow_image()
+        levels, _ = self._node.view.finalized_features
+        self.coordinator.is_enabled = levels.get(SHARE_VERSION, 0) >= 1
+
+    def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
+        """Forget the share partitions of topics that are gone, by name and id."""
+        if topics:
+            self.step(TopicsDeleted({topic_id.hex(): topic_id for _, topic_id in topics}))
+
+    def _prune(self, effect: PruneRecords) -> None:
+        hosted = self._node.replicas.get(self.topic, effect.partition)
+        if hosted is None or hosted.partition is None:
+            return
+        self._node.replicas.refresh_config(hosted)
+        found = delete_records(hosted.partition, effect.offset)
+        if isinstance(found, DeletedRecords):
+            self._node.follow_up(hosted, list(found.effects))
+        else:
+            self._node.outbox.log(
+                "warning",
+                "share group state could not be pruned",
+                partition=f"{self.topic}-{effect.partition}",
+                error=found.name,
+            )
