@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
+from kraftd.ground.pace import Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
@@ -37,7 +38,7 @@ from kraftd.requests.registry import Registry
 from kraftd.requests.stats import RequestStats
 from kraftd.requests.unread_refusals import Refused, UnreadRefusal, WholeRefusal, refuse_unread
 from kraftd.requests.work_shares import COST_US_PER_UNREAD, Job, cost_us
-from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady
+from kraftd.security.authorizer import NOT_BY_NAME, Authorizer, AuthorizerNotReady, search_any
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError
@@ -345,13 +346,13 @@ class Boundary:
             self.authorizations.note(authorizer, allowed, call, operation, type, name, rule)
         return allowed
 
-    def allows_on_any(self, call: Requester, operation: AclOperation, type: AclResourceType) -> bool:
-        """Return whether the call's principal may do this to at least one resource of the type."""
+    def allows_on_any(self, call: Requester, operation: AclOperation, type: AclResourceType) -> Slices[bool]:
+        """Return whether the call's principal may do this to at least one resource of the type; in slices."""
         authorizer = self._authorizer
         if authorizer is None:
             return True
         self._check_asked(call, operation, type)
-        return authorizer.allows_on_any(call.principal, call.host, operation, type)
+        return (yield from search_any(authorizer, call.principal, call.host, operation, type))
 
     def _check_asked(self, call: Requester, operation: AclOperation, type: AclResourceType) -> None:
         """Raise UndeclaredQuestion for a permission that the API's row does not name."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kraftd.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPatternType, AclPermission
+from kraftd.ground.pace import Slices
 from kraftd.metadata.state import AclState
 from kraftd.security.hosts import canonical_host
 from kraftd.security.names_by_rule import NamesByRule
@@ -144,8 +145,8 @@ class AclIndex:
                         return f"{permission} {done} for {rule_key[0]} from {rule_key[1]} on {kind} {pattern}"
         return ""
 
-    def may_on_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Return whether the ACLs allow the operation on at least one resource of a type.
+    def may_on_any(self, principal: str, host: str, operation: int, resource_type: int) -> Slices[bool]:
+        """Return whether the ACLs allow the operation on at least one resource of a type; in slices.
 
         As in the default authorizeByResourceType of Kafka's Authorizer, implied operations do not count.
         """

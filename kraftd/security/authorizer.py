@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from kraftd.acl import AclOperation, AclPatternType, AclResourceType
+from kraftd.ground.pace import Slices, at_once
 from kraftd.metadata.state import AclState
 from kraftd.security.acl_index import AclIndex
 from kraftd.security.authorizer_settings import AuthorizerSettings
@@ -27,7 +28,8 @@ class Authorizer(Protocol):
     """Decides what principals may do. It must not block: the event loop calls it for every request.
 
     An authorizer may have `allows_by_name` as well, with the arguments of `allows`. It then decides which
-    principals may read the metadata log as a topic.
+    principals may read the metadata log as a topic. It may have `search_any`, a generator that returns what
+    `allows_on_any` does, and pauses where that would take long.
 
     `begin_load`, `change` and `end_load` pass the committed ACLs, which it may ignore.
     """
@@ -89,10 +91,14 @@ class StandardAuthorizer:
         return not self.index.match(subject, host, operation, resource_type, name).allowed  # none is needed
 
     def allows_on_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
+        return at_once(self.search_any(principal, host, operation, resource_type))
+
+    def search_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> Slices[bool]:
+        """As `allows_on_any`, in slices."""
         # Kafka first checks a resource of a made-up name, so that super users pass.
         if self.allows(principal, host, operation, resource_type, "hardcode"):
             return True
-        return self.index.may_on_any(str(principal), host, operation, resource_type)
+        return (yield from self.index.may_on_any(str(principal), host, operation, resource_type))
 
     def allows_none(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
         """Return whether `allows` is false for every resource of a type, if that is known at once."""
@@ -129,6 +135,17 @@ class StandardAuthorizer:
     def __repr__(self) -> str:
         state = repr(self.index) if self.loaded else "ACLs not loaded"
         return f"<StandardAuthorizer {len(self.super_users)} super users, {state}>"
+
+
+def search_any(
+    authorizer: Authorizer, principal: Principal, host: str, operation: int, resource_type: int
+) -> Slices[bool]:
+    """As `allows_on_any` of the authorizer, in slices if it has `search_any`."""
+    search = getattr(authorizer, "search_any", None)
+    if search is None:
+        return authorizer.allows_on_any(principal, host, operation, resource_type)
+    allowed: bool = yield from search(principal, host, operation, resource_type)
+    return allowed
 
 
 def describe_decision(

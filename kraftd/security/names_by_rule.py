@@ -7,19 +7,21 @@ A rule is a principal and a host with one permission for one operation. Kafka's
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 
 from kraftd.acl import WILDCARD
+from kraftd.ground.pace import Slices
+from kraftd.security.name_search import (
+    FIRST_DENIAL,
+    Found,
+    Names,
+    NameSearch,
+    Question,
+    Rule,
+    Slot,
+    has_name,
+)
 
-Rule = tuple[str, str]  # principal and host
-Slot = tuple[int, bool, int]  # resource type, whether the pattern is literal, bit of the permission
-Names = str | dict[str, None]  # of a rule in a slot: its only name, or all of its names
-Found = dict[tuple[Slot, Rule], Names]
-
-MAX_REMEMBERED = 1_000  # answers
-_FIRST_DENIAL = 1 << 32  # smaller bits allow
-
-Question = tuple[tuple[Slot, Rule], ...]  # the rules that decide it
+MAX_REMEMBERED = 1_000  # questions
 
 
 class NamesByRule:
@@ -30,8 +32,8 @@ class NamesByRule:
 
     def __init__(self) -> None:
         self._slots: defaultdict[Slot, dict[Rule, Names]] = defaultdict(dict)
-        self._answers: dict[Question, bool] = {}
-        self._asked: dict[tuple[Slot, Rule], set[Question]] = {}  # with an answer, by rule
+        self._searches: dict[Question, NameSearch] = {}  # each goes on, or remembers its answer
+        self._asked: dict[tuple[Slot, Rule], set[Question]] = {}  # with a search, by rule
 
     def add(self, slot: Slot, rule: Rule, name: str) -> None:
         """Add a name that the rule did not have."""
@@ -43,7 +45,7 @@ class NamesByRule:
             rules[rule] = {names: None, name: None}
         else:
             names[name] = None
-        self._forget(slot, rule, slot[2] < _FIRST_DENIAL)
+        self._changed(slot, rule, name, slot[2] < FIRST_DENIAL)
 
     def remove(self, slot: Slot, rule: Rule, name: str) -> None:
         """Remove a name that the rule has."""
@@ -53,42 +55,80 @@ class NamesByRule:
             del names[name]
         else:
             del rules[rule]
-        self._forget(slot, rule, slot[2] >= _FIRST_DENIAL)
+            for question in list(self._asked.get((slot, rule), ())):
+                self._forget(question)
+            return
+        self._changed(slot, rule, name, slot[2] >= FIRST_DENIAL)
 
-    def _forget(self, slot: Slot, rule: Rule, is_wider: bool) -> None:
-        """Forget the answers that a change of a rule may have changed. `is_wider`: it can only allow more."""
+    def _changed(self, slot: Slot, rule: Rule, name: str, is_wider: bool) -> None:
+        """Forget the answers that a change of a rule may have changed, and let searches look at the name.
+
+        `is_wider`: the change can only allow more.
+        """
         questions = self._asked.get((slot, rule))
         if not questions:
             return
-        for question in [one for one in questions if self._answers[one] is not is_wider]:
-            del self._answers[question]
-            for part in question:
-                self._asked[part].discard(question)
-                if not self._asked[part]:
-                    del self._asked[part]
+        for question in list(questions):
+            search = self._searches[question]
+            if search.answer is None:
+                search.changed(slot, name, is_wider)
+            elif search.answer is not is_wider:
+                self._forget(question)
+
+    def _forget(self, question: Question) -> None:
+        if self._searches.pop(question, None) is None:
+            return
+        for part in question:
+            self._asked[part].discard(question)
+            if not self._asked[part]:
+                del self._asked[part]
 
     def any_is_allowed(
         self, resource_type: int, allows: tuple[int, ...], denies: tuple[int, ...], rules: tuple[Rule, ...]
-    ) -> bool:
-        """Return whether a rule allows a name of the type by one of the bits, and none denies it."""
-        allowed = self._of(resource_type, True, allows, rules), self._of(resource_type, False, allows, rules)
-        if not (allowed[0] or allowed[1]):
-            return False
-        denied = self._of(resource_type, True, denies, rules), self._of(resource_type, False, denies, rules)
-        if _has(denied[0].values(), WILDCARD):
-            return False
-        if _has(allowed[0].values(), WILDCARD) or not (denied[0] or denied[1]):
-            return True
-        key = (*allowed[0], *allowed[1], *denied[0], *denied[1])
-        answer = self._answers.get(key)
-        if answer is None:
-            if len(self._answers) >= MAX_REMEMBERED:
-                self._answers.clear()
-                self._asked.clear()
-            answer = self._answers[key] = _any_is_left(allowed, denied)
-            for part in key:
-                self._asked.setdefault(part, set()).add(key)
-        return answer
+    ) -> Slices[bool]:
+        """Return whether a rule allows a name of the type by one of the bits, and none denies it.
+
+        It is O(log ACLs) unless denials may cover every allowed name. Then the first question searches the
+        names, in slices.
+        """
+        searched = None
+        while True:
+            allowed = (
+                self._of(resource_type, True, allows, rules),
+                self._of(resource_type, False, allows, rules),
+            )
+            if not (allowed[0] or allowed[1]):
+                return False
+            denied = (
+                self._of(resource_type, True, denies, rules),
+                self._of(resource_type, False, denies, rules),
+            )
+            if has_name(denied[0].values(), WILDCARD):
+                return False
+            if has_name(allowed[0].values(), WILDCARD) or not (denied[0] or denied[1]):
+                return True
+            question = (*allowed[0], *allowed[1], *denied[0], *denied[1])
+            if searched not in (None, question):
+                self._forget(searched)  # another rule belongs to it now
+            searched = question
+            search = self._search_of(question)
+            if search.answer is None:
+                search.advance(allowed, denied)
+            if search.answer is not None:
+                return search.answer
+            yield  # the rules may be others afterwards
+
+    def _search_of(self, question: Question) -> NameSearch:
+        search = self._searches.get(question)
+        if search is None:
+            if len(self._searches) >= MAX_REMEMBERED:
+                ended = [one for one, other in self._searches.items() if other.answer is not None]
+                for one in ended or [next(iter(self._searches))]:
+                    self._forget(one)
+            search = self._searches[question] = NameSearch()
+            for part in question:
+                self._asked.setdefault(part, set()).add(question)
+        return search
 
     def has_any(self, resource_type: int, bit: int, rules: tuple[Rule, ...]) -> bool:
         """Return whether one of the rules has the permission of this bit for a name of the type."""
@@ -115,29 +155,4 @@ class NamesByRule:
 
     def __repr__(self) -> str:
         rules = sum(map(len, self._slots.values()))
-        return f"<NamesByRule {rules} rules, {len(self._answers)} remembered answers>"
-
-
-def _has(found: Iterable[Names], name: str) -> bool:
-    return any(names == name if type(names) is str else name in names for names in found)
-
-
-def _each(found: Found) -> Iterator[str]:
-    for names in found.values():
-        if type(names) is str:
-            yield names
-        else:
-            yield from names
-
-
-def _any_is_left(allowed: tuple[Found, Found], denied: tuple[Found, Found]) -> bool:
-    """Return whether a name that is allowed is neither denied nor begins with a denied prefix."""
-    denied_literals, denied_prefixes = denied[0].values(), denied[1].values()
-    longest = max(map(len, _each(denied[1])), default=0)
-
-    def is_dominated(name: str) -> bool:
-        return any(_has(denied_prefixes, name[:end]) for end in range(1, min(len(name), longest) + 1))
-
-    if any(not is_dominated(name) for name in _each(allowed[1])):
-        return True
-    return any(not _has(denied_literals, name) and not is_dominated(name) for name in _each(allowed[0]))
+        return f"<NamesByRule {rules} rules, {len(self._searches)} remembered questions>"

@@ -20,19 +20,23 @@ from kraftd.wire.error_code import ErrorCode
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
     from kraftd.requests.call import Call
+    from kraftd.requests.large_requests import Work
 
 NO_ID, NO_EPOCH = -1, -1
 
 
-def handle(node: BrokerNode, call: Call) -> None:
+def handle(node: BrokerNode, call: Call) -> Work | None:
+    if call.message.transactional_id is None:
+        return _give_id(node, call)
+    node.transactions.handle(call)
+    return None
+
+
+def _give_id(node: BrokerNode, call: Call) -> Work:
     request, boundary = call.message, node.boundary
-    transactional_id = request.transactional_id
-    if transactional_id is not None:
-        node.transactions.handle(call)
-        return
     cluster = AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME
-    if not boundary.allows_quietly(call, *cluster) and not boundary.allows_on_any(
-        call, AclOperation.WRITE, AclResourceType.TOPIC
+    if not boundary.allows_quietly(call, *cluster) and not (
+        yield from boundary.allows_on_any(call, AclOperation.WRITE, AclResourceType.TOPIC)
     ):
         boundary.allows(call, *cluster)  # audited
         raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

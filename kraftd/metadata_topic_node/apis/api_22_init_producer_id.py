@@ -22,11 +22,12 @@ from kraftd.wire.message import Message
 if TYPE_CHECKING:
     from kraftd.metadata_topic_node.node import MetadataTopicNode
     from kraftd.requests.call import Call
+    from kraftd.requests.large_requests import Work
 
 
-def handle(node: MetadataTopicNode, call: Call) -> None:
+def handle(node: MetadataTopicNode, call: Call) -> Work:
     if node.knows_metadata(call):
-        check_allowed(node, call)
+        yield from check_allowed(node, call)
         to_broker.pass_on(node, call, call.message, unchanged)
 
 
@@ -36,13 +37,13 @@ def unchanged(answer: Message) -> Slices[Message]:
     return answer
 
 
-def check_allowed(node: MetadataTopicNode, call: Call) -> None:
-    """Raises Refusal for a client that may not get a producer id."""
+def check_allowed(node: MetadataTopicNode, call: Call) -> Work:
+    """Raises Refusal, after slices, for a client that may not get a producer id."""
     request, boundary = call.message, node.boundary
     if request.transactional_id is None:
         cluster = (AclOperation.IDEMPOTENT_WRITE, AclResourceType.CLUSTER, CLUSTER_NAME)
-        may_write = boundary.allows_quietly(call, *cluster) or boundary.allows_on_any(
-            call, AclOperation.WRITE, AclResourceType.TOPIC
+        may_write = boundary.allows_quietly(call, *cluster) or (
+            yield from boundary.allows_on_any(call, AclOperation.WRITE, AclResourceType.TOPIC)
         )
         if not may_write:
             boundary.allows(call, *cluster)  # for the audit
