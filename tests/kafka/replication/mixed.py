@@ -20,6 +20,7 @@ SETTINGS = {
     "replica.fetch.backoff.ms": 200,
     "num.replica.fetchers": 2,
     "offsets.topic.num.partitions": 2,
+    "share.coordinator.state.topic.num.partitions": 2,
 }
 
 
