@@ -357,16 +357,16 @@ class BrokerNode(AnsweringNode):
         self._is_hosting = True
 
     def _set_strays_aside(self, newest: dict[tuple[str, int], ReplicaChange]) -> Slices:
-        """Rename logs of partitions that this broker does not host, as Kafka does: they may be all that is
-        left of them.
+        """Rename logs of partitions that this broker does not host, and logs without a topic id, as Kafka
+        does: they may be all that is left of them.
         """
         assert self._found is not None
         for number, (key, topic_id) in enumerate(self._found.items(), 1):
             change = newest.get(key)
-            is_of_former_topic = (
-                change is not None and change.state is not None and topic_id not in (None, change.topic_id)
+            is_of_other_topic = (
+                change is not None and change.state is not None and topic_id != change.topic_id
             )
-            if change is None or is_of_former_topic:
+            if change is None or is_of_other_topic:
                 self.outbox.emit(SetLogAside(*key, None if change is None else change.topic_id))
             if not number % CHANGES_PER_CALLBACK:
                 yield

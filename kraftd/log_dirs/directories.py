@@ -209,17 +209,16 @@ class LogDirectories:
     def keep_one(
         self, topic: str, partition: int, topic_id: Uuid | None, unique: Callable[[], str]
     ) -> FoundLog | None:
-        """Keep, of a partition's logs that were found at the start, that of a topic id, else one whose id is
-        unknown; None keeps none. The directories of the others, `strays` from now on, are renamed: they stay,
-        and are used no more.
+        """Keep, of a partition's logs that were found at the start, that of a topic id; None keeps none. The
+        directories of the others, `strays` from now on, are renamed: they stay, and are used no more.
 
         Raises StorageError.
         """
         key = (topic, partition)
         log = self.logs.pop(key, None)
         found = self.rivals.pop(key, [] if log is None else [FoundLog(log)])
-        wanted = () if topic_id is None else (topic_id, None)
-        kept = next((each for id in wanted for each in found if each.log.topic_id == id), None)
+        wanted = found if topic_id is not None else []
+        kept = next((each for each in wanted if each.log.topic_id == topic_id), None)
         if kept is not None:
             self.logs[key] = kept.log
         for each in found:

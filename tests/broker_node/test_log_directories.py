@@ -105,6 +105,24 @@ def test_a_log_of_no_hosted_partition_is_set_aside_at_a_start(harness: BrokerHar
     assert len(after.read("t").records) == len(kept) and not after.read("t", index=1).records
 
 
+def test_a_log_without_a_topic_id_is_set_aside_at_a_start(harness: BrokerHarness, tmp_path: Path) -> None:
+    """Kafka writes the id before the first record, so it takes such a log for one without records."""
+    harness.produce("t", records(3))
+    harness.pass_time(1_000)
+    path = harness.directories.logs["t", 0].directory
+    harness.executor.close_files()
+    harness.disk.remove(f"{path}/partition.metadata")
+    harness.disk.locked.clear()
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    named = [name for at in PATHS for name in after.disk.list_others(at) if name.endswith("-stray")]
+    assert [name.split(".")[0] for name in named] == ["t-0"]
+    assert not after.read("t").records
+    assert after.produce("t", records()).base_offset == 0
+
+
 def test_logs_without_records_cost_no_sync(tmp_path: Path) -> None:
     """Thousands of new partitions would wait for the disk at their creation, and at the stop."""
     harness = BrokerHarness(tmp_path).run()
