@@ -284,10 +284,28 @@ DENIALS: dict[int, Denial] = {
     ApiKey.DELETE_GROUPS: Denial(_DELETE_GROUPS),
     ApiKey.DESCRIBE_TRANSACTIONS: Denial(_DESCRIBE_TRANSACTIONS),
 }
-# Of one group, with one error in the answer.
-WHOLE: dict[int, AclOperation] = {
-    ApiKey.LEAVE_GROUP: AclOperation.READ,
-    ApiKey.OFFSET_DELETE: AclOperation.DELETE,
+
+
+class Door(NamedTuple):
+    """What a request needs as a whole, from a version on; without it, one error is its answer."""
+
+    operation: AclOperation
+    type: AclResourceType
+    error: ErrorCode
+    first_version: int = 0
+
+
+WHOLE: dict[int, Door] = {
+    ApiKey.JOIN_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
+    ApiKey.SYNC_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
+    ApiKey.LEAVE_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
+    ApiKey.OFFSET_DELETE: Door(AclOperation.DELETE, _GROUP, _NO_GROUP),
+    ApiKey.ADD_PARTITIONS_TO_TXN: Door(
+        AclOperation.CLUSTER_ACTION,
+        AclResourceType.CLUSTER,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        first_version=4,
+    ),
 }
 
 
@@ -296,10 +314,10 @@ def unread(node: AnsweringNode, call: Call) -> UnreadRefusal | WholeRefusal | No
     boundary = node.boundary
     if not node.is_ready:
         return None
-    operation = WHOLE.get(call.key)
-    if operation is not None:
-        denied = boundary.allows_none(call, operation, _GROUP)
-        return WholeRefusal(partial(_refuse_group, node, operation)) if denied else None
+    door = WHOLE.get(call.key)
+    if door is not None and call.version >= door.first_version:
+        denied = boundary.allows_none(call, door.operation, door.type)
+        return WholeRefusal(partial(_refuse_whole, node, door)) if denied else None
     denial = DENIALS.get(call.key)
     if denial is None or call.version > denial.last_version:
         return None
@@ -310,6 +328,9 @@ def unread(node: AnsweringNode, call: Call) -> UnreadRefusal | WholeRefusal | No
     return refusal if boundary.allows_none(call, refusal.operation, refusal.type) else None
 
 
-def _refuse_group(node: AnsweringNode, operation: AclOperation, call: Call) -> None:
-    node.boundary.note_denials(call, operation, _GROUP, 1)
-    raise Refusal(_NO_GROUP)
+def _refuse_whole(node: AnsweringNode, door: Door, call: Call) -> None:
+    if door.type == AclResourceType.CLUSTER:
+        node.boundary.allows(call, door.operation, door.type, CLUSTER_NAME)  # which audits it
+    else:
+        node.boundary.note_denials(call, door.operation, door.type, 1)
+    raise Refusal(door.error)

@@ -5,11 +5,13 @@ has to send, the producer ids that it takes, and the partitions of this broker t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kraftd.broker_node.coordination import Coordination, KnownTopics
 from kraftd.broker_node.markers import MarkingNode, write_marker
 from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
+from kraftd.ground.pace import Slices
+from kraftd.groups.effects import RespondInSlices
 from kraftd.groups.transactions.config import TransactionConfig
 from kraftd.groups.transactions.coordinator import TransactionCoordinator
 from kraftd.groups.transactions.effects import (
@@ -38,6 +40,7 @@ from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftd.requests.call import Call
+    from kraftd.requests.large_requests import Work
 
 TRANSACTION_VERSION = "transaction.version"
 NO_LEADER = -1
@@ -60,12 +63,39 @@ class TransactionCoordination(Coordination):
         super().__init__(node, self.coordinator)
         self._broker = node
         self._listener = listener
-        self._performers |= {SendMarkers: self._send_markers, TakeProducerId: self._take_id}
+        self._performers |= {
+            SendMarkers: self._send_markers,
+            TakeProducerId: self._take_id,
+            RespondInSlices: self._respond_in_slices,
+        }
 
     def handle(self, call: Call) -> None:
         """Take a request of a producer, or of an operator."""
         coordinator_call = self.new_call(call)
         self.perform(self.coordinator.handle(coordinator_call, call.message, self._node.wall_ms))
+
+    def handle_in_slices(self, call: Call) -> Work:
+        """Take a large request, or one whose answer lists all; its connection's next request waits."""
+        coordinator_call = self.new_call(call)
+        coordinator_call.in_slices = call.is_large
+        work = self.coordinator.handle_in_slices(coordinator_call, call.message, lambda: self._node.wall_ms)
+        for _ in work:
+            self.perform(self.coordinator.take_effects())
+            yield
+        self.perform(self.coordinator.take_effects())
+
+    def answer(self, call: Call, response: Any) -> None:
+        if call.is_large:
+            call.settled = False
+        self._node.boundary.answer_paced(call, response)
+
+    def _respond_in_slices(self, effect: RespondInSlices) -> None:
+        call: Call = effect.token
+        call.settled = False
+        self._node.boundary.large.begin(call, self._answer_in_slices(call, effect.response))
+
+    def _answer_in_slices(self, call: Call, response: Slices[Message]) -> Work:
+        yield from self._node.boundary.answer_in_slices(call, (yield from response))
 
     def follow_image(self) -> None:
         super().follow_image()

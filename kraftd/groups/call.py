@@ -29,10 +29,19 @@ class Call:
     """The caller's token, the version of its request, and who it says it is.
 
     client_host: as Kafka shows it, such as ``/127.0.0.1``. allows: the verdict on this principal.
-    guard: of the verification of a transaction's part (KIP-890).
+    guard: of the verification of a transaction's part (KIP-890). in_slices: a long answer is built in slices.
     """
 
-    __slots__ = ("allows", "client_host", "client_id", "guard", "is_answered", "token", "version")
+    __slots__ = (
+        "allows",
+        "client_host",
+        "client_id",
+        "guard",
+        "in_slices",
+        "is_answered",
+        "token",
+        "version",
+    )
 
     def __init__(
         self,
@@ -48,6 +57,7 @@ class Call:
         self.client_host = client_host
         self.allows = allows
         self.guard = 0
+        self.in_slices = False
         self.is_answered = False
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.ground.effect import Effect
+from kraftd.ground.pace import Slices
 from kraftd.groups.records import KeyAndValue
 from kraftd.wire.message import Message
 
@@ -14,6 +15,13 @@ class Respond(Effect, frozen=True):
 
     token: Any
     response: Message
+
+
+class RespondInSlices(Effect, frozen=True):
+    """Answer the request of a token by what these slices build. Each token is answered at most once."""
+
+    token: Any
+    response: Slices[Message]
 
 
 class AppendRecords(Effect, frozen=True):

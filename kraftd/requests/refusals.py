@@ -47,6 +47,7 @@ _BY_THEMSELVES = frozenset(
         ApiKey.ALTER_CLIENT_QUOTAS,
     }
 )
+NO_PROTOCOL_VERSION = 7  # of JoinGroup: a refused member has no protocol
 
 
 def refuse(
@@ -77,6 +78,8 @@ def refuse(
             setattr(answer, name, builder(request, int(code), message))
     if key == ApiKey.DESCRIBE_CLIENT_QUOTAS:
         answer.entries = None  # type: ignore[attr-defined]
+    if key == ApiKey.JOIN_GROUP and version >= NO_PROTOCOL_VERSION:
+        answer.protocol_name = None  # type: ignore[attr-defined]
     if key == ApiKey.INIT_PRODUCER_ID:
         answer.producer_epoch = NOTHING  # type: ignore[attr-defined]
     if key == ApiKey.PRODUCE:

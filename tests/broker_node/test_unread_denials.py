@@ -11,7 +11,11 @@ from msgspec import structs
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclPatternType, AclPermission, AclResourceType
 from kraftd.answers.unread_denials import DENIALS, WHOLE
-from kraftd.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kraftd.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -22,6 +26,7 @@ from kraftd.messages.describe_configs_request import DescribeConfigsRequest, Des
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_transactions_request import DescribeTransactionsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraftd.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraftd.messages.offset_commit_request import (
@@ -34,6 +39,7 @@ from kraftd.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from kraftd.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraftd.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -123,6 +129,18 @@ REQUESTS: dict[ApiKey, tuple[tuple[int, ...], Callable[[tuple[str, ...]], Any]]]
     ApiKey.DESCRIBE_GROUPS: ((0, 4, 5, 6), lambda names: DescribeGroupsRequest((*names, names[0]))),
     ApiKey.DELETE_GROUPS: ((0, 2), lambda names: DeleteGroupsRequest((*names, names[0]))),
     ApiKey.DESCRIBE_TRANSACTIONS: ((0,), lambda names: DescribeTransactionsRequest((*names, names[0]))),
+    ApiKey.JOIN_GROUP: (
+        (0, 4, 5, 9),
+        lambda names: JoinGroupRequest(
+            "g", 6_000, 6_000, "m", None, "consumer", [JoinGroupRequestProtocol(name, b"x") for name in names]
+        ),
+    ),
+    ApiKey.SYNC_GROUP: (
+        (0, 3, 5),
+        lambda names: SyncGroupRequest(
+            "g", 1, "m", None, "consumer", "range", [SyncGroupRequestAssignment(name, b"x") for name in names]
+        ),
+    ),
     ApiKey.LEAVE_GROUP: (
         (3, 5),
         lambda names: LeaveGroupRequest("g", members=[MemberIdentity(name) for name in names]),
@@ -242,7 +260,7 @@ def test_elements_of_a_client_without_rights_are_not_decoded(
 def test_one_right_of_a_client_lets_all_be_decoded(nodes: dict[str, Asked], kind: str, key: ApiKey) -> None:
     asked, needed = nodes[kind], DENIALS.get(key)
     type = GROUP if needed is None else needed.refusal.type
-    operation = WHOLE[key] if needed is None else needed.refusal.operation
+    operation = WHOLE[key].operation if needed is None else needed.refusal.operation
     who = AclPatternType.LITERAL, "User:ANONYMOUS", "*"
     asked.grant(AclState(type, "another", *who, operation, AclPermission.ALLOW))
     version, request = REQUESTS[key][0][-1], REQUESTS[key][1](NAMES)
@@ -254,6 +272,19 @@ def test_one_right_of_a_client_lets_all_be_decoded(nodes: dict[str, Asked], kind
         asked.ask(key, version, request)
         assert asked.decoded == 1
     asked.grant()
+
+
+def test_transactions_of_another_than_a_broker_are_not_decoded(nodes: dict[str, Asked]) -> None:
+    broker = nodes["broker"]
+    transactions = [
+        AddPartitionsToTxnTransaction(name, topics=[AddPartitionsToTxnTopic("t", PARTITIONS)])
+        for name in NAMES
+    ]
+    question = ApiKey.ADD_PARTITIONS_TO_TXN, 4, AddPartitionsToTxnRequest(transactions)
+    expected = broker.ask_decoding(*question)
+    assert expected.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert broker.ask(*question) == expected
+    assert broker.decoded == 0
 
 
 def test_what_is_not_refused_alike_is_decoded(nodes: dict[str, Asked]) -> None:

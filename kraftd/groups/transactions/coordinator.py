@@ -8,8 +8,10 @@ from typing import Any
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
+from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call, Topics
+from kraftd.groups.effects import RespondInSlices
 from kraftd.groups.gathered import Gathered
 from kraftd.groups.shard import ShardStatus
 from kraftd.groups.shards import Shards
@@ -59,7 +61,11 @@ OFFSETS_TOPIC = "__consumer_offsets"
 KNOWS_FENCED = {InitProducerIdRequest: 4, AddOffsetsToTxnRequest: 2, EndTxnRequest: 2}
 EPOCH_BUMP_VERSION = 5  # of EndTxn
 
+_DESCRIBED_US = 60  # of a transactional id, mostly for its authorization
+_FILTERED_AT_ONCE = 500  # transactional ids
+
 WithId = Callable[[int | None], None]
+NowMs = Callable[[], int]
 
 
 class TransactionCoordinator(Shards[TransactionShard]):
@@ -102,8 +108,24 @@ class TransactionCoordinator(Shards[TransactionShard]):
 
     def handle(self, call: Call, request: Message, now_ms: int) -> list[Effect]:
         """Take a request; its answer comes at once or later, as Respond with the call's token."""
-        HANDLERS[type(request)](self, call, request, now_ms)
+        at_once(self.handle_in_slices(call, request, lambda: now_ms))
         return self.take_effects()
+
+    def handle_in_slices(self, call: Call, request: Message, now_ms: NowMs) -> Slices[None]:
+        """Take a request that names much, or lists all. Effects are to be taken after each slice."""
+        handle = HANDLERS_IN_SLICES.get(type(request))
+        if handle is None:
+            HANDLERS[type(request)](self, call, request, now_ms())
+        else:
+            yield from handle(self, call, request, now_ms)
+
+    def respond_in_slices(self, call: Call, response: Slices[Message]) -> None:
+        """Answer a call, unless it is answered; in slices if it has the time."""
+        if not call.in_slices:
+            self.respond(call, at_once(response))
+        elif not call.is_answered:
+            call.is_answered = True
+            self.effects.append(RespondInSlices(call.token, response))
 
     def with_producer_id(
         self, operation: Callable[[int | None], None], refuse: Callable[[ErrorCode], None]
@@ -196,34 +218,36 @@ class TransactionCoordinator(Shards[TransactionShard]):
 
     # Partitions
 
-    def add_partitions(self, call: Call, request: AddPartitionsToTxnRequest, now_ms: int) -> None:
-        transactions = transactions_of(request, call.version)
+    def add_partitions(self, call: Call, request: AddPartitionsToTxnRequest, now_ms: NowMs) -> Slices[None]:
         is_brokers = call.version >= BROKERS_VERSION
         cluster = AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME
         if is_brokers and not call.allows(*cluster):
             error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             self.respond(call, AddPartitionsToTxnResponse(error_code=error))
             return
+        transactions = yield from transactions_of(request, call.version)
 
-        def finish(results: list[tuple[Asked, Results]]) -> None:
-            self.respond(call, response_of(call.version, results))
+        def finish(results: list[tuple[Asked, Results | ErrorCode]]) -> None:
+            self.respond_in_slices(call, response_of(call.version, results))
 
-        gathered: Gathered[tuple[Asked, Results]] = Gathered(len(transactions), finish)
+        gathered: Gathered[tuple[Asked, Results | ErrorCode]] = Gathered(len(transactions), finish)
         if not transactions:
             finish([])
         for number, asked in enumerate(transactions):
+            if number:
+                yield
 
             def answer(error: ErrorCode, number: int = number, asked: Asked = asked) -> None:
-                gathered.put(number, (asked, dict.fromkeys(asked.places, error)))
+                gathered.put(number, (asked, error))
 
             if not is_brokers and not self.may_write(call, asked.added.transactional_id):
                 answer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-            elif refused := refused_places(self.topics, call, asked):
+            elif refused := (yield from refused_places(self.topics, call, asked)):
                 gathered.put(number, (asked, refused))
             elif asked.is_verify_only:
-                gathered.put(number, (asked, self.verify(asked.added, now_ms)))
+                gathered.put(number, (asked, self.verify(asked.added, now_ms())))
             else:
-                self.add(asked.added, answer, now_ms)
+                self.add(asked.added, answer, now_ms())
 
     def add_offsets(self, call: Call, request: AddOffsetsToTxnRequest, now_ms: int) -> None:
         def answer(error: ErrorCode) -> None:
@@ -349,8 +373,12 @@ class TransactionCoordinator(Shards[TransactionShard]):
 
     # What is shown
 
-    def describe(self, call: Call, request: DescribeTransactionsRequest, now_ms: int) -> None:
-        rows = [self.described(call, id, now_ms) for id in request.transactional_ids]
+    def describe(self, call: Call, request: DescribeTransactionsRequest, now_ms: NowMs) -> Slices[None]:
+        pace, rows = Pace(), []
+        for id in request.transactional_ids:
+            rows.append(self.described(call, id, now_ms()))
+            if pace.spent(_DESCRIBED_US):
+                yield
         self.respond(call, DescribeTransactionsResponse(transaction_states=rows))
 
     def described(self, call: Call, id: str, now_ms: int) -> Described:
@@ -373,7 +401,7 @@ class TransactionCoordinator(Shards[TransactionShard]):
         ]
         return row
 
-    def list_transactions(self, call: Call, request: ListTransactionsRequest, now_ms: int) -> None:
+    def list_transactions(self, call: Call, request: ListTransactionsRequest, now_ms: NowMs) -> Slices[None]:
         if any(shard.status is ShardStatus.LOADING for shard in self.shards.values()):
             self.respond(call, ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
@@ -382,12 +410,17 @@ class TransactionCoordinator(Shards[TransactionShard]):
         except Refusal as error:
             self.respond(call, ListTransactionsResponse(error_code=error.code))
             return
-        rows = [
-            row
-            for shard in self.active(now_ms)
-            for row in listed(shard.ids.values(), request, pattern, now_ms)
-            if call.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, row.transactional_id)
-        ]
+        pace, rows = Pace(), []
+        entries = [entry for shard in self.active(now_ms()) for entry in shard.ids.values()]
+        for start in range(0, len(entries), _FILTERED_AT_ONCE):
+            some = entries[start : start + _FILTERED_AT_ONCE]
+            if pace.spent(len(some)):
+                yield
+            for row in listed(some, request, pattern, now_ms()):
+                if call.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, row.transactional_id):
+                    rows.append(row)
+                if pace.spent(_DESCRIBED_US):
+                    yield
         unknown = unknown_states(request)
         self.respond(call, ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows))
 
@@ -400,9 +433,13 @@ def known(request: Message, version: int, error: ErrorCode) -> ErrorCode:
 
 HANDLERS: dict[type[Message], Callable[[TransactionCoordinator, Call, Any, int], None]] = {
     InitProducerIdRequest: TransactionCoordinator.init_producer_id,
-    AddPartitionsToTxnRequest: TransactionCoordinator.add_partitions,
     AddOffsetsToTxnRequest: TransactionCoordinator.add_offsets,
     EndTxnRequest: TransactionCoordinator.end_txn,
+}
+HANDLERS_IN_SLICES: dict[
+    type[Message], Callable[[TransactionCoordinator, Call, Any, NowMs], Slices[None]]
+] = {
+    AddPartitionsToTxnRequest: TransactionCoordinator.add_partitions,
     DescribeTransactionsRequest: TransactionCoordinator.describe,
     ListTransactionsRequest: TransactionCoordinator.list_transactions,
 }

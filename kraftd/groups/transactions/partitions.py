@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.call import Call, Topics
 from kraftd.groups.transactions.transaction import EPOCH_BUMPS, TopicPartition
 from kraftd.messages.add_partitions_to_txn_request import (
@@ -21,6 +22,9 @@ from kraftd.wire.error_code import ErrorCode
 
 BROKERS_VERSION = 4  # from which the request is a broker's, of several transactions (KIP-890)
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+
+# Microseconds: of a transaction, of a topic that is authorized, of a partition; partitions taken at once.
+_TRANSACTION_US, _TOPIC_US, _PLACE_US, _AT_ONCE = 3, 60, 1, 1_000
 
 Results = dict[TopicPartition, ErrorCode]
 
@@ -43,10 +47,15 @@ class Asked(NamedTuple):
     is_verify_only: bool
 
 
-def transactions_of(request: AddPartitionsToTxnRequest, version: int) -> list[Asked]:
+def transactions_of(request: AddPartitionsToTxnRequest, version: int) -> Slices[list[Asked]]:
     """The transactions of a request; of a producer's there is one."""
     if version >= BROKERS_VERSION:
-        return [_asked(each, EPOCH_BUMPS) for each in request.transactions]
+        pace, found = Pace(), []
+        for each in request.transactions:
+            found.append((yield from _asked(each, EPOCH_BUMPS)))
+            if pace.spent(_TRANSACTION_US):
+                yield
+        return found
     one = AddPartitionsToTxnTransaction(
         request.v3_and_below_transactional_id,
         request.v3_and_below_producer_id,
@@ -54,23 +63,33 @@ def transactions_of(request: AddPartitionsToTxnRequest, version: int) -> list[As
         False,
         request.v3_and_below_topics,
     )
-    return [_asked(one, 0)]
+    return [(yield from _asked(one, 0))]
 
 
-def _asked(one: AddPartitionsToTxnTransaction, client_version: int) -> Asked:
-    places = tuple(dict.fromkeys((topic.name, index) for topic in one.topics for index in topic.partitions))
+def _asked(one: AddPartitionsToTxnTransaction, client_version: int) -> Slices[Asked]:
+    pace, distinct = Pace(), dict[TopicPartition, None]()
+    for topic in one.topics:
+        for start in range(0, len(topic.partitions), _AT_ONCE):
+            some = topic.partitions[start : start + _AT_ONCE]
+            distinct.update(dict.fromkeys((topic.name, index) for index in some))
+            if pace.spent(len(some)):
+                yield
+    places = tuple(distinct)
     added = Added(
         one.transactional_id, one.producer_id, one.producer_epoch, frozenset(places), client_version
     )
     return Asked(added, places, one.verify_only)
 
 
-def refused_places(topics: Topics, call: Call, asked: Asked) -> Results:
+def refused_places(topics: Topics, call: Call, asked: Asked) -> Slices[Results]:
     """The errors of all partitions if one may not be written or is unknown; else nothing."""
+    pace = Pace()
     allowed: dict[str, bool] = {}
     errors: Results = {}
     for place in asked.places:
         topic, index = place
+        if pace.spent(_PLACE_US if topic in allowed else _TOPIC_US):
+            yield
         if topic not in allowed:
             allowed[topic] = call.version >= BROKERS_VERSION or (
                 topic not in INTERNAL_TOPICS and call.allows(AclOperation.WRITE, AclResourceType.TOPIC, topic)
@@ -81,25 +100,41 @@ def refused_places(topics: Topics, call: Call, asked: Asked) -> Results:
             errors[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if not errors:
         return {}
-    return {place: errors.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in asked.places}
+    for place in asked.places:
+        errors.setdefault(place, ErrorCode.OPERATION_NOT_ATTEMPTED)
+        if pace.spent(_PLACE_US):
+            yield
+    return errors
 
 
-def response_of(version: int, results: list[tuple[Asked, Results]]) -> AddPartitionsToTxnResponse:
-    """The answer of a version; PRODUCER_FENCED is new in version 2."""
-    rows = [
-        AddPartitionsToTxnResult(asked.added.transactional_id, _topics(version, asked, found))
-        for asked, found in results
-    ]
+def response_of(
+    version: int, results: list[tuple[Asked, Results | ErrorCode]]
+) -> Slices[AddPartitionsToTxnResponse]:
+    """The answer of a version, from the error of each partition, or that of all partitions of a transaction.
+
+    PRODUCER_FENCED is new in version 2.
+    """
+    pace, rows = Pace(), []
+    for asked, found in results:
+        topics = yield from _topics(version, asked, found)
+        rows.append(AddPartitionsToTxnResult(asked.added.transactional_id, topics))
+        if pace.spent(_TRANSACTION_US):
+            yield
     if version >= BROKERS_VERSION:
         return AddPartitionsToTxnResponse(results_by_transaction=rows)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=rows[0].topic_results)
 
 
-def _topics(version: int, asked: Asked, found: Results) -> list[AddPartitionsToTxnTopicResult]:
+def _topics(
+    version: int, asked: Asked, found: Results | ErrorCode
+) -> Slices[list[AddPartitionsToTxnTopicResult]]:
+    pace = Pace()
     by_topic: dict[str, AddPartitionsToTxnTopicResult] = {}
     for place in asked.places:
+        if pace.spent(_PLACE_US):
+            yield
         topic, index = place
-        error = found[place]
+        error = found if isinstance(found, ErrorCode) else found[place]
         if version < 2 and error is ErrorCode.PRODUCER_FENCED:
             error = ErrorCode.INVALID_PRODUCER_EPOCH
         rows = by_topic.setdefault(topic, AddPartitionsToTxnTopicResult(topic, [])).results_by_partition
