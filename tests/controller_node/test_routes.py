@@ -5,8 +5,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from kraftd.acl import CLUSTER_NAME, AclResourceType
+from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.controller_node.routes import OF_LOGINS, ROWS, controller_registry
+from kraftd.wire.api import ApiKey
+
+# What Kafka's ControllerApis, AclApis and KafkaApis authorize on the cluster before anything else.
+DOORS = {
+    AclOperation.CLUSTER_ACTION: """FETCH VOTE BEGIN_QUORUM_EPOCH END_QUORUM_EPOCH ALTER_PARTITION ENVELOPE
+        FETCH_SNAPSHOT BROKER_REGISTRATION BROKER_HEARTBEAT ALLOCATE_PRODUCER_IDS CONTROLLER_REGISTRATION
+        ASSIGN_REPLICAS_TO_DIRS UPDATE_RAFT_VOTER""",
+    AclOperation.ALTER: """CREATE_ACLS DELETE_ACLS ELECT_LEADERS ALTER_PARTITION_REASSIGNMENTS UPDATE_FEATURES
+        ALTER_USER_SCRAM_CREDENTIALS UNREGISTER_BROKER ADD_RAFT_VOTER REMOVE_RAFT_VOTER""",
+    AclOperation.DESCRIBE: """DESCRIBE_ACLS LIST_PARTITION_REASSIGNMENTS DESCRIBE_QUORUM
+        DESCRIBE_USER_SCRAM_CREDENTIALS""",
+    AclOperation.ALTER_CONFIGS: "ALTER_CLIENT_QUOTAS",
+}
+TOKENS = {
+    ApiKey.CREATE_DELEGATION_TOKEN: {(AclOperation.CREATE_TOKENS, AclResourceType.USER)},
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: {
+        (AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN),
+        (AclOperation.DESCRIBE_TOKENS, AclResourceType.USER),
+    },
+}
 
 
 class Node:
@@ -46,3 +66,11 @@ def test_each_request_is_handled_by_its_file_or_rule_or_by_the_core() -> None:
         assert (route.key, route.door) == (row.key, door)
         own = set() if row.operation is None else {(row.operation, row.resource_type)}
         assert route.asks == own | set(row.also)
+
+
+def test_the_cluster_is_asked_for_what_kafka_asks() -> None:
+    node: Any = Node()
+    routes = controller_registry(node).routes
+    doors = {ApiKey[name]: operation for operation, names in DOORS.items() for name in names.split()}
+    assert {key: route.door[0] for key, route in routes.items() if route.door} == doors
+    assert {key: routes[key].asks for key in TOKENS} == TOKENS
