@@ -31,7 +31,9 @@ from kraftd.controller_node.node import Node
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
 from kraftd.requests.registry import Handle, Registry, Route, Row, Unread, handler_of, unread_of
+from kraftd.requests.unread_refusals import UnreadRefusal, UnreadRow, refusal_by_row
 from kraftd.wire.api import ApiKey
+from kraftd.wire.engine import Repeated
 from kraftd.wire.error_code import ErrorCode
 
 _TOPIC, _GROUP, _CLUSTER = AclResourceType.TOPIC, AclResourceType.GROUP, AclResourceType.CLUSTER
@@ -103,7 +105,8 @@ ROWS: tuple[Row, ...] = (
         ApiKey.ELECT_LEADERS,
         AclOperation.ALTER,
         _CLUSTER,
-        "controller_node.apis.api_43_elect_leaders",
+        "decide controller.partitions.election:elect_leaders",
+        unread=UnreadRow(("topic_partitions",), "topic", inner="partitions"),
     ),
     Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -116,13 +119,15 @@ ROWS: tuple[Row, ...] = (
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         AclOperation.ALTER,
         _CLUSTER,
-        "controller_node.apis.api_45_alter_partition_reassignments",
+        "decide controller.partitions.reassignment:alter_partition_reassignments",
+        unread=UnreadRow(("topics",), "name", inner="partitions", inner_copied="partition_index"),
     ),
     Row(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         AclOperation.DESCRIBE,
         _CLUSTER,
-        "controller_node.apis.api_46_list_partition_reassignments",
+        "decide controller.partitions.reassignment:list_partition_reassignments",
+        unread=UnreadRow(("topics",), "name", inner="partition_indexes"),
     ),
     Row(
         ApiKey.ALTER_CLIENT_QUOTAS,
@@ -140,7 +145,8 @@ ROWS: tuple[Row, ...] = (
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         AclOperation.ALTER,
         _CLUSTER,
-        "controller_node.apis.api_51_alter_user_scram_credentials",
+        "decide controller.scram.alter:alter_user_scram_credentials",
+        unread=UnreadRow(("deletions", "upsertions"), "name", Repeated.DROPPED),
     ),
     Row(ApiKey.VOTE, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
     Row(ApiKey.BEGIN_QUORUM_EPOCH, AclOperation.CLUSTER_ACTION, _CLUSTER, None),
@@ -219,7 +225,7 @@ def controller_registry(node: Node) -> Registry:
             row.resource_type,
             partial(_load, node, row.module),
             row.also,
-            partial(_load_unread, node, row.module),
+            partial(_load_unread, node, row),
         )
         for row in ROWS
     ]
@@ -235,13 +241,22 @@ def _load(node: Node, module: str | None) -> Handle:
     return handler_of(node, module)
 
 
-def _load_unread(node: Node, module: str | None) -> Unread | None:
-    """The function `unread` of an API's file, else one that refuses by its `UNREAD`."""
-    if module is None or module.startswith(_DECIDE):
-        return None
-    refusal = getattr(import_module(f"kraftd.{module}"), "UNREAD", None)
+def _load_unread(node: Node, row: Row) -> Unread | None:
+    """The function `unread` of an API's file, else one that refuses by `UNREAD` of the file or by the row."""
+    refusal = unread_refusal(row)
     default = None if refusal is None else partial(refusal_without_right, node, refusal)
-    return unread_of(node, module) or default
+    return unread_of(node, file) or default if (file := _file_of(row)) else default
+
+
+def unread_refusal(row: Row) -> UnreadRefusal | None:
+    """How all elements of an API's large request are refused, if the row or its file say so."""
+    if row.unread is not None and row.operation is not None:
+        return refusal_by_row(row.key, row.operation, row.unread)
+    return getattr(import_module(f"kraftd.{file}"), "UNREAD", None) if (file := _file_of(row)) else None
+
+
+def _file_of(row: Row) -> str | None:
+    return None if row.module is None or row.module.startswith(_DECIDE) else row.module
 
 
 def deciding(node: Node, rule: str) -> Handle:

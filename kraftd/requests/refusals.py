@@ -141,6 +141,11 @@ def _element_class(annotation: Any) -> type | None:
     return None
 
 
+def element_class(message: type[Message], field: str) -> type | None:
+    """The class of the elements of a field; None if they are no structs."""
+    return _element_class(_types(message)[field])
+
+
 def _may_be_none(annotation: Any) -> bool:
     return types.NoneType in typing.get_args(annotation)
 

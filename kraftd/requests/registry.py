@@ -16,7 +16,7 @@ from typing import NamedTuple
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.messages.registry import APIS
 from kraftd.requests.call import Call
-from kraftd.requests.unread_refusals import UnreadRefusal, WholeRefusal
+from kraftd.requests.unread_refusals import UnreadRefusal, UnreadRow, WholeRefusal
 from kraftd.wire.api import ApiKey, latest_version_unstable, request_class, valid_versions
 from kraftd.wire.message import Message
 
@@ -62,7 +62,7 @@ class Row(NamedTuple):
     it before the handler (`door`); on single resources, the handler does. Both are None for an API that needs
     nothing. `also` is what the handler may ask besides: the boundary answers no other question. `module` is
     below `kraftd`, and has `handle(node, call)`. It may have `unread(node, call)`, which says how to refuse a
-    large request undecoded.
+    large request undecoded; `unread` says so for an API whose rule is all that it has.
     """
 
     key: ApiKey
@@ -70,6 +70,7 @@ class Row(NamedTuple):
     resource_type: AclResourceType | None
     module: str | None
     also: tuple[Ask, ...] = ()
+    unread: UnreadRow | None = None
 
 
 class Route:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.requests.call import Call
-from kraftd.wire.api import flexible, request_class
+from kraftd.requests.refusals import element_class, refuse
+from kraftd.wire.api import ApiKey, flexible, request_class, response_class, valid_versions
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.engine import C_ENGINE, Repeated
 from kraftd.wire.error_code import ErrorCode
@@ -59,6 +60,57 @@ class UnreadRefusal(NamedTuple):
     inner_copied: str = ""
     applies: Callable[[int, Buffer, int], bool] | None = None
     only_rows: bool = False
+
+
+class UnreadRow(NamedTuple):
+    """The columns of an UnreadRefusal that a row of routes has; the rest follows from the API's messages."""
+
+    elements: tuple[str, ...]
+    copied: str
+    repeated: Repeated = Repeated.KEPT
+    inner: str = ""
+    inner_copied: str = ""
+
+
+@cache
+def refusal_by_row(key: ApiKey, operation: AclOperation, unread: UnreadRow) -> UnreadRefusal:
+    """The refusal of all elements of an API's requests, for a sender without the operation on the cluster."""
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+    def request(name: str) -> Message:
+        sample, field = request_class(key)(), unread.elements[0]
+        setattr(sample, field, [_sample_element(type(sample), field, unread, name)])
+        return sample
+
+    def rows(name: str) -> dict[str, Message]:
+        answer = refuse(key, valid_versions(key)[1], request(name), code, code.message)
+        arrays = {field: getattr(answer, field) for field in answer.__struct_fields__}
+        return {field: found[0] for field, found in arrays.items() if isinstance(found, list)}
+
+    (rows_field,) = rows(SAMPLE)
+    return UnreadRefusal(
+        unread.elements,
+        unread.copied,
+        request,
+        response_class(key),
+        rows_field,
+        lambda name: rows(name)[rows_field],
+        code,
+        operation,
+        AclResourceType.CLUSTER,
+        repeated=unread.repeated,
+        inner=unread.inner,
+        inner_copied=unread.inner_copied,
+    )
+
+
+def _sample_element(request: type[Message], field: str, unread: UnreadRow, name: str) -> Any:
+    element: Any = element_class(request, field)
+    values: dict[str, Any] = {unread.copied: name}
+    if unread.inner:
+        inner: Any = element_class(element, unread.inner)
+        values[unread.inner] = (INNER_SAMPLE,) if inner is None else [inner(INNER_SAMPLE)]
+    return element(**values)
 
 
 class WholeRefusal(NamedTuple):

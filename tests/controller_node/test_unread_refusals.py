@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import pytest
 from msgspec import structs
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.controller_node.routes import ROWS
+from kraftd.controller_node.apis.api_20_delete_topics import UNREAD_NAMES
+from kraftd.controller_node.routes import ROWS, unread_refusal
 from kraftd.messages import alter_configs_request as legacy
 from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages import incremental_alter_configs_request as incremental
@@ -329,10 +329,8 @@ def test_a_request_that_a_broker_carries_is_not_decoded_either(asked: Asked) -> 
 @pytest.mark.parametrize(("name", "version"), CASES)
 def test_rows_of_damaged_requests_are_of_the_decoded_elements_or_none(name: str, version: int) -> None:
     key, _, make = REQUESTS[name]
-    module = next(row.module for row in ROWS if row.key == key)
-    refusal = getattr(
-        import_module(f"kraftd.{module}"), "UNREAD_NAMES" if name == "DeleteTopics by name" else "UNREAD"
-    )
+    row = next(row for row in ROWS if row.key == key)
+    refusal = UNREAD_NAMES if name == "DeleteTopics by name" else unread_refusal(row)
     request = make([f"n{number}ä" for number in range(12)])
     whole = encode_bytes(request, version)
     rng = random.Random(version)
