@@ -5,14 +5,18 @@ It loads a partition of its topic when this broker becomes its leader, and drops
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from msgspec import Struct
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.broker_node.effects import ReadPartition
+from kraftd.controller.configs.resources import ResourceType
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.groups.call import Call as CoordinatorCall
+from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.effects import (
     AppendMarker,
     AppendRecords,
@@ -55,11 +59,24 @@ if TYPE_CHECKING:
     from kraftd.requests.outbox import Outbox
 
 
+class _KnownHash(Struct):
+    """The hash of a topic, and what it was made of; `version` of the image in which that was seen last."""
+
+    version: int
+    topic_id: bytes
+    racks: dict[int, str]
+    replicas: list[tuple[int, ...]]
+    value: int
+
+
 class KnownTopics:
     """What the image says of topics, for a coordinator."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
+        self._newest: bytes | None = None
+        self._newest_version = -1
+        self._hashes: dict[str, _KnownHash] = {}
 
     def topic_id(self, name: str) -> bytes | None:
         """The id of a topic; None if there is none."""
@@ -73,6 +90,52 @@ class KnownTopics:
     def has_partition(self, name: str, index: int) -> bool:
         """Return whether a topic has a partition."""
         return self._view.image.partition(self.topic_id(name) or ZERO_UUID, index) is not None
+
+    # What consumer groups need besides
+
+    def version(self) -> int:
+        """The offset of the image."""
+        return self._view.image.offset
+
+    def names_version(self) -> int:
+        """The offset of the image in which the newest topic was seen first."""
+        newest = next(reversed(self._view.image.topics), None)
+        if newest != self._newest:
+            self._newest, self._newest_version = newest, self.version()
+        return self._newest_version
+
+    def names(self) -> list[str]:
+        """All topics."""
+        return list(self._view.image.topic_names())
+
+    def partition_count(self, topic_id: bytes) -> int:
+        """How many partitions a topic has; 0 if there is none."""
+        topic = self._view.image.topic(topic_id)
+        return 0 if topic is None else len(topic.partitions)
+
+    def topic_hash(self, name: str) -> int | None:
+        """The hash of a topic; it is computed anew when replicas or their racks are others."""
+        image = self._view.image
+        topic = image.topic_named(name)
+        if topic is None:
+            self._hashes.pop(name, None)
+            return None
+        known = self._hashes.get(name)
+        if known is not None and known.version == image.offset:
+            return known.value
+        racks = {broker.id: broker.rack for broker in image.brokers.values() if broker.rack is not None}
+        replicas = [topic.partitions[index].replicas for index in range(len(topic.partitions))]
+        if known is not None and (known.topic_id, known.racks, known.replicas) == (topic.id, racks, replicas):
+            known.version = image.offset
+            return known.value
+        in_racks = [[racks[id] for id in some if id in racks] for some in replicas]
+        value = topic_hash(topic.id, name, in_racks)
+        self._hashes[name] = _KnownHash(image.offset, topic.id, racks, replicas, value)
+        return value
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """The configs of a group that were set."""
+        return self._view.image.config(ResourceType.GROUP, group_id)
 
     def __repr__(self) -> str:
         return f"<KnownTopics {self._view.image.topic_count}>"

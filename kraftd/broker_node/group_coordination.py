@@ -20,6 +20,7 @@ from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
 from kraftd.groups.shard import ShardStatus
+from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.wire.error_code import ErrorCode
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from kraftd.messages.write_txn_markers_request import WritableTxnMarker
     from kraftd.requests.call import Call
     from kraftd.requests.large_requests import Work
+
+
+GROUP_VERSION = "group.version"  # the feature that allows consumer groups
 
 
 class GroupCoordination(Coordination):
@@ -67,6 +71,11 @@ class GroupCoordination(Coordination):
             self._pieces[piece] = call, partial(gathered.put, number)
             self.handle(piece)
 
+    def follow_image(self) -> None:
+        super().follow_image()
+        levels, _ = self._node.view.finalized_features
+        self.coordinator.group_version = levels.get(GROUP_VERSION, 0)
+
     def serves(self, group_id: str) -> bool:
         """Return whether a group's partition is led here, and loaded."""
         self.follow_image()
@@ -74,7 +83,7 @@ class GroupCoordination(Coordination):
         return shard is not None and shard.status is ShardStatus.ACTIVE
 
     def answer(self, call: Call, response: Any) -> None:
-        if isinstance(response, DescribeGroupsResponse):
+        if isinstance(response, DescribeGroupsResponse | ConsumerGroupDescribeResponse):
             self._add_operations(call, response)
         if call in self._pieces:
             whole, put = self._pieces.pop(call)
@@ -96,7 +105,9 @@ class GroupCoordination(Coordination):
         audit(self._node.outbox, call, response, sets_back=call in self._setting_back)
         self._setting_back.discard(call)
 
-    def _add_operations(self, call: Call, response: DescribeGroupsResponse) -> None:
+    def _add_operations(
+        self, call: Call, response: DescribeGroupsResponse | ConsumerGroupDescribeResponse
+    ) -> None:
         """Add what the client may do with each group, if it asks for that."""
         if call.message.include_authorized_operations:
             for group in response.groups:

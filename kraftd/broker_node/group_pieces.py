@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
@@ -67,6 +68,11 @@ def _describe_groups(request: DescribeGroupsRequest) -> Iterator[Message]:
         yield replace(request, groups=request.groups[first : first + GROUPS_OF_A_PIECE])
 
 
+def _consumer_group_describe(request: ConsumerGroupDescribeRequest) -> Iterator[Message]:
+    for first in range(0, len(request.group_ids), GROUPS_OF_A_PIECE):
+        yield replace(request, group_ids=request.group_ids[first : first + GROUPS_OF_A_PIECE])
+
+
 def _delete_groups(request: DeleteGroupsRequest) -> Iterator[Message]:
     names = tuple(dict.fromkeys(request.groups_names))
     for first in range(0, len(names), GROUPS_OF_A_PIECE):
@@ -77,6 +83,7 @@ DIVIDED: dict[type[Message], Callable[[Any], Iterator[Message]]] = {
     OffsetCommitRequest: _by_partitions,
     OffsetDeleteRequest: _by_partitions,
     OffsetFetchRequest: _offset_fetch,
+    ConsumerGroupDescribeRequest: _consumer_group_describe,
     DescribeGroupsRequest: _describe_groups,
     DeleteGroupsRequest: _delete_groups,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from kraftd.acl import AclOperation, AclResourceType
@@ -18,6 +18,28 @@ class Topics(Protocol):
     def topic_name(self, topic_id: bytes) -> str | None: ...
 
     def has_partition(self, name: str, index: int) -> bool: ...
+
+
+class Metadata(Topics, Protocol):
+    """What consumer groups need to know of the metadata image besides."""
+
+    def version(self) -> int:
+        """A number that changes with the image."""
+
+    def names_version(self) -> int:
+        """The version in which the newest topic was seen first."""
+
+    def names(self) -> Iterable[str]:
+        """All topics, as they are now."""
+
+    def partition_count(self, topic_id: bytes) -> int:
+        """How many partitions a topic has; 0 if there is none."""
+
+    def topic_hash(self, name: str) -> int | None:
+        """The hash of what a topic is like (`consumer.metadata_hash`); None if there is none."""
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """The configs of a group that were set."""
 
 
 def allows_all(operation: AclOperation, resource_type: AclResourceType, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 MAX_INT = 2**31 - 1
 # Kafka gives a new member five minutes to be seen again after its first JoinGroup is answered.
@@ -26,5 +26,20 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 3000
     group_max_size: int = MAX_INT
+    group_coordinator_rebalance_protocols: list[str] = field(
+        default_factory=lambda: ["classic", "consumer", "streams"]
+    )
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_heartbeat_interval_ms: int = 5000
+    group_consumer_min_heartbeat_interval_ms: int = 5000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
+    group_consumer_assignment_interval_ms: int = 1000
+    group_consumer_min_assignment_interval_ms: int = 0
+    group_consumer_max_assignment_interval_ms: int = 15_000
+    group_consumer_max_size: int = MAX_INT
+    group_consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
+    group_consumer_regex_refresh_interval_ms: int = 600_000
     max_batch_bytes: int = 1024 * 1024 + 12  # max.message.bytes of __consumer_offsets
     members_max_bytes: int = 256 * 1024 * 1024

@@ -26,11 +26,15 @@ from kraftd.groups.answers import (
     refused_transactional_commit,
 )
 from kraftd.groups.batches import NO_PRODUCER, Producer
-from kraftd.groups.call import Call, Topics
+from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.join import Joining
 from kraftd.groups.classic.membership import described, heartbeat, leave, sync
 from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.describing import described_consumer_group, refused_consumer_group, visible_group
+from kraftd.groups.consumer.fencing import leave as leave_consumer_group
+from kraftd.groups.consumer.heartbeat import Heartbeat
+from kraftd.groups.consumer.validation import check_heartbeat
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
@@ -43,6 +47,11 @@ from kraftd.groups.outcome import Outcome
 from kraftd.groups.shard import Refuse, ShardStatus
 from kraftd.groups.shards import Shards
 from kraftd.groups.state import Counts, ShardState
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraftd.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
@@ -76,16 +85,17 @@ SYNC_PROTOCOL_VERSION = 5  # of SyncGroup: it names the protocol (KIP-559)
 class GroupCoordinator(Shards[GroupShard]):
     """What a broker does for groups, API by API. `new_uuid` makes the random part of member ids."""
 
-    def __init__(self, config: GroupConfig, topics: Topics, new_uuid: Callable[[], str]) -> None:
+    def __init__(self, config: GroupConfig, topics: Metadata, new_uuid: Callable[[], str]) -> None:
         super().__init__(config.offsets_topic_num_partitions)
         self.config = config
         self.topics = topics
         self.new_uuid = new_uuid
         self.counts = Counts()
         self.memory = MemberMemory(config.members_max_bytes)
+        self.group_version = 1  # the finalized level; 0 has no consumer groups
 
     def new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
-        state = ShardState(self.config, self.respond, self.new_uuid, self.counts, self.memory)
+        state = ShardState(self.config, self.respond, self.new_uuid, self.counts, self.memory, self.topics)
         return GroupShard(partition, leader_epoch, state, self.effects)
 
     def in_version(self, response: Message, version: int) -> Message:
@@ -173,6 +183,43 @@ class GroupCoordinator(Shards[GroupShard]):
         refuse = partial(refused_leave, request)
         if self.permit(call, AclOperation.READ, request.group_id, refuse):
             self.write(call, request.group_id, now_ms, lambda state: leave(state, request), refuse)
+
+    def consumer_group_heartbeat(
+        self, call: Call, request: ConsumerGroupHeartbeatRequest, now_ms: int
+    ) -> None:
+        def refuse(error: ErrorCode, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
+            return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+
+        if not self.serves_consumer_groups():
+            self.respond(call, refuse(ErrorCode.UNSUPPORTED_VERSION))
+            return
+        if not self.permit(call, AclOperation.READ, request.group_id, refuse):
+            return
+        if not all(
+            known.may(call, AclOperation.DESCRIBE, name) for name in request.subscribed_topic_names or ()
+        ):
+            self.respond(call, refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            return
+
+        def operation(state: ShardState) -> Outcome:
+            try:
+                if request.member_epoch < 0:
+                    return leave_consumer_group(state, request)
+                return Heartbeat(state, call, request).run()
+            except Refusal as error:
+                return Outcome(response=refuse(error.code, error.message))
+
+        try:
+            check_heartbeat(request, call.version, self.config.group_consumer_assignors)
+        except Refusal as error:
+            self.respond(call, refuse(error.code, error.message))
+        else:
+            self.write(call, request.group_id, now_ms, operation, refuse)
+
+    def serves_consumer_groups(self) -> bool:
+        """Return whether the feature and the broker's configs allow consumer groups."""
+        protocols = self.config.group_coordinator_rebalance_protocols
+        return self.group_version >= 1 and any(name.lower() == "consumer" for name in protocols)
 
     # Offsets
 
@@ -311,6 +358,24 @@ class GroupCoordinator(Shards[GroupShard]):
                 rows.append(refused_description(group_id, error.code))
         self.respond(call, DescribeGroupsResponse(groups=rows))
 
+    def consumer_group_describe(self, call: Call, request: ConsumerGroupDescribeRequest, now_ms: int) -> None:
+        refused: list[DescribedConsumerGroup] = []
+        rows: list[DescribedConsumerGroup] = []
+        for group_id in request.group_ids:
+            if not self.serves_consumer_groups():
+                rows.append(refused_consumer_group(group_id, ErrorCode.UNSUPPORTED_VERSION))
+            elif not self.may(call, AclOperation.DESCRIBE, group_id):
+                refused.append(refused_consumer_group(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            elif not group_id:
+                rows.append(refused_consumer_group(group_id, ErrorCode.INVALID_GROUP_ID))
+            else:
+                try:
+                    state = self.shard_of(group_id, now_ms).state
+                    rows.append(visible_group(call, described_consumer_group(state, group_id)))
+                except Refusal as error:
+                    rows.append(refused_consumer_group(group_id, error.code))
+        self.respond(call, ConsumerGroupDescribeResponse(groups=refused + rows))
+
     def list_groups(self, call: Call, request: ListGroupsRequest, now_ms: int) -> None:
         if any(shard.status is ShardStatus.LOADING for shard in self.shards.values()):
             self.respond(call, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
@@ -413,6 +478,8 @@ def one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 HANDLERS: dict[type[Message], Callable[[GroupCoordinator, Call, Any, int], None]] = {
+    ConsumerGroupHeartbeatRequest: GroupCoordinator.consumer_group_heartbeat,
+    ConsumerGroupDescribeRequest: GroupCoordinator.consumer_group_describe,
     JoinGroupRequest: GroupCoordinator.join_group,
     SyncGroupRequest: GroupCoordinator.sync_group,
     HeartbeatRequest: GroupCoordinator.heartbeat,

@@ -11,6 +11,8 @@ from kraftd.groups.batches import Producer
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.membership import unload
 from kraftd.groups.classic.rebalance import heard, prepare
+from kraftd.groups.consumer.fencing import watch
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.effects import ScheduleLoading
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group import Group
@@ -65,7 +67,9 @@ class GroupShard(Shard):
         """Watch the members of some groups; after the last one, serve requests."""
         state = self.state
         for group in islice(self.arming, GROUPS_A_SLICE):
-            if isinstance(group, ClassicGroup):
+            if isinstance(group, ConsumerGroup):
+                watch(state, group)
+            elif isinstance(group, ClassicGroup):
                 for member in group.members.values():
                     heard(state, group, member)
                 if len(group.members) > state.config.group_max_size:

@@ -7,6 +7,7 @@ The order of a small HashMap decides between protocols with equal votes, and whi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from typing import TypeVar
 
 MOST_BUCKETS = 1 << 30
@@ -15,6 +16,7 @@ LEAST_BUCKETS = 16
 K = TypeVar("K")
 
 
+@lru_cache(maxsize=16_384)
 def string_hash(text: str) -> int:
     """``String.hashCode``: over UTF-16 code units, as a signed number of 32 bits."""
     value = 0

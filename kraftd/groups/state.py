@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from kraftd.ground.refusal import Refusal
-from kraftd.groups.call import Call
+from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.classic.states import EMPTY
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.metadata_hash import group_hash
 from kraftd.groups.group import Group
 from kraftd.groups.offsets.store import OffsetStore
 from kraftd.groups.shard import CoordinatorState
@@ -28,6 +29,7 @@ class Counts(Struct):
     offset_expirations: int = 0
     offset_deletions: int = 0
     completed_rebalances: int = 0
+    consumer_rebalances: int = 0
     refused_members: int = 0
 
 
@@ -41,6 +43,7 @@ class ShardState(CoordinatorState):
         new_uuid: Callable[[], str],
         counts: Counts,
         memory: MemberMemory,
+        metadata: Metadata,
     ) -> None:
         super().__init__()
         self.config = config
@@ -48,6 +51,7 @@ class ShardState(CoordinatorState):
         self.new_uuid = new_uuid
         self.counts = counts
         self.memory = memory
+        self.metadata = metadata
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore(self.timeline)
 
@@ -67,6 +71,11 @@ class ShardState(CoordinatorState):
         if group is None:
             raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
+
+    def metadata_hash(self, topics: Iterable[str]) -> int:
+        """What those of the topics that exist are like, in a number."""
+        found = {name: self.metadata.topic_hash(name) for name in topics}
+        return group_hash({name: value for name, value in found.items() if value is not None})
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
         """A classic group; None if there is none, or one of another kind."""

@@ -298,6 +298,11 @@ FAMILIES: tuple[Family, ...] = (
         "rebalances of classic groups that ended since the start",
         _of_broker(lambda b: b.groups.coordinator.counts.completed_rebalances),
     ),
+    _COORDINATOR.counter(
+        "consumer-group-rebalance-count",
+        "rebalances of consumer groups that began since the start",
+        _of_broker(lambda b: b.groups.coordinator.counts.consumer_rebalances),
+    ),
     own(
         "counter",
         "refused_group_members",

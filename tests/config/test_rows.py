@@ -78,6 +78,12 @@ HANDED_ON: tuple[type[Any], ...] = (
 
 # Keys of these settings that nodes without the broker role read as well.
 ELSEWHERE_TOO = {
+    "group.coordinator.rebalance.protocols",
+    *(
+        f"group.consumer.{bound}{timing}.ms"
+        for timing in ("session.timeout", "heartbeat.interval", "assignment.interval")
+        for bound in ("", "min.", "max.")
+    ),
     "replica.fetch.response.max.bytes",
     "replica.high.watermark.checkpoint.interval.ms",
     "request.timeout.ms",

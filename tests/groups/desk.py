@@ -9,6 +9,7 @@ from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.groups.call import Call
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.effects import (
     AppendMarker,
@@ -41,6 +42,8 @@ class KnownTopics:
 
     def __init__(self, **partitions: int) -> None:
         self.partitions = partitions
+        self.image_version = self.newest_version = 1
+        self.configs: dict[str, dict[str, str]] = {}
 
     def topic_id(self, name: str) -> bytes | None:
         return name.encode().rjust(16, b"\1") if name in self.partitions else None
@@ -50,6 +53,37 @@ class KnownTopics:
 
     def has_partition(self, name: str, index: int) -> bool:
         return 0 <= index < self.partitions.get(name, 0)
+
+    # What consumer groups need besides
+
+    def version(self) -> int:
+        return self.image_version
+
+    def names_version(self) -> int:
+        return self.newest_version
+
+    def names(self) -> list[str]:
+        return list(self.partitions)
+
+    def partition_count(self, topic_id: bytes) -> int:
+        return self.partitions.get(self.topic_name(topic_id) or "", 0)
+
+    def topic_hash(self, name: str) -> int | None:
+        topic_id = self.topic_id(name)
+        return None if topic_id is None else topic_hash(topic_id, name, [[]] * self.partitions[name])
+
+    def group_configs(self, group_id: str) -> dict[str, str]:
+        return self.configs.get(group_id, {})
+
+    def change(self, name: str, count: int | None) -> None:
+        """Create a topic, or give it another number of partitions; None deletes it."""
+        self.image_version += 1
+        if count is None:
+            del self.partitions[name]
+            return
+        if name not in self.partitions:
+            self.newest_version = self.image_version
+        self.partitions[name] = count
 
 
 class Desk:

@@ -25,8 +25,10 @@ from kraftd.groups.classic.rebalance import (
 )
 from kraftd.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from kraftd.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.outcome import Outcome
+from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
 from kraftd.messages.join_group_request import JoinGroupRequest
 from kraftd.messages.join_group_response import JoinGroupResponse
@@ -57,6 +59,11 @@ class Joining:
         state, request = self.state, self.request
         is_unknown = request.member_id == UNKNOWN_MEMBER_ID
         present = state.groups.get(request.group_id)
+        tombstones: list[CoordinatorRecord] = []
+        if isinstance(present, ConsumerGroup) and present.is_empty() and is_unknown:
+            tombstones = present.tombstones()  # it becomes a classic group
+            state.timeline.remove(state.groups, request.group_id)
+            present = None
         if present is not None and not isinstance(present, ClassicGroup):
             return self.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID)
         if present is None and not is_unknown:
@@ -72,7 +79,9 @@ class Joining:
             outcome = self.join_existing(group)
         if present is None and not outcome.records:
             after = partial(self.refuse_if_failed, group)
-            return Outcome([group.empty_record()], replayed=False, after=after)
+            return Outcome([*tombstones, group.empty_record()], replayed=False, after=after)
+        if tombstones:
+            outcome.records = [*tombstones, *outcome.records]
         return outcome
 
     def refuse_if_failed(self, group: ClassicGroup, error: ErrorCode | None) -> None:

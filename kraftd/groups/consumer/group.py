@@ -13,7 +13,6 @@ from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved, group_tombstones
 from kraftd.groups.group import CommitCheck, GroupType, RetentionStart
-from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.offsets.committed import Committed
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.timeline import Timeline
@@ -24,8 +23,6 @@ PROTOCOL_TYPE = "consumer"
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
 EPOCH_COMMIT_VERSION = 9  # of OffsetCommit: the first that knows member epochs
 NO_TARGET_EPOCH = -1
-
-Place = tuple[bytes, int]  # topic id and partition
 
 
 class Subscribers(NamedTuple):
@@ -50,10 +47,15 @@ class Facts(NamedTuple):
 
 
 class ConsumerGroup:
-    """Kafka's ConsumerGroup. owners: which member has a partition, or still has to give it up."""
+    """Kafka's ConsumerGroup. owners: which member has a partition, or still has to give it up.
+
+    By which metadata the topics were compared last is in no record, so it is not taken back.
+    """
 
     __slots__ = (
         "_facts",
+        "_seen_epoch",
+        "_seen_version",
         "assignors",
         "group_id",
         "members",
@@ -77,7 +79,9 @@ class ConsumerGroup:
         self.topics: dict[str, Subscribers] = {}
         self.regexes: dict[str, int] = {}  # how many members are subscribed by each
         self.resolved: dict[str, Resolved] = {}
-        self.owners: dict[Place, str] = {}
+        self.owners: dict[bytes, dict[int, str]] = {}  # member ids by topic id and partition
+        self._seen_version = -1
+        self._seen_epoch = 0
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -184,6 +188,14 @@ class ConsumerGroup:
     def target(self, member_id: str) -> Partitions:
         return self.targets.get(member_id, NOTHING)
 
+    def needs_refresh(self, version: int) -> bool:
+        """Return whether the topics are to be compared: the metadata is newer, or what was noted is lost."""
+        return version != self._seen_version or self.facts.epoch < self._seen_epoch
+
+    def refreshed(self, version: int, epoch: int) -> None:
+        """The topics were compared by this metadata, which led to this epoch."""
+        self._seen_version, self._seen_epoch = version, epoch
+
     # Changes, by records
 
     def set_facts(self, **changes: Any) -> None:
@@ -255,18 +267,30 @@ class ConsumerGroup:
                     self.timeline.remove(counts, name)
 
     def _own(self, old: Member | None, new: Member | None) -> None:
-        """A partition belongs to the member that got it last, until that one has given it up."""
-        had = set() if old is None else set(_places(old))
-        has = set() if new is None else set(_places(new))
-        if old is not None:
-            for place in had - has:
-                if self.owners.get(place) == old.member_id:
-                    self.timeline.remove(self.owners, place)
-        if new is not None:
-            for place in has - had:
-                self.timeline.put(self.owners, place, new.member_id)
+        """A partition belongs to the member that got it last, until that one has given it up.
+
+        A topic's owners are replaced as a whole: that costs less than a note of each partition.
+        """
+        had = {} if old is None else _indexes(old)
+        has = {} if new is None else _indexes(new)
+        for topic_id in {**had, **has}:
+            lost = had.get(topic_id, NOTHING_AT_ALL) - has.get(topic_id, NOTHING_AT_ALL)
+            got = has.get(topic_id, NOTHING_AT_ALL) - had.get(topic_id, NOTHING_AT_ALL)
+            if not lost and not got:
+                continue
+            owners = dict(self.owners.get(topic_id, ()))
+            for index in lost:
+                if old is not None and owners.get(index) == old.member_id:
+                    del owners[index]
+            if new is not None:
+                owners.update(dict.fromkeys(got, new.member_id))
+            if owners:
+                self.timeline.put(self.owners, topic_id, owners)
+            else:
+                self.timeline.remove(self.owners, topic_id)
 
 
+NOTHING_AT_ALL: frozenset[int] = frozenset()
 INITIAL = Facts()
 
 
@@ -284,9 +308,18 @@ def stale_epoch(member: Member) -> Refusal:
     return Refusal(ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH)
 
 
-def preferred_assignor(counts: dict[str, int]) -> str | None:
-    """The assignor that most members prefer; of several, the first in the order of Kafka's map."""
-    return max(hash_map_order(counts), key=lambda name: counts[name], default=None)
+def preferred_assignor(counts: dict[str, int], old: str | None = None, new: str | None = None) -> str | None:
+    """The assignor that most members prefer when a member prefers another one than before.
+
+    Of several, the first in the order of Kafka's map: it has uniform before range, and new ones before both.
+    """
+    ordered = {name: counts[name] for name in sorted(counts, reverse=True)}
+    if old is not None:
+        ordered[old] = ordered.get(old, 0) - 1
+        ordered = {name: number for name, number in ordered.items() if number > 0}
+    if new is not None:
+        ordered = {**ordered, new: ordered[new] + 1} if new in ordered else {new: 1, **ordered}
+    return max(ordered, key=lambda name: ordered[name], default=None)
 
 
 def _state(members: Iterable[Member], facts: Facts) -> str:
@@ -299,11 +332,12 @@ def _state(members: Iterable[Member], facts: Facts) -> str:
     return STABLE if is_stable else RECONCILING
 
 
-def _places(member: Member) -> Iterable[Place]:
-    for partitions in (member.assigned, member.revoking):
-        for topic_id, epochs in partitions.items():
-            for index in epochs:
-                yield topic_id, index
+def _indexes(member: Member) -> dict[bytes, set[int]]:
+    """The partitions that a member has, those included that it is to give up."""
+    found = {topic_id: set(epochs) for topic_id, epochs in member.assigned.items()}
+    for topic_id, epochs in member.revoking.items():
+        found.setdefault(topic_id, set()).update(epochs)
+    return found
 
 
 def _committed_ms(committed: Committed) -> int:

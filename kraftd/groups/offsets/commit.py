@@ -77,12 +77,19 @@ def commit_in_transaction(state: ShardState, request: TxnOffsetCommitRequest, ve
         if request.generation_id >= 0:
             raise Refusal(ErrorCode.ILLEGAL_GENERATION)
         group = state.new_classic_group(request.group_id)
-    group.check_commit(request.member_id, request.group_instance_id, request.generation_id, True, version)
 
     def answer(topic: Any, rows: list[Any]) -> TxnOffsetCommitResponseTopic:
         return TxnOffsetCommitResponseTopic(topic.name, rows)
 
-    records, topics = _noted(state, request, answer, TxnOffsetCommitResponsePartition, NO_TIME)
+    try:
+        check = group.check_commit(
+            request.member_id, request.group_instance_id, request.generation_id, True, version
+        )
+        records, topics = _noted(state, request, answer, TxnOffsetCommitResponsePartition, NO_TIME, check)
+    except Refusal as refusal:
+        if refusal.code is ErrorCode.STALE_MEMBER_EPOCH:  # which this API does not have
+            raise Refusal(ErrorCode.ILLEGAL_GENERATION) from None
+        raise
     return Outcome(records, TxnOffsetCommitResponse(topics=topics))
 
 
@@ -101,14 +108,14 @@ def _noted(
     for topic in request.topics:
         rows: list[Any] = []
         topics.append(new_topic(topic, rows))
-        topic_id = getattr(topic, "topic_id", ZERO_UUID)
+        topic_id = getattr(topic, "topic_id", b"")
         for row in topic.partitions:
             metadata = row.committed_metadata or ""
             if is_too_long(metadata, metadata_max):
                 rows.append(new_row(row.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
             if check is not None:
-                check(topic_id, row.partition_index)
+                check(topic_id or state.metadata.topic_id(topic.name) or ZERO_UUID, row.partition_index)
             rows.append(new_row(row.partition_index))
             value = OffsetCommitValue(
                 row.committed_offset,
@@ -116,7 +123,7 @@ def _noted(
                 metadata,
                 state.now_ms,
                 expires_ms,
-                topic_id,
+                topic_id or ZERO_UUID,
             )
             records.append(offset_record(request.group_id, topic.name, row.partition_index, value))
     state.counts.offset_commits += len(records)

@@ -28,6 +28,11 @@ def group_broker(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "offset.metadata.max.bytes": CONFIG.offset_metadata_max_bytes,
             "share.coordinator.state.topic.num.partitions": PARTITIONS,
             "share.coordinator.snapshot.update.records.per.snapshot": 4,
+            "group.consumer.assignment.interval.ms": 0,
+            "group.consumer.max.size": CONFIG.group_consumer_max_size,
+            "group.consumer.min.session.timeout.ms": CONFIG.group_consumer_min_session_timeout_ms,
+            "group.consumer.min.heartbeat.interval.ms": CONFIG.group_consumer_min_heartbeat_interval_ms,
+            "group.consumer.heartbeat.interval.ms": CONFIG.group_consumer_heartbeat_interval_ms,
         },
     )
     with cluster:

@@ -10,6 +10,8 @@ from typing import Any
 
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.java_hashes import partition_for
+from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_groups_response import DeleteGroupsResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
@@ -41,6 +43,11 @@ CONFIG = GroupConfig(
     group_min_session_timeout_ms=500,
     group_max_size=5,
     offset_metadata_max_bytes=64,
+    group_consumer_assignment_interval_ms=0,
+    group_consumer_max_size=5,
+    group_consumer_min_session_timeout_ms=2000,
+    group_consumer_heartbeat_interval_ms=1000,
+    group_consumer_min_heartbeat_interval_ms=1000,
 )
 LONG_MS = 600_000  # no timeout that is not asked for
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
@@ -74,7 +81,8 @@ class Pair:
         self.known_ids: set[str] = set()
         self.next_uuid = ""
         self.desk = Desk(CONFIG, PARTITIONS, **TOPICS)
-        self.desk.coordinator.topics = self.desk.topics = TopicsOfBroker(self.make_topics())
+        self.desk.topics = TopicsOfBroker(self.make_topics())
+        self.desk.reload()
         self.desk.uuids = lambda: self.next_uuid
         self.desk.now_ms = self.clock_ms()
         wait_until(self.is_coordinator, "the broker coordinates groups", 60)
@@ -280,7 +288,24 @@ def sorted_parts(answer: Any) -> Any:
             sort_topics(holder)
     elif isinstance(answer, OffsetCommitResponse | OffsetDeleteResponse):
         sort_topics(answer)
+    elif isinstance(answer, ConsumerGroupHeartbeatResponse):
+        if answer.assignment is not None:
+            sort_assignment(answer.assignment)
+    elif isinstance(answer, ConsumerGroupDescribeResponse):
+        answer.groups.sort(key=lambda row: row.group_id)
+        for described in answer.groups:
+            described.members.sort(key=lambda row: row.member_id)
+            for member in described.members:
+                member.subscribed_topic_names = tuple(sorted(member.subscribed_topic_names))
+                sort_assignment(member.assignment)
+                sort_assignment(member.target_assignment)
     return answer
+
+
+def sort_assignment(assignment: Any) -> None:
+    assignment.topic_partitions.sort(key=lambda topic: topic.topic_id)
+    for topic in assignment.topic_partitions:
+        topic.partitions = tuple(sorted(topic.partitions))
 
 
 def sort_topics(holder: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
@@ -18,6 +19,7 @@ from testkit.cluster import Cluster
 from testkit.java import tools
 from testkit.keyed_batches import keyed_batch
 from testkit.process import HOST, wait_until
+from tests.groups.consumer.members import heartbeat, joining
 from tests.groups.desk import Desk
 from tests.groups.requests import COMMIT, JOIN, LEAVE, beat, commit, join, leave, subscription, sync
 from tests.kafka.groups.pair import CONFIG, LONG_MS, PARTITIONS, TOPICS, Pair, same
@@ -26,7 +28,7 @@ from tests.kafka.groups.reading import load
 pytestmark = pytest.mark.kafka
 
 TOPIC = "__consumer_offsets"
-NAMES = ("moving", "static", "plain", "left", "gone")
+NAMES = ("moving", "static", "plain", "left", "gone", "modern")
 READS: list[tuple[Any, int]] = [
     (ListGroupsRequest(), 5),
     (DescribeGroupsRequest(NAMES), 6),
@@ -36,6 +38,7 @@ READS: list[tuple[Any, int]] = [
         ),
         9,
     ),
+    (ConsumerGroupDescribeRequest(("modern",)), 1),
 ]
 
 
@@ -57,13 +60,15 @@ def fill(pair_send: Any) -> None:
     pair_send(sync(1, joined.member_id, {joined.member_id: b"x"}, "left"), 5)
     pair_send(commit(45, 1, joined.member_id, group="left"), COMMIT)
     pair_send(leave((joined.member_id, None), group="left"), LEAVE)
+    pair_send(joining("m1", ("orders",), group="modern", instance="i1"), 1)
+    pair_send(joining("m2", ("orders", "audit"), group="modern", assignor="range"), 1)
 
 
 def of_here(answer: Any) -> Any:
     """A list without the groups of other tests, some of which rebalance: that is in no record."""
     if isinstance(answer, ListGroupsResponse):
         answer.groups = [row for row in answer.groups if row.group_id in NAMES]
-        assert len(answer.groups) == 4
+        assert len(answer.groups) == 5
     return answer
 
 
@@ -143,6 +148,12 @@ def test_a_stock_broker_loads_what_kraftd_wrote(group_broker: Cluster) -> None:
         assert group.error_code == 0 and group.members, group
         (member,) = group.members
         assert client.call(beat(1, member.member_id, group="moving"), 4).error_code == 0
+        (group,) = client.call(ConsumerGroupDescribeRequest(("modern",)), 1).groups
+        for member in group.members:
+            request = heartbeat(
+                member.member_id, member.member_epoch, group="modern", instance=member.instance_id
+            )
+            assert client.call(request, 1).error_code == 0
 
 
 def read_by_kafka(directory: Any) -> str:

@@ -1,0 +1,168 @@
+"""Subscriptions by regular expressions, with RE2's rules: the topics that match are looked up, and recorded.
+
+All patterns of a group are looked up together, at most every ten seconds: when there is a new one, when
+topics were created, or after `group.consumer.regex.refresh.interval.ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from re import Pattern
+
+from msgspec import Struct
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.call import Call
+from kraftd.groups.consumer.group import ConsumerGroup, Subscribers
+from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.records import Resolved, epoch_record, regex_record, regex_tombstone
+from kraftd.groups.consumer.subscriptions import regexes_after
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.records import CoordinatorRecord
+from kraftd.groups.state import ShardState
+from kraftd.wire.error_code import ErrorCode
+
+LEAST_INTERVAL_MS = 10_000
+MATCHES_A_SLICE = 2000
+RESOLVING = "resolving"  # the kind of the deadline of the next slice
+NO_TOPICS = Resolved(frozenset(), 0, 0)
+
+
+class RegexChange(Struct, frozen=True):
+    """What a heartbeat changes about patterns. is_resolved: the topics of the new one are known already."""
+
+    records: list[CoordinatorRecord] = []
+    is_changed: bool = False
+    is_resolved: bool = False
+
+
+def change_of_regex(
+    state: ShardState, call: Call, group: ConsumerGroup, member: Member, updated: Member
+) -> RegexChange:
+    """Note the pattern of a member, and look up topics if it is time. Raises Refusal if it is not valid."""
+    old, new = member.regex or None, updated.regex or None
+    change = RegexChange()
+    must_look = False
+    if member.regex != updated.regex:
+        is_last = old is not None and group.regexes.get(old) == 1
+        records = [regex_tombstone(group.group_id, old)] if old is not None and is_last else []
+        if new is None:
+            is_resolved = old is not None
+        elif new in group.regexes:
+            is_resolved = new in group.resolved
+        else:
+            compiled(new)
+            must_look, is_resolved = True, False
+        change = RegexChange(records, True, is_resolved)
+    if must_look or group.regexes:
+        look_up_if_due(state, call, group, regexes_after(group, member, updated), must_look)
+    return change
+
+
+def look_up_if_due(
+    state: ShardState, call: Call, group: ConsumerGroup, regexes: dict[str, int], must_look: bool
+) -> None:
+    """Look up the topics of a group's patterns, unless that was done just now or is under way."""
+    key = RESOLVING, group.group_id
+    last = next(iter(group.resolved.values()), None)
+    if key in state.deadlines or not regexes:
+        return
+    if last is not None and state.now_ms <= last.resolved_ms + LEAST_INTERVAL_MS:
+        return
+    is_old = last is None or (
+        last.image_version < state.metadata.names_version()
+        or state.now_ms > last.resolved_ms + state.config.group_consumer_regex_refresh_interval_ms
+    )
+    if must_look or is_old or len(regexes) != len(group.resolved):
+        lookup = Lookup(state, call, group.group_id, list(regexes))
+        state.deadlines.schedule(key, state.now_ms + 1, lookup.run_slice)
+
+
+def compiled(regex: str) -> Pattern[str]:
+    """The pattern; Refusal if RE2 does not know it."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Pattern[str] = re2.compile(regex, options)
+    except re2.error as problem:
+        reason = problem.args[0] if problem.args else ""
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {text}."
+        raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from None
+    return found
+
+
+def valid(regexes: list[str]) -> Iterator[tuple[str, Pattern[str]]]:
+    """The patterns that can be compiled; others, which another broker may have taken, match nothing."""
+    for regex in regexes:
+        with suppress(Refusal):
+            yield regex, compiled(regex)
+
+
+class Lookup:
+    """Finds the topics that match patterns, of those that the caller may describe, slice by slice."""
+
+    def __init__(self, state: ShardState, call: Call, group_id: str, regexes: list[str]) -> None:
+        self.state = state
+        self.call = call
+        self.group_id = group_id
+        self.began_ms = state.now_ms
+        self.version = state.metadata.version()
+        self.names: Iterator[str] = iter(state.metadata.names())
+        self.patterns = list(valid(regexes))
+        self.found: dict[str, set[str]] = {regex: set() for regex in regexes}
+
+    def run_slice(self) -> Outcome:
+        most = MATCHES_A_SLICE // max(1, len(self.patterns)) or 1
+        some = list(islice(self.names, most))
+        for name in some:
+            for regex, pattern in self.patterns:
+                if pattern.fullmatch(name) and self.may_see(name):
+                    self.found[regex].add(name)
+        if len(some) == most:
+            key = RESOLVING, self.group_id
+            self.state.deadlines.schedule(key, self.state.now_ms + 1, self.run_slice)
+            return Outcome()
+        return self.end()
+
+    def may_see(self, name: str) -> bool:
+        return self.call.allows(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
+
+    def end(self) -> Outcome:
+        """Note what was found; if it is something else than before, the group's epoch is raised."""
+        state = self.state
+        group = state.groups.get(self.group_id)
+        if not isinstance(group, ConsumerGroup):
+            return Outcome()
+        topics = dict(group.topics)
+        records = []
+        must_raise = False
+        for regex, names in self.found.items():
+            if regex not in group.regexes:
+                continue
+            now = Resolved(frozenset(names), self.version, self.began_ms)
+            before = group.resolved.get(regex, NO_TOPICS)
+            must_raise = must_raise or before.topics != now.topics
+            _count(topics, before.topics - now.topics, -1)
+            _count(topics, now.topics - before.topics, 1)
+            records.append(regex_record(self.group_id, regex, now))
+        metadata_hash = state.metadata_hash(topics)
+        if must_raise or metadata_hash != group.facts.metadata_hash:
+            epoch = group.facts.epoch + 1
+            records.append(epoch_record(self.group_id, epoch, metadata_hash))
+            state.counts.consumer_rebalances += 1
+            group.refreshed(state.metadata.version(), epoch)
+        return Outcome(records)
+
+
+def _count(topics: dict[str, Subscribers], names: frozenset[str], by: int) -> None:
+    for name in names:
+        by_name, by_regex = topics.get(name, Subscribers())
+        topics[name] = Subscribers(by_name, by_regex + by)
+        if not any(topics[name]):
+            del topics[name]

@@ -1,0 +1,41 @@
+"""The timings of a consumer group: its own configs, within the broker's bounds, else those of the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kraftd.groups.config import GroupConfig
+
+
+def session_timeout_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
+    """How long a member may be silent."""
+    return _within(
+        own.get("consumer.session.timeout.ms"),
+        config.group_consumer_min_session_timeout_ms,
+        config.group_consumer_max_session_timeout_ms,
+        config.group_consumer_session_timeout_ms,
+    )
+
+
+def heartbeat_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
+    """How often a member is to send a heartbeat."""
+    return _within(
+        own.get("consumer.heartbeat.interval.ms"),
+        config.group_consumer_min_heartbeat_interval_ms,
+        config.group_consumer_max_heartbeat_interval_ms,
+        config.group_consumer_heartbeat_interval_ms,
+    )
+
+
+def assignment_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
+    """The least time between two targets."""
+    return _within(
+        own.get("consumer.assignment.interval.ms"),
+        config.group_consumer_min_assignment_interval_ms,
+        config.group_consumer_max_assignment_interval_ms,
+        config.group_consumer_assignment_interval_ms,
+    )
+
+
+def _within(own: str | None, least: int, most: int, inherited: int) -> int:
+    return inherited if own is None else max(least, min(most, int(own)))

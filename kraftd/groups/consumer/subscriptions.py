@@ -1,0 +1,78 @@
+"""What a group is subscribed to once a member has changed or gone, and whether all members agree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kraftd.groups.consumer.group import ConsumerGroup, Subscribers
+from kraftd.groups.consumer.member import Member
+
+NOBODY = Subscribers()
+
+
+def topics_after(group: ConsumerGroup, old: Member, new: Member) -> dict[str, Subscribers]:
+    """The topics with their subscribers when a member has become another."""
+    topics = dict(group.topics)
+    for name in old.topics:
+        _add(topics, name, by_name=-1)
+    for name in new.topics:
+        _add(topics, name, by_name=1)
+    if old.regex and old.regex != new.regex and group.regexes.get(old.regex) == 1:
+        _drop_matches(topics, group, old.regex)
+    return topics
+
+
+def topics_without(
+    group: ConsumerGroup, members: Collection[Member], regexes: Collection[str]
+) -> dict[str, Subscribers]:
+    """The topics with their subscribers when members, and patterns that only they used, are gone."""
+    topics = dict(group.topics)
+    for member in members:
+        for name in member.topics:
+            _add(topics, name, by_name=-1)
+    for regex in regexes:
+        _drop_matches(topics, group, regex)
+    return topics
+
+
+def regexes_after(group: ConsumerGroup, old: Member, new: Member) -> dict[str, int]:
+    """The patterns, with how many members use each, when a member has become another."""
+    regexes = dict(group.regexes)
+    if (old.regex or None) != (new.regex or None):
+        for regex, by in ((old.regex, -1), (new.regex, 1)):
+            if regex:
+                regexes[regex] = regexes.get(regex, 0) + by
+    return {regex: number for regex, number in regexes.items() if number}
+
+
+def unused_regexes(group: ConsumerGroup, members: Collection[Member]) -> list[str]:
+    """The patterns that only these members use."""
+    counts: dict[str, int] = {}
+    for member in members:
+        if member.regex:
+            counts[member.regex] = counts.get(member.regex, 0) + 1
+    return [regex for regex, number in counts.items() if group.regexes.get(regex) == number]
+
+
+def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, Subscribers], member_count: int) -> bool:
+    """Return whether all members are subscribed to the same topics, by name or all by one pattern."""
+    if not regexes:
+        return all(subscribers.by_name == member_count for subscribers in topics.values())
+    if next(iter(regexes.values())) != member_count:
+        return False
+    return all(subscribers == Subscribers(0, 1) for subscribers in topics.values())
+
+
+def _add(topics: dict[str, Subscribers], name: str, by_name: int = 0, by_regex: int = 0) -> None:
+    names, regexes = topics.get(name, NOBODY)
+    subscribers = Subscribers(names + by_name, regexes + by_regex)
+    if any(number > 0 for number in subscribers):
+        topics[name] = subscribers
+    else:
+        topics.pop(name, None)
+
+
+def _drop_matches(topics: dict[str, Subscribers], group: ConsumerGroup, regex: str) -> None:
+    resolved = group.resolved.get(regex)
+    for name in () if resolved is None else resolved.topics:
+        _add(topics, name, by_regex=-1)

@@ -1,0 +1,141 @@
+"""The target of a group: what its assignor makes of the members and their topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from kraftd.groups.call import Metadata
+from kraftd.groups.consumer.assignors import ASSIGNORS
+from kraftd.groups.consumer.assignors.spec import (
+    NOTHING,
+    Assigned,
+    GroupSpec,
+    MemberSpec,
+    Partitions,
+    Slices,
+)
+from kraftd.groups.consumer.group import ConsumerGroup
+from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.records import Resolved, target_epoch_record, target_record
+from kraftd.groups.java_hashes import hash_map_order
+from kraftd.groups.records import CoordinatorRecord
+
+MEMBERS_A_SLICE = 200
+
+
+class Plan(Struct, frozen=True):
+    """What a target is computed of: the group's members, with one of them new, changed or in another's place.
+
+    replaced_id: the static member whose place `changed` takes.
+    """
+
+    group: ConsumerGroup
+    epoch: int
+    assignor: str
+    is_homogeneous: bool
+    metadata: Metadata
+    changed: Member | None = None
+    replaced_id: str | None = None
+
+    def members(self) -> dict[str, Member]:
+        """The members in the order of Kafka's map."""
+        members = dict(self.group.members)
+        if self.changed is not None:
+            members[self.changed.member_id] = self.changed
+        if self.replaced_id is not None:
+            members.pop(self.replaced_id, None)
+        return {member_id: members[member_id] for member_id in hash_map_order(members)}
+
+    def assigned_to(self, member_id: str) -> Partitions:
+        if self.replaced_id is not None and self.changed is not None and member_id == self.changed.member_id:
+            return self.group.target(self.replaced_id)
+        return self.group.target(member_id)
+
+    def compute(self) -> Slices[Assigned]:
+        """The partitions of each member, slice by slice."""
+        members = self.members()
+        yield
+        topics = SubscribedTopics(self.group.resolved, self.metadata)
+        specs: dict[str, MemberSpec] = {}
+        for number, (member_id, member) in enumerate(members.items(), 1):
+            assigned = self.assigned_to(member_id)
+            specs[member_id] = MemberSpec(member.instance_id, topics.of(member), assigned)
+            if number % MEMBERS_A_SLICE == 0:
+                yield
+        yield from single_owners(self.group, specs)
+        spec = GroupSpec(specs, self.is_homogeneous, topics.partition_counts())
+        assigned_now = yield from ASSIGNORS[self.assignor](spec)
+        return {member_id: assigned_now.get(member_id, NOTHING) for member_id in members}
+
+    def records(self, assigned: Assigned, computed_ms: int) -> list[CoordinatorRecord]:
+        """The records of the targets that have changed; that of the epoch is the last."""
+        group = self.group
+        records = [
+            target_record(group.group_id, member_id, partitions)
+            for member_id, partitions in assigned.items()
+            if group.targets.get(member_id) != partitions
+        ]
+        return [*records, target_epoch_record(group.group_id, self.epoch, computed_ms)]
+
+
+class SubscribedTopics:
+    """The ids of the topics to which members are subscribed; equal subscriptions are looked up once."""
+
+    def __init__(self, resolved: Mapping[str, Resolved], metadata: Metadata) -> None:
+        self._resolved = resolved
+        self._metadata = metadata
+        self._known: dict[tuple[frozenset[str], str | None], tuple[bytes, ...]] = {}
+
+    def of(self, member: Member) -> tuple[bytes, ...]:
+        key = member.topics, member.regex
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = tuple(self._ids(member))
+        return found
+
+    def _ids(self, member: Member) -> Iterable[bytes]:
+        names = member.topics
+        resolved = self._resolved.get(member.regex or "")
+        if resolved is not None:
+            names |= resolved.topics
+        for name in hash_map_order(names):
+            topic_id = self._metadata.topic_id(name)
+            if topic_id is not None:
+                yield topic_id
+
+    def partition_counts(self) -> dict[bytes, int]:
+        """How many partitions each topic has that was looked up."""
+        ids = {topic_id for found in self._known.values() for topic_id in found}
+        return {topic_id: self._metadata.partition_count(topic_id) for topic_id in ids}
+
+
+def single_owners(group: ConsumerGroup, specs: dict[str, MemberSpec]) -> Slices[None]:
+    """Leave each partition to one member.
+
+    A target that was written in parts, the last of which is missing, may name two: that which has it stays.
+    """
+    claims: dict[bytes, set[int]] = {}
+    total = 0
+    for spec in specs.values():
+        for topic_id, indexes in spec.assigned.items():
+            total += len(indexes)
+            claims.setdefault(topic_id, set()).update(indexes)
+    yield
+    if total == sum(map(len, claims.values())):
+        return
+    seen: set[tuple[bytes, int]] = set()
+    by_ownership = sorted(specs, key=lambda member_id: member_id not in group.members)
+    for member_id in by_ownership:
+        spec = specs[member_id]
+        kept: dict[bytes, set[int]] = {}
+        for topic_id, indexes in spec.assigned.items():
+            for index in indexes:
+                place = topic_id, index
+                owner = group.owners.get(topic_id, {}).get(index, member_id)
+                if place not in seen and (owner == member_id or owner not in specs):
+                    seen.add(place)
+                    kept.setdefault(topic_id, set()).add(index)
+        specs[member_id] = MemberSpec(spec.instance_id, spec.topic_ids, kept)
+    yield

@@ -1,0 +1,290 @@
+"""ConsumerGroupHeartbeat: joining, moving towards a target, leaving, and being fenced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer import retargeting
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraftd.messages.list_groups_request import ListGroupsRequest
+from kraftd.wire.error_code import ErrorCode
+from tests.groups.consumer.members import (
+    DESCRIBE,
+    HEARTBEAT,
+    REBALANCE_MS,
+    Consumer,
+    heartbeat,
+    joining,
+    partitions,
+    settle,
+)
+from tests.groups.desk import Desk
+from tests.groups.requests import COMMIT, JOIN, commit, fetched, join, members
+
+SESSION_MS = 45_000
+
+
+def desk_of(**config: Any) -> Desk:
+    return Desk(GroupConfig(group_consumer_assignment_interval_ms=0, **config), orders=4, audit=2)
+
+
+def consumers(desk: Desk, *names: str, **subscription: Any) -> list[Consumer]:
+    joined = [Consumer(desk.ask, name, **subscription) for name in names]
+    for one in joined:
+        assert one.join().error_code == 0
+    settle(*joined)
+    return joined
+
+
+def described(desk: Desk, group: str = "g") -> Any:
+    return desk.ask(ConsumerGroupDescribeRequest((group,)), DESCRIBE).groups[0]
+
+
+def refused(desk: Desk, request: Any, version: int = HEARTBEAT) -> int:
+    code: int = desk.ask(request, version).error_code
+    return code
+
+
+def test_the_first_member_gets_everything_at_once() -> None:
+    desk = desk_of()
+    answer = desk.ask(joining("m1"), HEARTBEAT)
+    assert answer.member_epoch == 2 and answer.heartbeat_interval_ms == 5000
+    assert partitions(answer) == {desk.topics.topic_id("orders"): [0, 1, 2, 3]}
+    group = described(desk)
+    assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Stable", 2, 2)
+    assert group.assignor_name == "uniform" and group.members[0].member_type == 1
+    assert [row.group_type for row in desk.ask(ListGroupsRequest(types_filter=("consumer",)), 5).groups] == [
+        "consumer"
+    ]
+
+
+def test_a_partition_is_given_up_before_another_member_gets_it() -> None:
+    desk = desk_of()
+    first, second = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
+    first.join()
+    assert partitions(second.join()) == {}
+    assert described(desk).group_state == "Reconciling"
+    kept = partitions(first.beat())
+    assert kept is not None and sum(map(len, kept.values())) == 2
+    assert first.epoch == 2 and second.beat().assignment is None
+    first.beat()  # reports only what it has kept
+    assert first.epoch == 3
+    assert partitions(second.beat()) is not None and second.count() == 2
+    assert described(desk).group_state == "Stable"
+
+
+def test_a_heartbeat_that_reports_nothing_gives_nothing_up() -> None:
+    desk = desk_of()
+    first, second = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
+    first.join()
+    second.join()
+    first.beat()
+    desk.ask(heartbeat("m1", first.epoch), HEARTBEAT)
+    second.beat()
+    assert second.count() == 0
+
+
+def test_members_that_leave_or_fall_silent_make_room() -> None:
+    desk = desk_of()
+    first, second = consumers(desk, "m1", "m2")
+    assert second.leave().member_epoch == -1
+    settle(first)
+    assert first.count() == 4
+    third = Consumer(desk.ask, "m3")
+    third.join()
+    desk.wait(SESSION_MS - 1)
+    settle(first, third)
+    desk.wait(SESSION_MS - 1)
+    third.beat()
+    desk.wait(1)
+    assert [member.member_id for member in described(desk).members] == ["m3"]
+    assert refused(desk, heartbeat("m1", first.epoch)) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_member_that_does_not_give_up_partitions_in_time_is_fenced() -> None:
+    desk = desk_of()
+    first, second = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
+    first.join()
+    second.join()
+    held = dict(first.has)
+    first.beat()
+    for _ in range(REBALANCE_MS // 10_000):
+        desk.wait(10_000)
+        second.beat()
+        request = heartbeat("m1", first.epoch, owned=held)
+        error = desk.ask(request, HEARTBEAT).error_code
+    assert error == ErrorCode.UNKNOWN_MEMBER_ID
+    settle(second)
+    assert second.count() == 4
+
+
+def test_epochs_that_a_member_was_not_told_are_fenced() -> None:
+    desk = desk_of()
+    first, _ = consumers(desk, "m1", "m2")
+    assert first.epoch == 3
+    assert refused(desk, heartbeat("m1", 4)) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert refused(desk, heartbeat("m1", 2)) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert refused(desk, heartbeat("m1", 2, owned=first.has)) == 0  # the answer to the last one was lost
+    assert refused(desk, heartbeat("m1", 1, owned=first.has)) == ErrorCode.FENCED_MEMBER_EPOCH
+    assert refused(desk, heartbeat("m9", 1)) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert refused(desk, heartbeat("m1", 1, group="none")) == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_static_member_keeps_its_partitions_while_it_is_away() -> None:
+    desk = desk_of()
+    static, other = consumers(desk, "m1", "m2", instance=None)
+    static.leave()
+    static = Consumer(desk.ask, "s1", instance="i1")
+    static.join()
+    settle(static, other)
+    had = dict(static.has)
+    assert refused(desk, joining("s2", instance="i1")) == ErrorCode.UNRELEASED_INSTANCE_ID
+    assert static.leave(-2).member_epoch == -2
+    settle(other)
+    assert other.count() == 2
+    successor = Consumer(desk.ask, "s2", instance="i1")
+    assert successor.join().error_code == 0
+    assert successor.has == had
+    settle(successor, other)
+    assert refused(desk, heartbeat("s1", 3, instance="i1")) == ErrorCode.FENCED_INSTANCE_ID
+    assert refused(desk, heartbeat("s1", 3, instance="i9")) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_new_partitions_and_topics_raise_the_epoch() -> None:
+    desk = desk_of()
+    (first,) = consumers(desk, "m1", topics=("orders", "later"))
+    desk.topics.change("orders", 6)
+    settle(first)
+    assert first.count() == 6
+    desk.topics.change("later", 1)
+    settle(first)
+    assert first.count() == 7
+    epoch = described(desk).group_epoch
+    desk.topics.change("unrelated", 1)
+    settle(first)
+    assert described(desk).group_epoch == epoch
+
+
+def test_a_member_subscribes_by_a_pattern() -> None:
+    desk = desk_of()
+    one = Consumer(desk.ask, "m1", topics=None, regex="o.*|au")
+    one.join()
+    assert one.count() == 0
+    desk.wait(10)
+    settle(one)
+    assert one.count() == 4  # the whole name must match
+    desk.topics.change("other", 2)
+    desk.wait(10_010)
+    one.beat()
+    desk.wait(10)
+    settle(one)
+    assert one.count() == 6
+    assert refused(desk, joining("m2", None, regex="(")) == ErrorCode.INVALID_REGULAR_EXPRESSION
+
+
+def test_requests_that_are_not_valid_are_refused() -> None:
+    desk = desk_of(group_consumer_max_size=1)
+    invalid = [
+        joining(""),
+        joining("m", group=""),
+        joining("m", instance=""),
+        heartbeat("m", 0, topics=("orders",), owned={}),
+        heartbeat("m", 0, topics=("orders",), rebalance_ms=1),
+        heartbeat("m", 0, owned={}, rebalance_ms=1),
+        heartbeat("m", -3),
+        heartbeat("m", -2),
+    ]
+    assert [refused(desk, request) for request in invalid] == [ErrorCode.INVALID_REQUEST] * len(invalid)
+    assert refused(desk, joining("m", assignor="best")) == ErrorCode.UNSUPPORTED_ASSIGNOR
+    assert refused(desk, joining("", group="h"), 0) == 0  # before version 1 this side makes the id
+    consumers(desk, "m1")
+    assert refused(desk, joining("m2")) == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_the_feature_decides_whether_there_are_consumer_groups() -> None:
+    desk = desk_of()
+    desk.coordinator.group_version = 0
+    assert refused(desk, joining("m1")) == ErrorCode.UNSUPPORTED_VERSION
+    assert described(desk).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_groups_without_members_change_their_kind() -> None:
+    desk = desk_of()
+    members(desk, 1)
+    assert refused(desk, joining("m1")) == ErrorCode.GROUP_ID_NOT_FOUND
+    desk.wait(SESSION_MS)
+    desk.ask(commit(7, group="g"), COMMIT)
+    (one,) = consumers(desk, "m1")
+    assert fetched(desk) == 7
+    assert desk.ask(join(), JOIN).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    one.leave()
+    assert desk.ask(join(), JOIN).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert [row.group_type for row in desk.ask(ListGroupsRequest(), 5).groups] == ["classic"]
+    desk.reload()
+    assert [row.group_type for row in desk.ask(ListGroupsRequest(), 5).groups] == ["classic"]
+    assert fetched(desk) == 7
+
+
+def test_the_next_broker_goes_on_where_this_one_was() -> None:
+    desk = desk_of()
+    first, second = consumers(desk, "m1", "m2")
+    before = described(desk)
+    desk.reload()
+    assert described(desk) == before
+    settle(first, second)
+    assert described(desk) == before
+    desk.reload()
+    desk.wait(SESSION_MS)
+    assert described(desk).group_state == "Empty"
+
+
+def test_own_configs_of_a_group_count_within_the_brokers_bounds() -> None:
+    desk = desk_of()
+    desk.topics.configs["g"] = {"consumer.heartbeat.interval.ms": "7000", "consumer.session.timeout.ms": "1"}
+    assert desk.ask(joining("m1"), HEARTBEAT).heartbeat_interval_ms == 7000
+    desk.wait(SESSION_MS - 1)
+    assert len(described(desk).members) == 1
+    desk.wait(1)
+    assert described(desk).members == []
+
+
+def test_targets_are_not_computed_more_often_than_the_interval() -> None:
+    desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=1000), orders=4)
+    first = Consumer(desk.ask, "m1")
+    first.join()
+    second = Consumer(desk.ask, "m2")
+    second.join()
+    assert described(desk).group_state == "Assigning"
+    desk.wait(1000)
+    settle(first, second)
+    assert first.count() == second.count() == 2
+
+
+def test_a_large_group_is_assigned_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retargeting, "AT_ONCE", 0)
+    monkeypatch.setattr(retargeting, "RECORDS_A_SLICE", 2)
+    desk = desk_of()
+    joined = [Consumer(desk.ask, f"m{number}") for number in range(7)]
+    for one in joined:
+        one.join()
+    for _ in range(10):
+        desk.wait(50)
+        for one in joined:
+            assert one.beat().error_code == 0
+    assert sorted(one.count() for one in joined) == [0, 0, 0, 1, 1, 1, 1]
+    assert described(desk).group_state == "Stable"
+
+
+def test_a_heartbeat_whose_records_are_not_written_changes_nothing() -> None:
+    desk = desk_of()
+    (first,) = consumers(desk, "m1")
+    before = described(desk)
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert refused(desk, joining("m2")) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    desk.failure = None
+    assert described(desk) == before
+    settle(first)
+    assert described(desk) == before
