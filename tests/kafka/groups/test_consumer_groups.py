@@ -24,11 +24,12 @@ from tests.groups.consumer.members import Consumer, heartbeat
 from tests.groups.desk import Desk
 from tests.groups.requests import commit
 from tests.kafka.groups.pair import CLIENT, CONFIG, PARTITIONS, Pair, same
-from tests.kafka.groups.test_records_move import load
+from tests.kafka.groups.reading import load
 
 pytestmark = pytest.mark.kafka
 
 STEPS = 400
+OFFSETS = "__consumer_offsets"
 SUBSCRIPTIONS: list[Any] = [("orders",), ("orders", "audit"), ("audit", "missing"), ()]
 DESCRIBE = 1
 
@@ -184,7 +185,7 @@ def test_groups_move_with_their_members(both: Both) -> None:
     taken.coordinator = taken.new_coordinator()
     taken.now_ms = pair.desk.now_ms
     for partition in range(PARTITIONS):
-        load(taken.coordinator, pair.idle[0], partition, taken.now_ms)
+        load(taken.coordinator, pair.idle[0], OFFSETS, partition, taken.now_ms)
     one.ask = two.ask = lambda request, version: taken.ask(request, version, CLIENT)
     assert one.beat().error_code == two.beat().error_code == 0
     groups = [group for shard in taken.coordinator.shards.values() for group in shard.state.groups.values()]
