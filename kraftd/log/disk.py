@@ -92,7 +92,7 @@ class Disk(Protocol):
     def size_bytes(self, path: str) -> int: ...
 
     def modified_ms(self, path: str) -> int:
-        """When the file was last written, in ms since 1970."""
+        """When the file was last written, or a name in the directory changed, in ms since 1970."""
 
     def space_bytes(self, path: str) -> tuple[int, int]:
         """The size of the disk that has a directory, and how much of it this user may still write."""

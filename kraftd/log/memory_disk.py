@@ -256,9 +256,9 @@ class MemoryDisk:
         return len(self._names[path].data)
 
     def modified_ms(self, path: str) -> int:
-        """The time of the last write, which tests set in `modified`."""
+        """The time of the last write, which tests set in `modified`. A directory has that of any change."""
         self.check_alive()
-        return self.modified.get(path, 0)
+        return self.modified.get(path, self.operations if path in self._directories else 0)
 
     def space_bytes(self, path: str) -> tuple[int, int]:
         self.check_alive()

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from kraftd.host.upkeep.snapshot_request import SnapshotAnswer, answer, take_answer
+from kraftd.host.upkeep.snapshot_request import (
+    SnapshotAnswer,
+    WaitingRequests,
+    answer,
+    request_snapshot,
+    take_answer,
+)
 from kraftd.log.disk import RealDisk, RealFile
 from kraftd.log.errors import DiskFull
 
@@ -33,3 +40,28 @@ def test_a_command_is_answered_on_a_full_disk_too(tmp_path: Path) -> None:
     assert read is not None and read.error.startswith("the disk is full: make room on it")
     answer(RealDisk(), str(tmp_path), written)
     assert take_answer(RealDisk(), str(tmp_path), "mine") == written
+
+
+class Listed(RealDisk):
+    """A disk that counts how often directories are listed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listings = 0
+
+    def list_names(self, directory: str) -> list[str]:
+        self.listings += 1
+        return super().list_names(directory)
+
+
+def test_a_directory_of_many_partitions_is_listed_only_when_its_names_change(tmp_path: Path) -> None:
+    disk = Listed()
+    waiting = WaitingRequests(disk, str(tmp_path))
+    request_snapshot(disk, str(tmp_path), "first")
+    assert [waiting.take() for _ in range(9)] == [["first"], *[[]] * 8]
+    assert disk.listings <= 4  # its removal is a change, too
+    before = disk.listings
+    request_snapshot(disk, str(tmp_path), "second")
+    os.utime(tmp_path, ns=(0, 0))  # its clock jumped back
+    assert waiting.take() == ["second"] and disk.listings == before + 1
+    assert WaitingRequests(disk, str(tmp_path / "gone")).take() == []

@@ -23,9 +23,9 @@ from kraftd.host.upkeep.snapshot_policy import AFTER_FAILURE_MS, AFTER_TRANSACTI
 from kraftd.host.upkeep.snapshot_request import (
     Leftovers,
     SnapshotAnswer,
+    WaitingRequests,
     answer,
     name_of,
-    take_requests,
 )
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.metadata_dir.checkpoint import (
@@ -97,6 +97,7 @@ class SnapshotKeeper:
         self._started_ms = 0
         self._overdue = False  # the writer was ordered to end
         self._leftovers = Leftovers()
+        self._waiting_requests = WaitingRequests(self.storage.disk, self.storage.directory.path)
         self._repeats = Repeats()
         self._requested: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
@@ -151,7 +152,7 @@ class SnapshotKeeper:
     def poll(self) -> None:
         """Start what is due."""
         now_ms = self._timer.now_ms()
-        self._requested += take_requests(self.storage.disk, self.storage.directory.path)
+        self._requested += self._waiting_requests.take()
         if self._writer is None:
             # Deletion comes first: otherwise, if a snapshot is always due, nothing would ever be deleted.
             if now_ms >= self._next_clean_ms:

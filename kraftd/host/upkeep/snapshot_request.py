@@ -19,6 +19,7 @@ FULL = b'{"asked": "", "error": "the disk is full: make room on it; the log of t
 REQUEST = "snapshot.request."
 ANSWER = "snapshot.answer."
 UNFINISHED = ".tmp"
+LISTINGS = 2
 KEPT_MS = 600_000  # a command looks for its answer ten times a second
 
 
@@ -36,16 +37,39 @@ def request_snapshot(disk: Disk, directory: str, name: str) -> None:
     write_atomically(disk, f"{directory}/{REQUEST}{name}", b"")
 
 
-def take_requests(disk: Disk, directory: str) -> list[str]:
-    """Remove the waiting requests and return their names."""
-    found = [
-        name
-        for name in disk.list_names(directory)
-        if name.startswith(REQUEST) and not name.endswith(UNFINISHED)
-    ]
-    for name in found:
-        disk.remove(f"{directory}/{name}")
-    return [name.removeprefix(REQUEST) for name in found]
+class WaitingRequests:
+    """The requests that wait in a directory. It may hold thousands of partitions, so it is listed only after
+    a change of its names: twice, because the clock of its file system may stand still for some milliseconds.
+    """
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._seen_ms = -1
+        self._listings = 0
+
+    def take(self) -> list[str]:
+        """Remove the waiting requests and return their names."""
+        try:
+            modified_ms = self._disk.modified_ms(self._directory)
+        except FileNotFoundError:
+            return []
+        if modified_ms != self._seen_ms:
+            self._seen_ms, self._listings = modified_ms, 0
+        if self._listings == LISTINGS:
+            return []
+        self._listings += 1
+        found = [
+            name
+            for name in self._disk.list_names(self._directory)
+            if name.startswith(REQUEST) and not name.endswith(UNFINISHED)
+        ]
+        for name in found:
+            self._disk.remove(f"{self._directory}/{name}")
+        return [name.removeprefix(REQUEST) for name in found]
+
+    def __repr__(self) -> str:
+        return f"<WaitingRequests in {self._directory}>"
 
 
 class Leftovers:
