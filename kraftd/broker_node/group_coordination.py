@@ -55,8 +55,10 @@ class GroupCoordination(Coordination):
         group_call.guard = guard
         self.perform(self.coordinator.handle(group_call, call.message, self._node.wall_ms))
 
-    def handle_in_pieces(self, call: Call) -> Work:
-        """Take a large request, a piece in each callback; its connection's next request waits."""
+    def handle_in_pieces(self, call: Call, guard: int = 0) -> Work:
+        """Take a large request, a piece in each callback; its connection's next request waits. The guard is
+        as in `handle`: with the first piece the transaction is ongoing.
+        """
         call.settled = True
         pieces = pieces_of(call.message)
 
@@ -69,7 +71,7 @@ class GroupCoordination(Coordination):
                 yield
             piece = replace(call, message=message)
             self._pieces[piece] = call, partial(gathered.put, number)
-            self.handle(piece)
+            self.handle(piece, guard)
 
     def follow_image(self) -> None:
         super().follow_image()

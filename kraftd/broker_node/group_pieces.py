@@ -17,6 +17,7 @@ from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.offset_delete_request import OffsetDeleteRequest
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest
+from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraftd.wire.message import Message
 
 PARTITIONS_OF_A_PIECE = 200  # each is checked, stored and written
@@ -29,7 +30,9 @@ def pieces_of(request: Message) -> list[Message]:
     return ([] if divide is None else list(divide(request))) or [request]
 
 
-def _by_partitions(request: OffsetCommitRequest | OffsetDeleteRequest) -> Iterator[Message]:
+def _by_partitions(
+    request: OffsetCommitRequest | OffsetDeleteRequest | TxnOffsetCommitRequest,
+) -> Iterator[Message]:
     for topics in _topics_of_pieces(request.topics, "partitions"):
         yield replace(request, topics=topics)
 
@@ -82,6 +85,7 @@ def _delete_groups(request: DeleteGroupsRequest) -> Iterator[Message]:
 DIVIDED: dict[type[Message], Callable[[Any], Iterator[Message]]] = {
     OffsetCommitRequest: _by_partitions,
     OffsetDeleteRequest: _by_partitions,
+    TxnOffsetCommitRequest: _by_partitions,
     OffsetFetchRequest: _offset_fetch,
     ConsumerGroupDescribeRequest: _consumer_group_describe,
     DescribeGroupsRequest: _describe_groups,

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 from kraftd.broker_node.coordination import CoordinatingNode
 from kraftd.broker_node.produces import UnderWay
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
+from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.transactions.partitions import Results
+from kraftd.groups.transactions.transaction import TopicPartition
 from kraftd.messages.produce_response import PartitionProduceResponse
 from kraftd.partition.partition import ACKS_ALL
 from kraftd.partition.validation import ProduceRefusal
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from kraftd.broker_node.group_coordination import GroupCoordination
     from kraftd.messages.write_txn_markers_request import WritableTxnMarker
 
+MARKER_US = 150  # of work: one is validated, written and waited for
 # What the transaction coordinator does not expect of a coordinator of groups: it is to try again.
 _OF_GROUPS = frozenset(
     (
@@ -38,7 +41,10 @@ class MarkingNode(CoordinatingNode, Protocol):
 
 
 def write_marker(node: MarkingNode, marker: WritableTxnMarker, then: Callable[[Results], None]) -> None:
-    """Write a marker into its partitions; `then` gets their results once every member of the ISR has it."""
+    """Write a marker into its partitions; `then` gets their results once every member of the ISR has it.
+
+    A transaction of thousands of partitions is ended in several event loop callbacks.
+    """
     places = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
     answers = {place: PartitionProduceResponse(place[1]) for place in places}
 
@@ -46,7 +52,19 @@ def write_marker(node: MarkingNode, marker: WritableTxnMarker, then: Callable[[R
         then({place: error_of(answer.error_code) for place, answer in answers.items()})
 
     under_way = UnderWay(ACKS_ALL, node.settings.request_timeout_ms, then=finish)
+    node.go_on(_write(node, marker, under_way, answers))
+
+
+def _write(
+    node: MarkingNode,
+    marker: WritableTxnMarker,
+    under_way: UnderWay,
+    answers: dict[TopicPartition, PartitionProduceResponse],
+) -> Slices[None]:
+    pace = Pace()
     for (topic, index), answer in answers.items():
+        if pace.spent(MARKER_US):
+            yield
         hosted = node.replicas.get(topic, index)
         if hosted is None or hosted.partition is None:
             answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

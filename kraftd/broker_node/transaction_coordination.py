@@ -234,7 +234,7 @@ class TransactionCoordination(Coordination):
 
 def by_topic(places: list[TopicPartition]) -> dict[str, tuple[int, ...]]:
     """Partitions by their topics."""
-    found: dict[str, tuple[int, ...]] = {}
+    found: dict[str, list[int]] = {}
     for topic, index in places:
-        found[topic] = (*found.get(topic, ()), index)
-    return found
+        found.setdefault(topic, []).append(index)
+    return {topic: tuple(indexes) for topic, indexes in found.items()}

@@ -25,7 +25,7 @@ from kraftd.metrics.readings import Readings
 NS_PER_MS = 1_000_000
 NS_PER_SECOND = 1_000_000_000
 # As Prometheus' JMX exporter writes the percentiles of Kafka's histograms.
-SAMPLES_OF_A_PART = 500  # encoded in one event loop callback
+SAMPLES_OF_A_PART = 250  # encoded in one event loop callback
 QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 
 Labels = tuple[str, ...]

@@ -29,6 +29,11 @@ from kraftd.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from kraftd.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import BrokerHarness
@@ -72,6 +77,20 @@ REQUESTS: dict[str, tuple[ApiKey, int, Any]] = {
         ),
     ),
     "describe": (ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(NAMES, True)),
+    "commit in a transaction": (
+        ApiKey.TXN_OFFSET_COMMIT,
+        3,
+        TxnOffsetCommitRequest(
+            "x",
+            "of-a-producer",
+            7,
+            0,
+            topics=[
+                TxnOffsetCommitRequestTopic(name, [TxnOffsetCommitRequestPartition(n, 7) for n in INDEXES])
+                for name in ("t", "unknown")
+            ],
+        ),
+    ),
     "delete groups": (ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest((*NAMES, *NAMES))),
 }
 
@@ -86,7 +105,8 @@ def size(request: Any) -> int:
 
 @pytest.fixture(scope="module")
 def harness(tmp_path_factory: pytest.TempPathFactory) -> BrokerHarness:
-    found = BrokerHarness(Path(tmp_path_factory.mktemp("broker"))).run()
+    keys = {"transaction.partition.verification.enable": "false"}
+    found = BrokerHarness(Path(tmp_path_factory.mktemp("broker")), broker=keys).run()
     found.create_topic("t", KNOWN)
     found.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
     found.pass_time(100)

@@ -48,6 +48,8 @@ def handle(node: BrokerNode, call: Call) -> None:
         if errors:
             (error,) = errors.values()
             refuse(_OF_VERIFICATION.get(error, error))
+        elif call.is_large:
+            boundary.large.begin(call, node.groups.handle_in_pieces(call, guards.get(place, 0)))
         else:
             node.guarded(call, lambda: node.groups.handle(call, guards.get(place, 0)))
 
