@@ -8,8 +8,8 @@ columns handed to Spark, which writes them; `parquet_to_parquet`, what Spark tak
 `record_by_record`, the same source decoding in Python; `dump_log_json`, Kafka's dump-log to JSON read by
 Spark; and `state`, the table `partitions` as of the end of a log with a million partitions, from nothing;
 then `history`, the table `partition_changes` of that log, once it is decoded. Slow routes take `--slow`
-million records. `tables` is `kraftd-spark tables` from the shell, all tables: of a small log, which needs no
-Spark, and of 200,000 partitions with 240,000 changes.
+million records. `tables` is `kraftd-spark tables` from the shell, all tables, without Spark: of a small log,
+and of 200,000 partitions with 240,000 changes.
 
 A figure is wall and CPU time (of the driver, its JVM and the workers) and the highest resident memory of each
 kind of process. Needs the extra kraftd[spark], Java 17+ and Kafka's jars (testkit/fetch.py).

@@ -119,6 +119,24 @@ def _batches(file: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches([batch]).cast(schema).to_batches()
 
 
+class PartFile:
+    """A file of a dataset on a local disk that grows by tables."""
+
+    def __init__(self, directory: str, number: int, schema: pa.Schema) -> None:
+        name = f"part-{number:06d}-{uuid.uuid4().hex}.parquet"
+        self._stream = open_output(join(directory, name))
+        self._writer = _writer(self._stream, schema)
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows, in row groups of their own."""
+        if len(rows):
+            self._writer.write_table(rows, ROW_GROUP_ROWS)
+
+    def close(self) -> None:
+        self._writer.close()
+        self._stream.close()
+
+
 def commit(session: SparkSession | None, unfinished: str, directory: str, names: Collection[str]) -> None:
     """Replace a directory by another one, which keeps only the named files."""
     delete_files(unfinished, [name for name, _ in list_files(unfinished) if name not in names])

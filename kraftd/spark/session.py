@@ -55,6 +55,8 @@ def start_session(
         "spark.ui.showConsoleProgress": "true" if sys.stderr.isatty() else "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        # Its 64 MiB would put the shuffles of 200,000 partitions into one task.
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.sources.partitionOverwriteMode": "dynamic",

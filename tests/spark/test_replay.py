@@ -6,19 +6,29 @@ Here they are compared with a naive replay; `rows_of` compares them with Spark's
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kraftd.spark import divided_tables
+from kraftd.spark.divided_tables import write_divided_tables
+from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import find_replicas
 from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.inputs.storage import open_parquet
+from kraftd.spark.replay import divided as divided_replay
 from kraftd.spark.replay.audit import double_text
 from kraftd.spark.replay.catalog import table
+from kraftd.spark.replay.processes import in_processes
 from kraftd.spark.replay.source import Replay
 from kraftd.spark.tables.catalog import NAMES
+from kraftd.spark.tables.columns import schema_of
 from tests.spark.images import Rows
 from tests.spark.test_tables import Story
 from tests.spark.test_truth import behind_a_checkpoint, compare, plain, truth_of
@@ -39,6 +49,62 @@ def test_every_table_of_a_random_history_is_that_of_a_naive_replay(tmp_path: Pat
 def test_every_table_of_a_log_behind_a_checkpoint_is_that_of_a_naive_replay(tmp_path: Path) -> None:
     path, truth = behind_a_checkpoint(tmp_path, seed=34)
     compare(replayed(path), truth)
+
+
+def divided(path: Path, output: Path) -> dict[str, Rows]:
+    """The tables that several processes make, a few records at a time."""
+    replicas = find_replicas([str(path)])
+    log = committed_log(replicas)
+    done: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(divided_replay, "GROUP_RECORDS", 7)
+        patch.setattr(divided_tables, "_cores", lambda: 2)
+        extent = Extent(log, log.end_offset)
+        assert write_divided_tables(extent, replicas, str(output), NAMES, done.append)
+    assert sorted(done) == sorted(NAMES) == sorted(each.name for each in output.iterdir())
+    tables = {name: open_parquet(str(output / name)).to_table() for name in NAMES}
+    assert all(found.schema == schema_of(name) for name, found in tables.items() if name != "records")
+    offsets = tables["audit"]["offset"].to_pylist()
+    assert offsets == sorted(offsets)
+    return {name: plain(name, found.to_pylist()) for name, found in tables.items()}
+
+
+@pytest.mark.parametrize("seed", range(36, 38))
+def test_every_table_of_a_divided_history_is_that_of_a_naive_replay(tmp_path: Path, seed: int) -> None:
+    story = Story(tmp_path / "node", seed=seed)
+    compare(divided(story.directory.path, tmp_path / "out"), truth_of(story.directory.path))
+
+
+def test_every_table_of_a_divided_log_behind_a_checkpoint_is_that_of_a_naive_replay(tmp_path: Path) -> None:
+    path, truth = behind_a_checkpoint(tmp_path, seed=40)
+    compare(divided(path, tmp_path / "out"), truth)
+
+
+def test_a_log_with_many_other_records_is_not_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(divided_replay, "MAX_OTHERS", 20)
+    log = committed_log(find_replicas([str(Story(tmp_path / "node", seed=41).directory.path)]))
+    assert divided_replay.divide(Extent(log, log.end_offset)) is None
+
+
+def test_what_ends_a_process_ends_the_run() -> None:
+    def work(number: int) -> Iterator[int]:
+        yield number
+        if number == 1:
+            raise InputError("a fault")
+        time.sleep(60)
+
+    def killed(number: int) -> Iterator[int]:
+        yield os.getpid()
+        time.sleep(60)
+
+    with pytest.raises(InputError, match="a fault"):
+        list(in_processes(work, 2))
+    with pytest.raises(InputError, match="was killed"):
+        for pid in in_processes(killed, 2):
+            os.kill(pid, signal.SIGKILL)
+    assert list(in_processes(lambda number: iter([number]), 1)) == [0]
 
 
 def test_small_tables_need_no_java(tmp_path: Path) -> None:

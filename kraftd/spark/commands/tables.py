@@ -21,6 +21,7 @@ from kraftd.spark.commands.options import (
     input_options,
     print_note,
 )
+from kraftd.spark.divided_tables import MAX_BYTES, write_divided_tables
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.input_log import is_small_log, refuse_output_in_input
@@ -92,12 +93,17 @@ def tables_command(
             _update(Target(target, kind, catalog), replicas, log, chosen, as_of, start, small=master is None)
             return
         chosen += [DAMAGED] * (mode == "permissive")
-        if master is None and is_small_log(log) and is_local(target):
-            extent = extent_at(
-                Extent(log, log.end_offset, permissive=mode == "permissive"), as_of, print_note
-            )
-            write_small_tables(extent, replicas, target, chosen, Progress(len(chosen)).step)
-        else:
+        extent = Extent(log, log.end_offset, permissive=mode == "permissive")
+        here = master is None and is_local(target)
+        step = Progress(len(chosen)).step
+        if here and is_small_log(log):
+            write_small_tables(extent_at(extent, as_of, print_note), replicas, target, chosen, step)
+        elif not (
+            here
+            and mode == "failfast"
+            and is_small_log(log, MAX_BYTES)
+            and write_divided_tables(extent_at(extent, as_of, print_note), replicas, target, chosen, step)
+        ):
             with _session(start, target) as session:
                 timeline = make_timeline(session, log, as_of, mode, print_note)
                 staged = not WITHOUT_LOG.issuperset(chosen)

@@ -65,10 +65,10 @@ def notes_of(replicas: Sequence[Replica], log: CommittedLog) -> list[str]:
     return notes
 
 
-def is_small_log(log: CommittedLog) -> bool:
-    """Return whether one task reads a log and its checkpoints fastest."""
+def is_small_log(log: CommittedLog, limit_bytes: int = SMALL_BYTES) -> bool:
+    """Return whether a log has at most some bytes with its checkpoints; by default, those of a small one."""
     segments = sum(split.end - split.start for split in log.log.splits)
-    return segments + sum(each.size_bytes for each in log.replica.checkpoints) <= SMALL_BYTES
+    return segments + sum(each.size_bytes for each in log.replica.checkpoints) <= limit_bytes
 
 
 def refuse_output_in_input(inputs: Sequence[str], output: str, replaced: Sequence[str] = ()) -> None:

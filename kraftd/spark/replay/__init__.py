@@ -1,4 +1,4 @@
-"""The tables of small logs, by one process without Spark, whose plans cost far more than 100,000 records.
+"""The tables of small logs, without Spark, whose plans cost far more than 100,000 records.
 
     replay = Replay(extent)                  # decodes the log, and the checkpoints that it begins with
     found = table("partitions", replay, replicas)   # a pyarrow.Table

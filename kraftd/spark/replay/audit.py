@@ -21,10 +21,15 @@ _TOKEN = ("DelegationTokenRecord", "RemoveDelegationTokenRecord")
 
 
 def audit(replay: Replay) -> Rows:
-    return in_order([*_of_things(replay), *_of_partitions(replay), *_of_replicas(replay)])
+    return in_order([*of_things(replay), *of_partitions(replay)])
 
 
-def _of_things(replay: Replay) -> Rows:
+def of_partitions(replay: Replay) -> Rows:
+    """Operations on partitions, in no order."""
+    return [*_added_partitions(replay), *_of_replicas(replay)]
+
+
+def of_things(replay: Replay) -> Rows:
     """Operations on all but partitions, with the value that the record before set."""
     found = []
     last: dict[tuple[Any, ...], tuple[Row, Row]] = {}
@@ -176,7 +181,7 @@ def double_text(value: float | None) -> str | None:
     return f"{'-' * is_negative}{text[0]}.{text[1:] or '0'}E{len(text) - 1 + exponent}"
 
 
-def _of_partitions(replay: Replay) -> Rows:
+def _added_partitions(replay: Replay) -> Rows:
     """Partitions that were added to a topic; those that are created with it are no operation."""
     return [
         _of_partition(row, "add partition", f" on {_ids(row['replicas'])}", None, row["replicas"])

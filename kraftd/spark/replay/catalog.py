@@ -25,7 +25,7 @@ from kraftd.spark.replay import (
 from kraftd.spark.replay.source import Replay
 from kraftd.spark.tables.access import ACL, REMOVED_ACL
 from kraftd.spark.tables.brokers import TYPES as BROKER_TYPES
-from kraftd.spark.tables.columns import COLUMNS, Rows, as_table
+from kraftd.spark.tables.columns import Rows, as_table
 from kraftd.spark.tables.quorum import snapshot_rows
 from kraftd.spark.tables.topics import CREATED, REMOVED
 from kraftd.spark.timeline import Timeline
@@ -115,5 +115,4 @@ def table(name: str, replay: Replay, replicas: Sequence[Replica]) -> pa.Table:
         return replay.damage()
     if name == "snapshots":
         return as_table(name, snapshot_rows(replay.extent, replicas))
-    names = COLUMNS[name].split()
-    return as_table(name, [{column: row[column] for column in names} for row in TABLES[name](replay)])
+    return as_table(name, TABLES[name](replay))

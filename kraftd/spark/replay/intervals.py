@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import pyarrow.compute as pc
-
 from kraftd.spark.decoding.decode import LAST_OFFSET
 from kraftd.spark.inputs.extent import BEFORE_THE_LOG
 from kraftd.spark.replay.brokers import racks
@@ -123,7 +121,7 @@ def _places(row: Row, own: Iterable[list[MinIsr]]) -> list[Any]:
 def _conditions(row: Row, place: tuple[int, int], min_isr: int) -> Iterator[tuple[str, Condition]]:
     replicas = row["replicas"] or []
     isr = replicas if row["isr"] is None else row["isr"]
-    whole = without(replicas, row["adding_replicas"] or [])
+    whole = without(replicas, row["adding_replicas"]) if row["adding_replicas"] else replicas
     leaderless = row["leader"] == -1
     lacking = without(whole, isr)
     kinds = {
@@ -178,7 +176,7 @@ def _period(start: tuple[int | None, int], end: tuple[int | None, int | None]) -
 
 
 def interval_totals(replay: Replay) -> Rows:
-    newest_ms = pc.max(replay.decoded["timestamp_ms"]).as_py()
+    newest_ms = replay.newest_ms
     rack_of = racks(replay)
     groups: dict[Any, list[tuple[Any, int]]] = {}
 

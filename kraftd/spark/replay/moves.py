@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from kraftd.history.causes import FIRST, LAST, MAX_PAUSE_MS, MAX_UNDIVIDED, Placement, explains
 from kraftd.spark.replay.brokers import broker_events
 from kraftd.spark.replay.partitions import partition_changes
@@ -12,14 +15,27 @@ from kraftd.spark.tables.moves import CAUSES
 
 
 def leader_moves(replay: Replay) -> Rows:
-    moves = [
-        row
-        for row in partition_changes(replay)
-        if row["old_leader"] is not None and row["old_leader"] != row["new_leader"]
-    ]
-    sides = _events_beside(replay)
-    parts = _parts_of_events(replay)
-    return [row | {"cause": _cause(row, sides.get(row["offset"]), parts)} for row in moves]
+    offsets = [row["offset"] for row in replay.log(["offset"], ["PartitionChangeRecord"])]
+    causes = Causes(
+        events_beside(replay, offsets), parts_of_events(replay, sizes_of(partition_changes(replay)))
+    )
+    return moves_of(partition_changes(replay), causes)
+
+
+class Causes(NamedTuple):
+    """By offset of a change, the broker's events right before and right after its run of changes; by batch
+    that is part of an event, broker_id and cause of each."""
+
+    sides: dict[int, tuple[Row | None, Row | None]]
+    parts: dict[int, Rows]
+
+
+def moves_of(changes: Rows, causes: Causes) -> Rows:
+    """The changes after which another broker leads, or none, with their causes."""
+    rows = [row for row in changes if row["old_leader"] not in (None, row["new_leader"])]
+    for row in rows:
+        row["cause"] = _cause(row, causes.sides.get(row["offset"]), causes.parts)
+    return rows
 
 
 def _cause(row: Row, sides: tuple[Row | None, Row | None] | None, parts: dict[int, Rows]) -> str:
@@ -51,7 +67,8 @@ def _placements(row: Row) -> tuple[Placement, Placement]:
 
 
 def _same_replicas(row: Row) -> bool:
-    return sorted(row["old_replicas"] or ()) == sorted(row["new_replicas"] or ())
+    old, new = row["old_replicas"] or (), row["new_replicas"] or ()
+    return old == new or sorted(old) == sorted(new)
 
 
 def _is_unclean(row: Row, same_replicas: bool) -> bool:
@@ -94,10 +111,9 @@ def _kind(row: Row) -> str | None:
     return "broker-directories-changed" if row["log_dirs"] else None
 
 
-def _events_beside(replay: Replay) -> dict[int, tuple[Row | None, Row | None]]:
-    """By offset of a change, the broker's events right before and right after its run of changes."""
+def events_beside(replay: Replay, offsets: Sequence[int]) -> dict[int, tuple[Row | None, Row | None]]:
+    """`Causes.sides`, of the offsets of all changes, in order."""
     events = {event["offset"]: event for event in _events(replay)}
-    offsets = [row["offset"] for row in replay.log(["offset"], ["PartitionChangeRecord"])]
     found: dict[int, tuple[Row | None, Row | None]] = {}
     first = 0
     for at, offset in enumerate(offsets, 1):
@@ -112,15 +128,34 @@ def _events_beside(replay: Replay) -> dict[int, tuple[Row | None, Row | None]]:
     return found
 
 
-def _parts_of_events(replay: Replay) -> dict[int, Rows]:
-    """By batch that is part of an event: broker_id and cause of each."""
-    sizes: dict[tuple[int, int], Row] = {}
-    for row in partition_changes(replay):
+Sizes = dict[tuple[int, int], Row]
+"""By batch and broker: how many changes of the batch take a partition from the broker, and their place."""
+
+
+def sizes_of(changes: Rows) -> Sizes:
+    sizes: Sizes = {}
+    for row in changes:
         for broker in _leavers(row):
             key = row["batch_offset"], broker
             part = sizes.setdefault(key, {name: row[name] for name in _PART} | {"size": 0, "kind": None})
             part |= {"broker_id": broker, "size": part["size"] + 1}
+            part["offset"] = min(part["offset"], row["offset"])
             part["timestamp_ms"] = max(part["timestamp_ms"], row["timestamp_ms"])
+    return sizes
+
+
+def add_sizes(sizes: Sizes, more: Sizes) -> None:
+    """Add those of other partitions."""
+    for key, other in more.items():
+        part = sizes.setdefault(key, other)
+        if part is not other:
+            part["size"] += other["size"]
+            part["offset"] = min(part["offset"], other["offset"])
+            part["timestamp_ms"] = max(part["timestamp_ms"], other["timestamp_ms"])
+
+
+def parts_of_events(replay: Replay, sizes: Sizes) -> dict[int, Rows]:
+    """`Causes.parts`, of the sizes of all changes."""
     events = [event | {"size": MAX_UNDIVIDED + 1, "batch_offset": None} for event in _events(replay)]
     rows = sorted([*sizes.values(), *events], key=lambda row: row["offset"])
     found: dict[int, Rows] = {}

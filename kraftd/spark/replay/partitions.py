@@ -12,6 +12,9 @@ from kraftd.spark.tables.partitions import COLUMNS, KEPT, KEY, OLD, TYPES
 from kraftd.types import DIRECTORY_MIGRATING, uuid_text
 
 _ELRS = ("eligible_leader_replicas", "last_known_elr")
+_OLD = [(f"old_{name}", name) for name in OLD]
+_NOTHING = dict.fromkeys((*KEPT, *OLD, "told_directories", "leader_epoch", "partition_epoch"))
+_MIGRATING = uuid_text(DIRECTORY_MIGRATING)
 _NO_LIFE = dict.fromkeys(("name", "created_offset", "removed_offset", "removed_timestamp_ms"))
 
 
@@ -60,30 +63,31 @@ def _cleared(clear: Row, states: dict[Any, Row], lives: dict[str, Row]) -> Itera
             yield dict.fromkeys(COLUMNS) | clear | key | {name: [] for name in _ELRS}
 
 
-def _after(before: Row | None, change: Row) -> Row:
-    """A partition after a record: what that omits keeps its value."""
-    is_new = change["type"] == "PartitionRecord"
-    old = dict.fromkeys(KEPT) if before is None else before
-    row = {name: change[name] for name in ("offset", "epoch", "timestamp_ms", "batch_offset", "type", *KEY)}
+def _after(before: Row | None, row: Row) -> Row:
+    """A partition after a record, which is filled up: what it omits keeps its value."""
+    is_new = row["type"] == "PartitionRecord"
+    old = _NOTHING if before is None else before
     if is_new:
-        change |= {name: change[name] or [] for name in _ELRS}
-    row |= {name: old[name] if change[name] is None else change[name] for name in KEPT}
-    told = change["directories"]
-    row["told_directories"] = old.get("told_directories") if told is None else told
-    row["directories"] = _directories(row["told_directories"], row["replicas"])
-    named = {
-        "leader": change["leader"] if change["leader"] != -2 else None,
-        "leader_recovery_state": (
-            change["leader_recovery_state"] if change["leader_recovery_state"] != -1 else None
-        ),
-    }
-    row |= {name: old.get(name) if value is None else value for name, value in named.items()}
-    if is_new:
-        row |= {name: change[name] for name in ("leader_epoch", "partition_epoch")}
-    else:
-        row["leader_epoch"] = _plus(old.get("leader_epoch"), named["leader"] is not None)
-        row["partition_epoch"] = _plus(old.get("partition_epoch"), True)
-    return row | {f"old_{name}": old.get(name) for name in OLD}
+        for name in _ELRS:
+            row[name] = row[name] or []
+    told = row["told_directories"] = (
+        old["told_directories"] if row["directories"] is None else row["directories"]
+    )
+    for name in KEPT:
+        if row[name] is None:
+            row[name] = old[name]
+    row["directories"] = _directories(told, row["replicas"])
+    names_leader = row["leader"] is not None and row["leader"] != -2
+    if not names_leader:
+        row["leader"] = old["leader"]
+    if row["leader_recovery_state"] in (None, -1):
+        row["leader_recovery_state"] = old["leader_recovery_state"]
+    if not is_new:
+        row["leader_epoch"] = _plus(old["leader_epoch"], names_leader)
+        row["partition_epoch"] = _plus(old["partition_epoch"], True)
+    for old_name, name in _OLD:
+        row[old_name] = old[name]
+    return row
 
 
 def _plus(epoch: int | None, changes: bool) -> int | None:
@@ -92,10 +96,9 @@ def _plus(epoch: int | None, changes: bool) -> int | None:
 
 def _directories(told: list[str] | None, replicas: list[int] | None) -> list[str] | None:
     """The directory of each replica: a record without directories is of a version before KIP-858."""
-    migrating = uuid_text(DIRECTORY_MIGRATING)
-    if told is not None and any(one != migrating for one in told):
+    if told is not None and told.count(_MIGRATING) < len(told):
         return told
-    return None if replicas is None else [migrating] * len(replicas)
+    return None if replicas is None else [_MIGRATING] * len(replicas)
 
 
 def until_removed(row: Row) -> Row:
@@ -116,7 +119,10 @@ def partitions(replay: Replay) -> Rows:
 
 
 def partition_history(replay: Replay) -> Rows:
-    return [row | validity(row) for row in partition_replay(replay, whole=True)]
+    rows = partition_replay(replay, whole=True)
+    for row in rows:
+        row |= validity(row)
+    return rows
 
 
 def partition_changes(replay: Replay) -> Rows:
@@ -124,20 +130,18 @@ def partition_changes(replay: Replay) -> Rows:
 
 
 def _changes(replay: Replay) -> Rows:
-    new = ("leader", "isr", "replicas")
-    return [
-        row | {f"new_{name}": row[name] for name in new}
-        for row in partition_replay(replay, whole=True)
-        if row["type"] == "PartitionChangeRecord"
-    ]
+    rows = [row for row in partition_replay(replay, whole=True) if row["type"] == "PartitionChangeRecord"]
+    for row in rows:
+        row |= {"new_leader": row["leader"], "new_isr": row["isr"], "new_replicas": row["replicas"]}
+    return rows
 
 
 def isr_history(replay: Replay) -> Rows:
     found = []
     for row in with_next(_steps(partition_replay(replay, whole=True)), *KEY, "broker_id"):
         if row["joins"]:
-            period = validity(until_removed(row))
-            found.append(row | period | lasted(period))
+            row |= validity(until_removed(row))
+            found.append(row | lasted(row))
     return found
 
 
@@ -145,9 +149,9 @@ def _steps(rows: Iterable[Row]) -> Iterator[Row]:
     """The brokers that joined or left the ISR with each record."""
     names = ("offset", "timestamp_ms", *KEY, "topic_name", "removed_offset", "removed_timestamp_ms")
     for row in rows:
-        if row["isr"] is None:
-            continue
         before = row["old_isr"] or []
+        if row["isr"] is None or row["isr"] == before:
+            continue
         steps = [(broker, True) for broker in without(row["isr"], before)]
         steps += [(broker, False) for broker in without(before, row["isr"])]
         for broker, joins in steps:

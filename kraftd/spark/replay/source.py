@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -24,10 +24,16 @@ T = TypeVar("T")
 class Replay:
     """The records of an extent. What several tables need is made once (`shared`)."""
 
-    def __init__(self, extent: Extent, decoded: Mapping[str, pa.Table] | None = None) -> None:
+    def __init__(
+        self,
+        extent: Extent,
+        decoded: Mapping[str, pa.Table] | None = None,
+        shared: Mapping[str, Any] | None = None,
+    ) -> None:
         """decoded are the log (LOG) and checkpoints, by path; else the extent's files are read.
 
-        They have the columns of `records`, and may lack types of records.
+        They have the columns of `records`, and may lack types of records. shared is what was made already,
+        from more records than these.
         """
         self.extent = extent
         if decoded is None:
@@ -39,10 +45,14 @@ class Replay:
         self.decoded = found
         """The log with the columns of the data source, rows of damage included."""
         self._checkpoints = dict(decoded or {})
-        self._shared: dict[str, Any] = {}
+        self._shared: dict[str, Any] = dict(shared or {})
 
     def __repr__(self) -> str:
         return f"<Replay of {self.extent}>"
+
+    def within(self, decoded: Mapping[str, pa.Table]) -> Replay:
+        """A replay of other records of the same extent, with all that was made of these."""
+        return Replay(self.extent, decoded, self._shared)
 
     def shared(self, name: str, make: Callable[[Replay], T]) -> T:
         """What make returns, made once under that name."""
@@ -50,6 +60,11 @@ class Replay:
             self._shared[name] = make(self)
         found: T = self._shared[name]
         return found
+
+    @property
+    def newest_ms(self) -> int | None:
+        """The time of the newest record."""
+        return self.shared("newest_ms", lambda replay: pc.max(replay.decoded["timestamp_ms"]).as_py())
 
     def log(self, columns: Sequence[str], types: Sequence[str] | None = None) -> Rows:
         """The rows of the log, also those of aborted transactions."""
@@ -175,7 +190,16 @@ def by_key(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], Rows]:
     """The rows of each key, in their order."""
     found: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
-        found.setdefault(key_of(row, keys), []).append(row)
+        key = tuple([row[name] for name in keys])
+        try:
+            group = found.get(key)
+        except TypeError:  # an array is no key
+            key = key_of(row, keys)
+            group = found.get(key)
+        if group is None:
+            found[key] = [row]
+        else:
+            group.append(row)
     return found
 
 
@@ -232,7 +256,8 @@ def latest(rows: Iterable[Row], *keys: str) -> Rows:
     return [group[-1] for group in by_key(rows, *keys).values()]
 
 
-def without(those: Iterable[int], others: Iterable[int]) -> list[int]:
-    """The members of one array that are not in the other, each once, in order."""
-    left_out = set(others)
-    return list(dict.fromkeys(one for one in those if one not in left_out))
+def without(those: Collection[int], others: Collection[int]) -> list[int]:
+    """The members of one short array that are not in the other, each once, in order."""
+    if those == others or not those:
+        return []
+    return list(dict.fromkeys([one for one in those if one not in others]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.spark.replay.source import Replay, by_key, in_log
+from kraftd.spark.replay.source import Replay, in_log
 from kraftd.spark.tables.columns import Row, Rows
 from kraftd.spark.tables.topics import CREATED, REMOVED
 
@@ -32,16 +32,21 @@ _PLACES = ("created_offset", "created_timestamp_ms", "removed_offset", "removed_
 
 
 def topics(replay: Replay) -> Rows:
-    parts = by_key(replay.state(["topic_id", "partition_id"], ["PartitionRecord"]), "topic_id")
+    counts = replay.shared("partition_counts", partition_counts)
     return [
-        life
-        | {
-            "topic_id": topic_id,
-            "partition_count": len({row["partition_id"] for row in parts.get((topic_id,), ())}),
-        }
+        life | {"topic_id": topic_id, "partition_count": counts.get(topic_id, 0)}
         for topic_id, life in topic_lives(replay, whole=replay.extent.replays_history).items()
         if life["removed_offset"] is None
     ]
+
+
+def partition_counts(replay: Replay) -> dict[str, int]:
+    """The number of partitions of each topic that has some."""
+    rows = replay.state(["topic_id", "partition_id"], ["PartitionRecord"])
+    found: dict[str, set[int]] = {}
+    for row in rows:
+        found.setdefault(row["topic_id"], set()).add(row["partition_id"])
+    return {topic_id: len(partitions) for topic_id, partitions in found.items()}
 
 
 def topic_history(replay: Replay) -> Rows:

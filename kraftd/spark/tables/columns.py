@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftd.spark.decoding.fields import MAX_TIMESTAMP_MS, record_schema
 
@@ -134,14 +135,22 @@ def _type_of(table: str, name: str) -> pa.DataType:
 
 
 def as_table(name: str, rows: Rows) -> pa.Table:
-    """The rows of a table, with a TIMESTAMP after each time; columns that a row does not have are null."""
-    times = [column for column in COLUMNS[name].split() if is_time(column)]
-    for row in rows:
-        _add_timestamps(row, times)
+    """The rows of a table, with a TIMESTAMP after each time; other columns of theirs are left out."""
     if name == "partition_intervals":
         for span in (span for row in rows for span in row["spans"]):
             _add_timestamps(span, [column for column in span if is_time(column)])
-    return pa.Table.from_pylist(rows, schema_of(name))
+    arrays = []
+    for column in COLUMNS[name].split():
+        arrays.append(pa.array([row[column] for row in rows], _type_of(name, column)))
+        if is_time(column):
+            arrays.append(_timestamps(arrays[-1]))
+    return pa.Table.from_arrays(arrays, schema=schema_of(name))
+
+
+def _timestamps(times_ms: pa.Array) -> pa.Array:
+    is_known = pc.and_(pc.greater_equal(times_ms, 0), pc.less_equal(times_ms, MAX_TIMESTAMP_MS))
+    known = pc.if_else(is_known, times_ms, None)
+    return pc.multiply(known, 1000).cast(pa.timestamp("us", "UTC"))
 
 
 def _add_timestamps(row: Row, times: Iterable[str]) -> None:
