@@ -15,6 +15,7 @@ OF_BROKERS = frozenset(
         "auto.create.topics.enable",
         "group.consumer.assignors",
         "group.consumer.max.size",
+        "group.consumer.migration.policy",
         "group.consumer.regex.refresh.interval.ms",
         "group.initial.rebalance.delay.ms",
         "group.max.session.timeout.ms",

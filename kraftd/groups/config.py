@@ -40,6 +40,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     group_consumer_max_assignment_interval_ms: int = 15_000
     group_consumer_max_size: int = MAX_INT
     group_consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
+    group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
     max_batch_bytes: int = 1024 * 1024 + 12  # max.message.bytes of __consumer_offsets
     members_max_bytes: int = 256 * 1024 * 1024

@@ -11,8 +11,8 @@ from kraftd.groups.batches import Producer
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.membership import unload
 from kraftd.groups.classic.rebalance import heard, prepare
-from kraftd.groups.consumer.fencing import watch
 from kraftd.groups.consumer.group import ConsumerGroup
+from kraftd.groups.consumer.sessions import watch
 from kraftd.groups.effects import ScheduleLoading
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group import Group

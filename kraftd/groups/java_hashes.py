@@ -12,6 +12,7 @@ from typing import TypeVar
 
 MOST_BUCKETS = 1 << 30
 LEAST_BUCKETS = 16
+_FIBONACCI = -7046029254386353131
 
 K = TypeVar("K")
 
@@ -70,6 +71,15 @@ def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
     while buckets < needed and buckets < MOST_BUCKETS:
         buckets *= 2
     return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
+
+
+def timeline_order(keys: Collection[str]) -> list[str]:
+    """Strings in the order of Kafka's TimelineHashMap, if it never held many more than now."""
+    slots = 2
+    while len(keys) * 0.75 > slots:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+    return sorted(keys, key=lambda key: (string_hash(key) * _FIBONACCI & 0xFFFFFFFFFFFFFFFF) >> shift)
 
 
 def _bucket(value: int, buckets: int) -> int:

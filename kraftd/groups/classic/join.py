@@ -27,6 +27,7 @@ from kraftd.groups.classic.states import COMPLETING_REBALANCE, DEAD, EMPTY, PREP
 from kraftd.groups.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.errors import answer_to_failed_append
+from kraftd.groups.migration.classic_join import ClassicJoining
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
@@ -60,6 +61,8 @@ class Joining:
         is_unknown = request.member_id == UNKNOWN_MEMBER_ID
         present = state.groups.get(request.group_id)
         tombstones: list[CoordinatorRecord] = []
+        if isinstance(present, ConsumerGroup) and not present.is_empty():
+            return self.join_consumer_group(present)
         if isinstance(present, ConsumerGroup) and present.is_empty() and is_unknown:
             tombstones = present.tombstones()  # it becomes a classic group
             state.timeline.remove(state.groups, request.group_id)
@@ -83,6 +86,13 @@ class Joining:
         if tombstones:
             outcome.records = [*tombstones, *outcome.records]
         return outcome
+
+    def join_consumer_group(self, group: ConsumerGroup) -> Outcome:
+        """A member with the classic protocol joins a consumer group."""
+        try:
+            return ClassicJoining(self.state, self.call, group, self.request, self.protocols).run()
+        except Refusal as error:
+            return self.refuse(error.code, UNKNOWN_MEMBER_ID)
 
     def refuse_if_failed(self, group: ClassicGroup, error: ErrorCode | None) -> None:
         """The record of a new group was not written, or not in time; if taken back, the group is gone."""

@@ -18,7 +18,13 @@ from kraftd.groups.classic.rebalance import (
     reset_assignments,
 )
 from kraftd.groups.classic.states import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.errors import answer_to_failed_append
+from kraftd.groups.migration.classic_members import (
+    heartbeat_of_classic_member,
+    leave_of_members,
+    sync_of_classic_member,
+)
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.state import ShardState
 from kraftd.messages.describe_groups_response import DescribedGroup
@@ -38,6 +44,9 @@ DESCRIBE_NOT_FOUND_VERSION = 6  # KIP-1043
 
 def sync(state: ShardState, call: Call, request: SyncGroupRequest) -> Outcome:
     """Answer a member with its assignment, or keep the call until the leader has sent it."""
+    present = state.groups.get(request.group_id)
+    if isinstance(present, ConsumerGroup) and not present.is_empty():
+        return sync_of_classic_member(state, present, request)
     group = state.classic_group(request.group_id)
     if group is None or group.is_empty():
         error: ErrorCode | None = ErrorCode.UNKNOWN_MEMBER_ID
@@ -113,6 +122,9 @@ def end_sync(
 
 def heartbeat(state: ShardState, request: HeartbeatRequest) -> HeartbeatResponse:
     """A member lives; it is answered whether its group rebalances. Raises Refusal."""
+    present = state.groups.get(request.group_id)
+    if isinstance(present, ConsumerGroup):
+        return heartbeat_of_classic_member(state, present, request)
     group = state.classic_group(request.group_id)
     if group is None:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -132,6 +144,9 @@ def heartbeat(state: ShardState, request: HeartbeatRequest) -> HeartbeatResponse
 
 def leave(state: ShardState, request: LeaveGroupRequest) -> Outcome:
     """Remove members, several from version 3 on (KIP-345). Raises Refusal if there is no such group."""
+    present = state.groups.get(request.group_id)
+    if isinstance(present, ConsumerGroup):
+        return leave_of_members(state, present, request)
     group = state.classic_group(request.group_id)
     if group is None:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)

@@ -15,29 +15,13 @@ from msgspec.structs import replace
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
 from kraftd.groups.classic.group import ClassicGroup
-from kraftd.groups.consumer.assignors.spec import Partitions
-from kraftd.groups.consumer.fencing import await_revocation, heard, held_by
+from kraftd.groups.consumer.changing import Changing
+from kraftd.groups.consumer.fencing import held_by
 from kraftd.groups.consumer.group import ConsumerGroup
-from kraftd.groups.consumer.member import (
-    JOINING_EPOCH,
-    STATIC_LEAVING_EPOCH,
-    Epochs,
-    Member,
-)
-from kraftd.groups.consumer.patterns import change_of_regex
-from kraftd.groups.consumer.reconciling import Reconciling
-from kraftd.groups.consumer.records import (
-    current_record,
-    epoch_record,
-    member_tombstones,
-    partition_metadata_tombstone,
-    subscription_record,
-    target_record,
-)
-from kraftd.groups.consumer.retargeting import new_target
+from kraftd.groups.consumer.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH, Epochs, Member
+from kraftd.groups.consumer.sessions import heard
 from kraftd.groups.consumer.settings import heartbeat_interval_ms
-from kraftd.groups.consumer.subscriptions import topics_after
-from kraftd.groups.consumer.target import SubscribedTopics
+from kraftd.groups.migration.upgrade import upgraded
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
@@ -47,17 +31,14 @@ from kraftd.messages.consumer_group_heartbeat_response import TopicPartitions as
 from kraftd.wire.error_code import ErrorCode
 
 
-class Heartbeat:
-    """One heartbeat. `records` are what it changes, in the order in which they are to be written."""
+class Heartbeat(Changing):
+    """One heartbeat."""
 
-    __slots__ = ("call", "group", "records", "request", "state")
+    __slots__ = ("request",)
 
     def __init__(self, state: ShardState, call: Call, request: ConsumerGroupHeartbeatRequest) -> None:
-        self.state = state
-        self.call = call
         self.request = request
-        self.records: list[CoordinatorRecord] = []
-        self.group = self.find_group()
+        super().__init__(state, call, *found_group(state, request))
 
     @property
     def is_joining(self) -> bool:
@@ -70,44 +51,17 @@ class Heartbeat:
         self.check_size(member_id)
         member = self.find_member(member_id)
         updated = self.as_requested(member)
-        if updated is not member and updated != member:
-            self.records.append(subscription_record(group.group_id, updated))
         has_other_names = updated.topics != member.topics
-        regex = change_of_regex(self.state, self.call, group, member, updated)
-        self.records += regex.records
+        regex = self.note(member, updated)
         epoch = self.raise_epoch(member, updated, has_other_names or regex.is_resolved)
         target_epoch, target = self.target_of(member, updated, epoch)
-        stepped = self.reconcile(updated, target_epoch, target, has_other_names or regex.is_changed)
+        is_new = has_other_names or regex.is_changed
+        owned = self.request.topic_partitions
+        stepped = self.reconcile(updated, target_epoch, target, is_new, owned)
         heard(self.state, group.group_id, stepped.member_id)
         return Outcome(self.records, self.answer(member, stepped))
 
-    # The group and the member
-
-    def find_group(self) -> ConsumerGroup:
-        """The group, which a joining member makes if it is not there. An empty classic group becomes it."""
-        group_id = self.request.group_id
-        present = self.state.groups.get(group_id)
-        if isinstance(present, ConsumerGroup):
-            return present
-        if present is None and not self.is_joining:
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
-        if present is not None:
-            if not self.is_joining or not isinstance(present, ClassicGroup):
-                reason = f"Group {group_id} is not a consumer group."
-                raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, reason)
-            if not present.is_empty():
-                reason = (
-                    f"Cannot upgrade classic group {group_id} to consumer group because online upgrade is"
-                )
-                raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"{reason} disabled.")
-            self.records += present.tombstones()
-        return ConsumerGroup(group_id, self.state.timeline)
-
-    def check_size(self, member_id: str) -> None:
-        most = self.state.config.group_consumer_max_size
-        if len(self.group.members) >= most and member_id not in self.group.members:
-            reason = f"The consumer group has reached its maximum capacity of {most} members."
-            raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, reason)
+    # The member
 
     def find_member(self, member_id: str) -> Member:
         """The member as it was; a new one is not subscribed to anything yet."""
@@ -128,25 +82,13 @@ class Heartbeat:
         holder = self.group.static_member(instance_id)
         if holder is None:
             return self.group.members.get(member_id) or Member(member_id)
-        if holder.epoch != STATIC_LEAVING_EPOCH:
+        if holder.classic is None and holder.epoch != STATIC_LEAVING_EPOCH:
             raise Refusal(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
                 f"instance id is owned by {holder.member_id} member.",
             )
         return self.replace_static(holder, member_id)
-
-    def replace_static(self, holder: Member, member_id: str) -> Member:
-        """Give the place of a static member that was away to its successor with another member id."""
-        group = self.group
-        successor = replace(holder, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
-        self.records += [
-            *member_tombstones(group.group_id, holder.member_id),
-            subscription_record(group.group_id, successor),
-            target_record(group.group_id, member_id, group.target(holder.member_id)),
-            current_record(group.group_id, successor),
-        ]
-        return successor
 
     def check_epoch(self, member: Member) -> None:
         """Fence a member with an epoch that it was not told; the one before is that of a lost answer."""
@@ -172,68 +114,13 @@ class Heartbeat:
             changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
         if request.subscribed_topic_names is not None:
             changes["topics"] = frozenset(request.subscribed_topic_names)
+        if member.classic is not None:
+            changes["classic"] = None  # it has changed its protocol
         if changes or (member.client_id, member.client_host) != (self.call.client_id, self.call.client_host):
             return replace(
                 member, client_id=self.call.client_id, client_host=self.call.client_host, **changes
             )
         return member
-
-    # The group's epoch and target
-
-    def raise_epoch(self, member: Member, updated: Member, must_raise: bool) -> int:
-        """Raise the epoch if the subscription has changed, or what its topics are like; return it."""
-        state, group = self.state, self.group
-        facts = group.facts
-        version = state.metadata.version()
-        if not must_raise and not group.needs_refresh(version):
-            return facts.epoch
-        topics = topics_after(group, member, updated)
-        metadata_hash = state.metadata_hash(topics)
-        epoch = facts.epoch
-        if must_raise or metadata_hash != facts.metadata_hash:
-            epoch += 1
-            self.records.append(epoch_record(group.group_id, epoch, metadata_hash))
-            state.counts.consumer_rebalances += 1
-        group.refreshed(version, epoch)
-        if facts.has_partition_metadata:
-            self.records.append(partition_metadata_tombstone(group.group_id))
-        return epoch
-
-    def target_of(self, member: Member, updated: Member, epoch: int) -> tuple[int, Partitions]:
-        """The epoch of the target and what it has for the member; a new one if it is to be computed now."""
-        group = self.group
-        holder_id = group.static_members.get(updated.instance_id or "")
-        computed = None
-        if group.facts.target_epoch < epoch:
-            computed = new_target(self.state, group, epoch, member, updated)
-        if computed is None:
-            last_id = updated.member_id if updated.instance_id is None else holder_id or ""
-            return group.facts.target_epoch, group.target(last_id)
-        records, target = computed
-        self.records += records
-        return epoch, target
-
-    # The member's next step
-
-    def reconcile(
-        self, member: Member, target_epoch: int, target: Partitions, has_new_subscription: bool
-    ) -> Member:
-        if not has_new_subscription and member.is_reconciled_to(target_epoch):
-            return member
-        group = self.group
-        stepped = Reconciling(
-            member,
-            target_epoch,
-            target,
-            SubscribedTopics(group.resolved, self.state.metadata).of(member),
-            has_new_subscription,
-            group.owners,
-            self.request.topic_partitions,
-        ).next()
-        if stepped != member:
-            self.records.append(current_record(group.group_id, stepped))
-            await_revocation(self.state, group.group_id, stepped)
-        return stepped
 
     def answer(self, before: Member, member: Member) -> ConsumerGroupHeartbeatResponse:
         """The answer; it has the assignment if that has changed, or if the request tells everything."""
@@ -256,6 +143,29 @@ class Heartbeat:
             heartbeat_interval_ms=heartbeat_interval_ms(self.state.config, own),
             assignment=assignment,
         )
+
+
+def found_group(
+    state: ShardState, request: ConsumerGroupHeartbeatRequest
+) -> tuple[ConsumerGroup, list[CoordinatorRecord]]:
+    """The group, and the records that make it one if it was classic. A joining member makes a missing group.
+
+    Raises Refusal.
+    """
+    group_id = request.group_id
+    is_joining = request.member_epoch == JOINING_EPOCH
+    present = state.groups.get(group_id)
+    if isinstance(present, ConsumerGroup):
+        return present, []
+    if present is None and not is_joining:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+    if present is None:
+        return ConsumerGroup(group_id, state.timeline), []
+    if not is_joining or not isinstance(present, ClassicGroup):
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+    if present.is_empty():
+        return ConsumerGroup(group_id, state.timeline), present.tombstones()
+    return upgraded(state, present)
 
 
 def fenced(how: str, received: int, member: Member) -> Refusal:

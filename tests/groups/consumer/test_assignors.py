@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftd.groups.consumer.assignors import ASSIGNORS
 from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, finish
 
+QUICK = settings(max_examples=40)
 TOPICS = [number.to_bytes(16, "big") for number in range(1, 5)]
 counts = st.fixed_dictionaries({topic: st.integers(1, 9) for topic in TOPICS})
 subscriptions = st.lists(st.sets(st.sampled_from(TOPICS)).map(sorted), min_size=1, max_size=6)
@@ -32,6 +33,7 @@ def places(assigned: Assigned) -> list[tuple[str, bytes, int]]:
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
+@QUICK
 @given(topics=subscriptions, counts=counts)
 def test_every_partition_has_one_owner_that_is_subscribed(
     name: str, topics: list[list[bytes]], counts: dict[bytes, int]
@@ -43,6 +45,7 @@ def test_every_partition_has_one_owner_that_is_subscribed(
     assert all(topic in topics[int(member[1:])] for member, topic, _ in places(assigned))
 
 
+@QUICK
 @given(topics=st.sets(st.sampled_from(TOPICS), min_size=1).map(sorted), size=st.integers(1, 7), counts=counts)
 def test_members_with_equal_subscriptions_differ_by_one_partition_at_most(
     topics: list[bytes], size: int, counts: dict[bytes, int]
@@ -52,6 +55,7 @@ def test_members_with_equal_subscriptions_differ_by_one_partition_at_most(
     assert max(loads) - min(loads) <= 1
 
 
+@QUICK
 @given(topics=subscriptions, counts=counts)
 def test_an_assignment_that_is_balanced_stays(topics: list[list[bytes]], counts: dict[bytes, int]) -> None:
     first = finish(ASSIGNORS["uniform"](spec_of(topics, counts, {})))
@@ -59,6 +63,7 @@ def test_an_assignment_that_is_balanced_stays(topics: list[list[bytes]], counts:
     assert sorted(places(again)) == sorted(places(first))
 
 
+@QUICK
 @given(size=st.integers(2, 7), counts=counts)
 def test_a_member_that_joins_takes_only_its_share(size: int, counts: dict[bytes, int]) -> None:
     first = finish(ASSIGNORS["uniform"](spec_of([TOPICS] * (size - 1), counts, {})))

@@ -18,7 +18,7 @@ from testkit.java import QUICK_START, classpath, compile_java, find_java, find_j
 
 pytestmark = pytest.mark.kafka
 
-CASES = 40
+CASES = 25
 CHANGES = 4  # of each case: the assignment of one is the beginning of the next
 
 

@@ -212,7 +212,7 @@ def test_the_feature_decides_whether_there_are_consumer_groups() -> None:
 
 
 def test_groups_without_members_change_their_kind() -> None:
-    desk = desk_of()
+    desk = desk_of(group_consumer_migration_policy="disabled")
     members(desk, 1)
     assert refused(desk, joining("m1")) == ErrorCode.GROUP_ID_NOT_FOUND
     desk.wait(SESSION_MS)

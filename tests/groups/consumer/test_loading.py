@@ -24,7 +24,7 @@ from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.desk import Desk
-from tests.groups.requests import COMMIT, commit, join
+from tests.groups.requests import COMMIT, commit
 
 ORDERS = b"orders".rjust(16, b"\1")
 FIRST = Member(
@@ -110,7 +110,6 @@ def test_a_group_without_members_is_deleted_with_all_its_records() -> None:
 def test_a_group_with_members_is_not_deleted() -> None:
     desk, _ = loaded(RECORDS)
     assert desk.ask(DeleteGroupsRequest(("g",)), 2).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
-    assert desk.ask(join(), 9).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_offsets_are_committed_in_the_epoch_of_the_partition() -> None:

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.consumer import heartbeat as heartbeats
+from kraftd.groups.consumer import changing
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.reconciling import Reconciling
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
@@ -209,7 +209,7 @@ def always(value: Any) -> Any:
 DEFECTS: dict[str, tuple[Any, str, Any]] = {
     "partitions are given before they are given up": (Reconciling, "is_released", always(True)),
     "partitions are taken for given up at once": (Reconciling, "still_owns", always(False)),
-    "no new target is computed": (heartbeats, "new_target", always(None)),
+    "no new target is computed": (changing, "new_target", always(None)),
     "epochs of partitions do not count": (ConsumerGroup, "check_commit", always(None)),
 }
 

@@ -14,8 +14,8 @@ import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /**
- * Consumers with group.protocol=consumer, by lines of standard input: "open NAME GROUP INSTANCE TOPIC" with "-" for no
- * instance and "/REGEX" for a pattern, "show NAME", "close NAME". Each is answered by a line.
+ * Consumers by lines of standard input: "open NAME GROUP INSTANCE TOPIC PROTOCOL" with "-" for no instance and "/REGEX"
+ * for a pattern, "show NAME", "close NAME". Each is answered by a line.
  */
 public final class GroupMembers {
     private static final Map<String, Member> MEMBERS = new HashMap<>();
@@ -29,11 +29,14 @@ public final class GroupMembers {
         private volatile boolean isOpen = true;
         private String problem = "";
 
-        Member(String bootstrap, String group, String instance, String subscription) {
+        Member(String bootstrap, String group, String instance, String subscription, String protocol) {
             Properties settings = new Properties();
             settings.put("bootstrap.servers", bootstrap);
             settings.put("group.id", group);
-            settings.put("group.protocol", "consumer");
+            settings.put("group.protocol", protocol);
+            if (protocol.equals("classic")) {
+                settings.put("heartbeat.interval.ms", "500");
+            }
             settings.put("auto.offset.reset", "earliest");
             settings.put("enable.auto.commit", "false");
             settings.put("metadata.max.age.ms", "1000");
@@ -83,7 +86,7 @@ public final class GroupMembers {
             String[] words = line.split(" ");
             switch (words[0]) {
                 case "open" -> {
-                    Member member = new Member(arguments[0], words[2], words[3], words[4]);
+                    Member member = new Member(arguments[0], words[2], words[3], words[4], words[5]);
                     MEMBERS.put(words[1], member);
                     member.start();
                     System.out.println("opened");

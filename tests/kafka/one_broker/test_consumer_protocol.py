@@ -24,6 +24,7 @@ PROPERTIES = {
     "broker.heartbeat.interval.ms": 500,
     "offsets.topic.replication.factor": 1,
     "offsets.topic.num.partitions": 2,
+    "group.initial.rebalance.delay.ms": 0,
     "group.consumer.heartbeat.interval.ms": 500,
     "group.consumer.min.heartbeat.interval.ms": 500,
 }
@@ -45,8 +46,10 @@ class Members:
         self.process.stdin.flush()
         return self.process.stdout.readline().rstrip("\n")
 
-    def open(self, name: str, topic: str, *, group: str = "g", instance: str = "-") -> None:
-        assert self.ask("open", name, group, instance, topic) == "opened"
+    def open(
+        self, name: str, topic: str, *, group: str = "g", instance: str = "-", protocol: str = "consumer"
+    ) -> None:
+        assert self.ask("open", name, group, instance, topic, protocol) == "opened"
 
     def assigned(self, name: str) -> list[str]:
         partitions, _, problem = self.ask("show", name).split("|")
@@ -135,7 +138,7 @@ def test_members_of_java_share_partitions_through_restarts_and_another_broker(
     listed = dict(line.split() for line in shown.out.splitlines()[1:])
     assert (listed["g"], listed["h"]) == ("Consumer", "Consumer")
 
-    kinds: list[Kind] = ["kraftd", "apache", "kraftd"]
+    kinds: list[Kind] = ["apache", "kraftd"]
     for number, kind in enumerate(kinds):
         restart(node, kind)
         values = [f"{number}-{index}" for index in range(PARTITIONS)]
@@ -146,6 +149,26 @@ def test_members_of_java_share_partitions_through_restarts_and_another_broker(
         "consumer-groups", "--bootstrap-server", node.bootstrap, "--describe", "--group", "g", "--state"
     )
     assert "Stable" in described.check().out and "uniform" in described.out
+
+
+def test_members_of_java_change_the_protocol_of_their_group(node: CombinedNode, members: Members) -> None:
+    """One after the other, as in a rolling upgrade; and back, as when it is undone."""
+    produce(node, *(f"a{number}" for number in range(8)))
+    members.open("old", "orders", protocol="classic")
+    wait_until(lambda: shared(members, "old"), "the classic member has all partitions", 20)
+    members.open("new", "orders")
+    wait_until(lambda: len(members.assigned("new")) == 2, "the new member has its half", 30)
+    wait_until(lambda: shared(members, "old", "new"), "the classic one has the other half", 20)
+    restart(node, "kraftd")
+    produce(node, *(f"b{number}" for number in range(PARTITIONS)))
+    values = [f"b{number}" for number in range(PARTITIONS)]
+
+    def has_all() -> bool:
+        return set(values) <= set(members.read("old", "new"))
+
+    wait_until(has_all, "both read on", 30)
+    members.ask("close", "new")
+    wait_until(lambda: shared(members, "old"), "the classic member has all partitions again", 30)
 
 
 def has_read(members: Members, values: list[str]) -> bool:

@@ -1,0 +1,81 @@
+"""The deadlines of members of consumer groups, after which they are fenced."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kraftd.groups.consumer.fencing import JOIN, REBALANCE, SESSION, SYNC, fence
+from kraftd.groups.consumer.group import ConsumerGroup
+from kraftd.groups.consumer.member import Member, MemberState
+from kraftd.groups.consumer.settings import session_timeout_ms
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.state import ShardState
+
+
+def heard(state: ShardState, group_id: str, member_id: str) -> None:
+    """A member gave a sign of life: its session begins anew."""
+    timeout_ms = session_timeout_ms(state.config, state.metadata.group_configs(group_id))
+    watch_session(state, group_id, member_id, timeout_ms)
+
+
+def watch_session(state: ShardState, group_id: str, member_id: str, timeout_ms: int) -> None:
+    """Expect a sign of life within a time."""
+    action = partial(expire, state, group_id, member_id)
+    state.deadlines.schedule((SESSION, group_id, member_id), state.now_ms + timeout_ms, action)
+
+
+def await_revocation(state: ShardState, group_id: str, member: Member) -> None:
+    """A member that has to give up partitions has its rebalance timeout for that; others have no deadline."""
+    key = REBALANCE, group_id, member.member_id
+    if member.classic is not None:
+        return  # it has deadlines for JoinGroup and SyncGroup
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        action = partial(expire_revocation, state, group_id, member.member_id, member.epoch)
+        state.deadlines.schedule(key, state.now_ms + member.rebalance_timeout_ms, action)
+    else:
+        state.deadlines.cancel(key)
+
+
+def await_rejoining(state: ShardState, group_id: str, member: Member) -> None:
+    """A classic member is to join again: it has its rebalance timeout for that, from the first notice on."""
+    key = JOIN, group_id, member.member_id
+    if key not in state.deadlines:
+        action = partial(expire, state, group_id, member.member_id)
+        state.deadlines.schedule(key, state.now_ms + member.rebalance_timeout_ms, action)
+
+
+def await_sync(state: ShardState, group_id: str, member_id: str, timeout_ms: int) -> None:
+    """A classic member has joined: SyncGroup is to follow."""
+    state.deadlines.cancel((JOIN, group_id, member_id))
+    action = partial(expire, state, group_id, member_id)
+    state.deadlines.schedule((SYNC, group_id, member_id), state.now_ms + timeout_ms, action)
+
+
+def forget_sync(state: ShardState, group_id: str, member_id: str) -> None:
+    state.deadlines.cancel((SYNC, group_id, member_id))
+
+
+def watch(state: ShardState, group: ConsumerGroup) -> None:
+    """Watch the members of a group that was loaded: each gets whole timeouts."""
+    for member in group.members.values():
+        heard(state, group.group_id, member.member_id)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            await_revocation(state, group.group_id, member)
+
+
+def expire(state: ShardState, group_id: str, member_id: str) -> Outcome:
+    """Fence a member that was silent, or did not come, in time."""
+    group = state.groups.get(group_id)
+    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+    if not isinstance(group, ConsumerGroup) or member is None:
+        return Outcome()
+    return fence(state, group, [member])
+
+
+def expire_revocation(state: ShardState, group_id: str, member_id: str, epoch: int) -> Outcome:
+    """Fence a member that is still in the epoch in which it was to give up partitions."""
+    group = state.groups.get(group_id)
+    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+    if member is None or member.epoch != epoch:
+        return Outcome()
+    return expire(state, group_id, member_id)

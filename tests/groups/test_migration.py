@@ -1,0 +1,211 @@
+"""Groups with members change their protocol, member by member."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.group import ConsumerGroup
+from kraftd.groups.migration.embedded import assignment_of
+from kraftd.messages.list_groups_request import ListGroupsRequest
+from kraftd.wire.error_code import ErrorCode
+from tests.groups.consumer.members import HEARTBEAT, Consumer, joining, settle
+from tests.groups.desk import Desk
+from tests.groups.requests import (
+    BEAT,
+    COMMIT,
+    JOIN,
+    LEAVE,
+    beat,
+    commit,
+    fetched,
+    join,
+    leave,
+    subscription,
+    sync,
+)
+
+
+def assignment(*indexes: int) -> bytes:
+    """Partitions of a topic, as a leader assigns them, version 1."""
+    return b"\0\1\0\0\0\1" + partitions_of_orders(indexes) + b"\xff\xff\xff\xff"
+
+
+def partitions_of_orders(indexes: Collection[int]) -> bytes:
+    return b"\0\6orders" + len(indexes).to_bytes(4, "big") + b"".join(i.to_bytes(4, "big") for i in indexes)
+
+
+ALL = assignment(0, 1, 2, 3)
+
+
+class ClassicConsumer:
+    """A member with the classic protocol; in a consumer group it is never a leader."""
+
+    def __init__(self, desk: Desk, member_id: str = "", instance: str | None = None) -> None:
+        self.desk, self.member_id, self.instance = desk, member_id, instance
+        self.generation = -1
+        self.has: set[int] = set()
+
+    def join(self, metadata: bytes = subscription("orders")) -> Any:
+        request = join("g", self.member_id, self.instance, metadata=metadata, session_ms=45_000)
+        answer = self.desk.ask(request, JOIN)
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            return self.join(metadata)
+        if answer.error_code == 0:
+            self.member_id, self.generation = answer.member_id, answer.generation_id
+        return answer
+
+    def sync(self, assignments: dict[str, bytes] | None = None) -> int:
+        answer = self.desk.ask(sync(self.generation, self.member_id, assignments), 5)
+        if answer.error_code == 0:
+            rows = assignment_of(answer.assignment).assigned_partitions
+            self.has = {index for row in rows for index in row.partitions}
+        return answer.error_code  # type: ignore[no-any-return]
+
+    def beat(self) -> int:
+        code: int = self.desk.ask(beat(self.generation, self.member_id, self.instance), BEAT).error_code
+        if code == ErrorCode.REBALANCE_IN_PROGRESS:
+            assert self.join(owned(self.has)).error_code == 0
+            assert self.sync() in (0, ErrorCode.REBALANCE_IN_PROGRESS)
+        return code
+
+
+def owned(indexes: set[int]) -> bytes:
+    """A subscription that says what the member has, version 1."""
+    topics = subscription("orders")[2:-4]
+    return b"\0\1" + topics + b"\xff\xff\xff\xff\0\0\0\1" + partitions_of_orders(indexes)
+
+
+def desk_of(policy: str = "bidirectional") -> Desk:
+    return Desk(
+        GroupConfig(
+            group_consumer_assignment_interval_ms=0,
+            group_initial_rebalance_delay_ms=0,
+            group_consumer_migration_policy=policy,
+        ),
+        orders=4,
+    )
+
+
+def classic_group(desk: Desk) -> ClassicConsumer:
+    """A stable classic group of one member, which has everything."""
+    one = ClassicConsumer(desk)
+    desk.ask(join("g", session_ms=45_000), JOIN)
+    one.member_id = next(
+        iter(desk.coordinator.shards[0].state.classic_group("g").pending_join)  # type: ignore[union-attr]
+    )
+    number = desk.send(join("g", one.member_id, session_ms=45_000), JOIN)
+    desk.wait(0)
+    one.generation = desk.answers[number].generation_id  # type: ignore[attr-defined]
+    assert one.sync({one.member_id: ALL}) == 0
+    assert one.has == {0, 1, 2, 3}
+    return one
+
+
+def kind(desk: Desk) -> str:
+    (row,) = desk.ask(ListGroupsRequest(), 5).groups
+    return str(row.group_type)
+
+
+def test_a_live_group_changes_its_protocol_and_back() -> None:
+    desk = desk_of()
+    old = classic_group(desk)
+    desk.ask(commit(5, old.generation, old.member_id), COMMIT)
+    new = Consumer(desk.ask, "new")
+    assert new.join().error_code == 0
+    assert kind(desk) == "consumer" and new.count() == 0
+    for _ in range(4):
+        old.beat()
+        new.beat()
+    assert new.count() == len(old.has) == 2
+    assert not old.has & set(new.has[desk.topics.topic_id("orders") or b""])
+    assert old.beat() == 0
+    assert desk.ask(commit(6, old.generation, old.member_id), COMMIT).topics[0].partitions[0].error_code == 0
+    desk.reload()
+    old.beat()
+    settle(new)
+    assert len(old.has) == 2
+    new.leave()
+    assert kind(desk) == "classic"
+    assert desk.ask(beat(old.generation, old.member_id), BEAT).error_code != 0
+    number = desk.send(join("g", old.member_id, metadata=subscription("orders"), session_ms=45_000), JOIN)
+    desk.wait(0)
+    old.generation = desk.answers[number].generation_id  # type: ignore[attr-defined]
+    assert old.sync({old.member_id: ALL}) == 0 and old.has == {0, 1, 2, 3}
+    assert fetched(desk) == 6
+    desk.reload()
+    assert kind(desk) == "classic" and old.beat() == 0
+
+
+def test_the_last_classic_member_that_leaves_ends_the_change() -> None:
+    desk = desk_of()
+    old = classic_group(desk)
+    new = Consumer(desk.ask, "new")
+    new.join()
+    desk.ask(leave((old.member_id, None)), LEAVE)
+    settle(new)
+    assert new.count() == 4 and kind(desk) == "consumer"
+
+
+def test_a_classic_member_that_does_not_join_again_in_time_is_fenced() -> None:
+    desk = desk_of()
+    old = classic_group(desk)
+    new = Consumer(desk.ask, "new")
+    new.join()
+    assert desk.ask(beat(old.generation, old.member_id), BEAT).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    for _ in range(7):
+        desk.wait(10_000)
+        new.beat()
+        desk.ask(beat(old.generation, old.member_id), BEAT)
+    settle(new)
+    assert new.count() == 4
+
+
+def test_a_static_member_takes_its_place_with_the_other_protocol() -> None:
+    desk = desk_of()
+    new = Consumer(desk.ask, "new", instance="i")
+    new.join()
+    settle(new)
+    old = ClassicConsumer(desk, instance="i")
+    assert old.join().error_code == 0
+    assert kind(desk) == "classic"
+    assert desk.ask(sync(old.generation, old.member_id), 5).error_code == 0
+    again = Consumer(desk.ask, "again", instance="i")
+    assert again.join().error_code == 0
+    settle(again)
+    assert kind(desk) == "consumer" and again.count() == 4
+
+
+def test_the_policy_decides() -> None:
+    desk = desk_of("downgrade")
+    classic_group(desk)
+    assert desk.ask(joining("new"), HEARTBEAT).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    desk = desk_of("disabled")
+    Consumer(desk.ask, "new").join()
+    assert ClassicConsumer(desk, "old").join().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    desk = desk_of("upgrade")
+    old = classic_group(desk)
+    new = Consumer(desk.ask, "new")
+    new.join()
+    new.leave()
+    assert kind(desk) == "consumer"
+    assert old.beat() in (0, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def test_a_change_that_is_not_written_is_taken_back() -> None:
+    desk = desk_of()
+    old = classic_group(desk)
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert desk.ask(joining("new"), HEARTBEAT).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    desk.failure = None
+    assert kind(desk) == "classic" and old.beat() == 0
+    new = Consumer(desk.ask, "new")
+    new.join()
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    new.leave()
+    desk.failure = None
+    assert kind(desk) == "consumer"
+    group = desk.coordinator.shards[0].state.groups["g"]
+    assert isinstance(group, ConsumerGroup) and set(group.members) == {"new", old.member_id}
