@@ -78,6 +78,13 @@ class GroupCoordination(Coordination):
         levels, _ = self._node.view.finalized_features
         self.coordinator.group_version = levels.get(GROUP_VERSION, 0)
 
+    def list_in_slices(self, call: Call) -> Work:
+        """Answer a ListGroups."""
+        listing = self.coordinator.listing(self.new_call(call), call.message, self._node.wall_ms)
+        response = yield from listing
+        call.settled = False
+        yield from self._node.boundary.answer_in_slices(call, response)
+
     def serves(self, group_id: str) -> bool:
         """Return whether a group's partition is led here, and loaded."""
         self.follow_image()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.answers.unread_denials import unread as unread
+from kraftd.wire.api import ApiKey
 
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 def handle(node: BrokerNode, call: Call) -> Work | None:
     if not node.knows_metadata(call):
         return None
+    if call.key == ApiKey.LIST_GROUPS:
+        return node.groups.list_in_slices(call)
     if call.is_large:
         return node.groups.handle_in_pieces(call)
     node.groups.handle(call)

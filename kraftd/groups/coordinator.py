@@ -12,6 +12,7 @@ from typing import Any
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
+from kraftd.ground.pace import Slices, at_once
 from kraftd.ground.refusal import Refusal
 from kraftd.groups import topics as known
 from kraftd.groups.answers import (
@@ -61,7 +62,7 @@ from kraftd.messages.join_group_request import JoinGroupRequest
 from kraftd.messages.join_group_response import JoinGroupResponse
 from kraftd.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kraftd.messages.list_groups_request import ListGroupsRequest
-from kraftd.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from kraftd.messages.list_groups_response import ListGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.offset_commit_response import OffsetCommitResponse
 from kraftd.messages.offset_delete_request import OffsetDeleteRequest
@@ -377,16 +378,16 @@ class GroupCoordinator(Shards[GroupShard]):
         self.respond(call, ConsumerGroupDescribeResponse(groups=refused + rows))
 
     def list_groups(self, call: Call, request: ListGroupsRequest, now_ms: int) -> None:
+        self.respond(call, at_once(self.listing(call, request, now_ms)))
+
+    def listing(self, call: Call, request: ListGroupsRequest, now_ms: int) -> Slices[ListGroupsResponse]:
+        """The answer to ListGroups, in slices: there may be very many groups."""
         if any(shard.status is ShardStatus.LOADING for shard in self.shards.values()):
-            self.respond(call, ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
-            return
+            return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         sees_all = call.allows(AclOperation.DESCRIBE, AclResourceType.CLUSTER, "kafka-cluster")
-        rows: list[ListedGroup] = []
-        for shard in self.active(now_ms):
-            rows += listed_groups(shard.state, request)
-        if not sees_all:
-            rows = [row for row in rows if self.may(call, AclOperation.DESCRIBE, row.group_id)]
-        self.respond(call, ListGroupsResponse(groups=rows))
+        may = None if sees_all else partial(self.may, call, AclOperation.DESCRIBE)
+        states = [shard.state for shard in self.active(now_ms)]
+        return ListGroupsResponse(groups=(yield from listed_groups(states, request, may)))
 
     def delete_groups(self, call: Call, request: DeleteGroupsRequest, now_ms: int) -> None:
         refused: list[DeletableGroupResult] = []

@@ -13,6 +13,7 @@ from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -157,3 +158,20 @@ def test_groups_that_are_named_repeatedly_are_deleted_once() -> None:
 def test_short_requests_and_those_of_members_stay_whole() -> None:
     for request in (OffsetCommitRequest("g"), OffsetFetchRequest("g"), DescribeGroupsRequest(())):
         assert len(pieces_of(request)) == 1
+
+
+def test_very_many_groups_are_listed_in_several_callbacks(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 7, -1, "m")])]
+    for name in NAMES[:40]:
+        harness.client_ask(ApiKey.OFFSET_COMMIT, 8, OffsetCommitRequest(name, -1, "", topics=topics))
+    whole = harness.client_ask(ApiKey.LIST_GROUPS, 4, ListGroupsRequest())
+    assert {one.group_id for one in whole.groups} >= {*NAMES[:40]}
+    monkeypatch.setattr("kraftd.ground.pace.MAX_SLICE_WORK_US", 10)
+    with monkeypatch.context() as patched:
+        patched.setattr(harness.timer, "run_soon", lambda: None)
+        slot = harness.client_send(ApiKey.LIST_GROUPS, 4, ListGroupsRequest())
+        assert harness.response(slot) is None
+    harness.pass_time(100)
+    assert rows_of(harness.response(slot)) == rows_of(whole)
