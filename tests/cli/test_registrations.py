@@ -16,7 +16,6 @@ from kraftd.messages.controller_registration_request import (
 )
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
 from kraftd.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from testkit.process import free_port, wait_until
 from tests.cli.run import run, started, write_config
@@ -42,7 +41,7 @@ def upgrade(port: int) -> tuple[int, str | None]:
     client = Client(port)
     update = FeatureUpdateKey("metadata.version", NEW_LEVEL, upgrade_type=1)
     request = UpdateFeaturesRequest(feature_updates=[update], validate_only=True)
-    answer = client.ask(ApiKey.UPDATE_FEATURES, 1, request)
+    answer = client.call(request, 1)
     client.close()
     errors = [(one.error_code, one.error_message) for one in answer.results or () if one.error_code]
     return errors[0] if errors else (answer.error_code, answer.error_message)
@@ -66,7 +65,7 @@ def test_a_lost_controller_is_listed_and_can_be_forgotten(port: int) -> None:
     features = [Feature("metadata.version", 1, OLD_LEVEL)]
     listeners = [Listener("CONTROLLER", "gone", 9093, 0)]
     request = ControllerRegistrationRequest(GHOST, b"g" * 16, False, listeners, features)
-    assert client.ask(ApiKey.CONTROLLER_REGISTRATION, 0, request).error_code == 0
+    assert client.call(request, 0).error_code == 0
     client.close()
     code, text = upgrade(port)
     assert code == ErrorCode.INVALID_UPDATE_VERSION

@@ -4,53 +4,29 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import testkit.client
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
-from kraftd.wire.api import ApiKey
-from kraftd.wire.frames import encode_request, parse_response
 from testkit.process import free_port
 
 CLUSTER_ID = "Nx_7lyWBRrSmxW_wwvmA5Q"
 WAIT_S = 60
 
 
-class Client:
-    """A blocking connection."""
+class Client(testkit.client.Client):
+    """A connection to a daemon on loopback."""
 
     def __init__(self, port: int) -> None:
-        self.sock = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
-        self.file = self.sock.makefile("rb")
-
-    def send(self, key: int, version: int, request: Any, correlation_id: int = 1) -> None:
-        self.sock.sendall(b"".join(encode_request(key, version, correlation_id, "test", request)))
-
-    def receive(self, key: int, version: int) -> tuple[int, Any]:
-        """(correlation id, message). Raises ConnectionError when the other side closes."""
-        head = self.file.read(4)
-        if len(head) < 4:
-            raise ConnectionError("closed")
-        (size,) = struct.unpack(">i", head)
-        header, message = parse_response(key, version, self.file.read(size))
-        return header.correlation_id, message
-
-    def ask(self, key: int, version: int, request: Any) -> Any:
-        self.send(key, version, request)
-        return self.receive(key, version)[1]
+        super().__init__("127.0.0.1", port, timeout_s=WAIT_S)
 
     def api_versions(self) -> Any:
-        return self.ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
-
-    def close(self) -> None:
-        self.file.close()
-        self.sock.close()
+        return self.call(ApiVersionsRequest("test", "1"), 4)
 
 
 class DaemonProcess:
@@ -91,9 +67,7 @@ class DaemonProcess:
         client = self.client()
         deadline_s = time.monotonic() + WAIT_S
         # answered once the metadata is loaded; the controller's own registration follows a little later
-        while (
-            client.ask(ApiKey.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(endpoint_type=2)).controller_id < 0
-        ):
+        while client.call(DescribeClusterRequest(endpoint_type=2), 2).controller_id < 0:
             assert time.monotonic() < deadline_s, self.log.read_text()
         client.close()
         return self

@@ -8,7 +8,6 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraftd.messages.metadata_request import MetadataRequest
-from kraftd.wire.api import ApiKey
 from testkit.process import free_port, wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
 
@@ -22,7 +21,7 @@ def brokers(port: int) -> list[tuple[int, int]]:
     """The brokers in Metadata, by id, with their ports."""
     client = Client(port)
     try:
-        answer: Any = client.ask(ApiKey.METADATA, 12, MetadataRequest(None))
+        answer: Any = client.call(MetadataRequest(None), 12)
     finally:
         client.close()
     return sorted((one.node_id, one.port) for one in answer.brokers)

@@ -20,6 +20,7 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.metadata.features import supported_features
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.frames import parse_response
 from testkit.process import wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
 
@@ -32,9 +33,7 @@ def daemon(tmp_path: Path) -> Iterator[DaemonProcess]:
 
 
 def register(client: Client, broker_id: int = 1) -> int:
-    answer = client.ask(
-        ApiKey.BROKER_REGISTRATION,
-        4,
+    answer = client.call(
         BrokerRegistrationRequest(
             broker_id=broker_id,
             cluster_id=CLUSTER_ID,
@@ -43,6 +42,7 @@ def register(client: Client, broker_id: int = 1) -> int:
             features=[Feature(name, *levels) for name, levels in supported_features().items()],
             log_dirs=(bytes(14) + b"\1\1",),
         ),
+        4,
     )
     assert answer.error_code == ErrorCode.NONE
     return int(answer.broker_epoch)
@@ -112,45 +112,47 @@ def test_acknowledged_topics_survive_a_kill(daemon: DaemonProcess) -> None:
     client = daemon.client()
     epoch = register(client)
     beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
-    assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+    assert not client.call(beat, 1).is_fenced
     for number in range(20):
-        answer = client.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+        answer = client.call(creation(f"t{number}"), 7)
         assert answer.topics[0].error_code == ErrorCode.NONE
     assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
     again = daemon.start().client()
     for number in range(20):
-        answer = again.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+        answer = again.call(creation(f"t{number}"), 7)
         assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert daemon.stop() == 0
 
 
 def test_pipelined_requests_are_answered_in_order(daemon: DaemonProcess) -> None:
     client = daemon.client()
-    for number in range(300):
-        client.send(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"), number)
-    for number in range(300):
-        correlation_id, answer = client.receive(ApiKey.CREATE_TOPICS, 7)
-        assert (correlation_id, answer.topics[0].name) == (number, f"t{number}")
+    names = [f"t{number}" for number in range(300)]
+    answers = client.pipeline([creation(name) for name in names], 7)  # it checks the correlation ids
+    assert [answer.topics[0].name for answer in answers] == names
 
 
 def test_requests_in_flight_are_answered_before_it_ends(daemon: DaemonProcess) -> None:
     client = daemon.client()
     client.api_versions()
     for number in range(200):
-        client.send(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"), number)
-    first, _ = client.receive(ApiKey.CREATE_TOPICS, 7)
-    received = [first]
+        client.socket.sendall(client.frame(creation(f"t{number}"), 7))
+
+    def receive() -> str:
+        _, answer = parse_response(ApiKey.CREATE_TOPICS, 7, client.receive_frame())
+        return str(answer.topics[0].name)
+
+    received = [receive()]
     ended: list[int] = []
     stopper = threading.Thread(target=lambda: ended.append(daemon.stop()))
     stopper.start()
     try:
         while True:
-            received.append(client.receive(ApiKey.CREATE_TOPICS, 7)[0])
+            received.append(receive())
     except ConnectionError:
         pass
     stopper.join()
     assert ended == [0]
-    assert received == list(range(len(received)))  # a prefix, in order, without a partial answer
+    assert received == [f"t{number}" for number in range(len(received))]  # a prefix, in order
 
 
 def test_ten_thousand_hostile_frames_close_their_own_connection_with_one_line_each(
@@ -165,7 +167,7 @@ def test_ten_thousand_hostile_frames_close_their_own_connection_with_one_line_ea
         connections += 1
         try:
             for _ in range(50):
-                client.sock.sendall(hostile_frame(rng))
+                client.socket.sendall(hostile_frame(rng))
                 sent += 1
         except OSError:
             pass  # closed already
@@ -243,13 +245,13 @@ def test_a_write_that_fails_ends_the_process_and_loses_nothing_acknowledged(daem
     client = daemon.start().client()
     epoch = register(client)
     beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
-    assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+    assert not client.call(beat, 1).is_fenced
     assert daemon.process is not None
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (16_384, 16_384))  # in place of a disk's end
     acknowledged = []
     with pytest.raises((ConnectionError, OSError)):
         for number in range(1_000):
-            answer = client.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+            answer = client.call(creation(f"t{number}"), 7)
             assert answer.topics[0].error_code == ErrorCode.NONE
             acknowledged.append(f"t{number}")
     assert daemon.process.wait(60) == 1
@@ -257,6 +259,6 @@ def test_a_write_that_fails_ends_the_process_and_loses_nothing_acknowledged(daem
     assert str(daemon.home / "data") in line["error"]
     again = daemon.start().client()
     for name in acknowledged:
-        answer = again.ask(ApiKey.CREATE_TOPICS, 7, creation(name))
+        answer = again.call(creation(name), 7)
         assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     assert acknowledged

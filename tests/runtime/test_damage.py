@@ -15,7 +15,6 @@ from kraftd.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID
-from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import BatchHeader, parse_header
 from kraftd.wire.error_code import ErrorCode
 from testkit.process import free_port, wait_until
@@ -43,14 +42,14 @@ def test_a_fetch_of_damaged_batches_closes_the_connection_and_is_logged(
         data = bytearray((tmp_path / SEGMENT).read_bytes())
         first = parse_header(data)
         client = daemon.client()
-        partition = client.ask(ApiKey.FETCH, 17, fetch_from(first, 0)).responses[0].partitions[0]
+        partition = client.call(fetch_from(first, 0), 17).responses[0].partitions[0]
         epoch = partition.current_leader.leader_epoch
-        answer = client.ask(ApiKey.FETCH, 17, fetch_from(first, epoch)).responses[0].partitions[0]
+        answer = client.call(fetch_from(first, epoch), 17).responses[0].partitions[0]
         assert not answer.error_code and answer.records
         data[first.size_bytes + 80] ^= 4
         (tmp_path / SEGMENT).write_bytes(data)
         with pytest.raises(ConnectionError):
-            client.ask(ApiKey.FETCH, 17, fetch_from(first, epoch))
+            client.call(fetch_from(first, epoch), 17)
         assert daemon.client().api_versions().finalized_features_epoch >= 0
         lines = [line for line in daemon.lines() if "the log could not be read" in str(line)]
         assert lines and f"{SEGMENT}, byte {first.size_bytes}" in str(lines[0])
@@ -77,7 +76,7 @@ def test_a_time_looked_up_in_damaged_batches_is_refused_and_the_process_lives(tm
         request = ListOffsetsRequest(
             -1, topics=[ListOffsetsTopic(METADATA_TOPIC, [ListOffsetsPartition(0, -1, 0)])]
         )
-        (answer,) = client.ask(ApiKey.LIST_OFFSETS, 7, request).topics[0].partitions
+        (answer,) = client.call(request, 7).topics[0].partitions
         assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert client.api_versions().error_code == 0
         (logged,) = [line for line in daemon.lines() if line["event"] == "a request failed"]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from testkit.process import free_port
 from tests.cli.run import fill, mounted
@@ -19,7 +18,7 @@ from tests.runtime.test_snapshots import wait_until
 
 
 def create(client: Client, name: str) -> int:
-    return int(client.ask(ApiKey.CREATE_TOPICS, 7, creation(name)).topics[0].error_code)
+    return int(client.call(creation(name), 7).topics[0].error_code)
 
 
 def said(daemon: DaemonProcess, since: int, text: str) -> list[str]:
@@ -42,7 +41,7 @@ def test_a_full_disk_blocks_writes_until_there_is_space(tmp_path: Path) -> None:
             client = daemon.client()
             epoch = register(client)
             beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
-            assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+            assert not client.call(beat, 1).is_fenced
             assert create(client, "before") == ErrorCode.NONE
             filler = fill(small)
             # No-ops need disk space too: one of the next finds none.
@@ -93,11 +92,11 @@ def test_a_snapshot_that_finds_no_space_is_made_later(tmp_path: Path) -> None:
             client = daemon.client()
             epoch = register(client)
             beat = BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch)
-            assert not client.ask(ApiKey.BROKER_HEARTBEAT, 1, beat).is_fenced
+            assert not client.call(beat, 1).is_fenced
             for number in range(20):
                 large = creation(f"large-{number}")
                 large.topics[0].num_partitions = 100
-                assert client.ask(ApiKey.CREATE_TOPICS, 7, large).topics[0].error_code == ErrorCode.NONE
+                assert client.call(large, 7).topics[0].error_code == ErrorCode.NONE
             filler = fill(small)
             with filler.open("r+b") as file:  # space for the log, not for 200 KiB
                 file.truncate(filler.stat().st_size - (64 << 10))

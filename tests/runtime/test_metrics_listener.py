@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from kraftd.net.tls.contexts import TlsContexts
-from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from testkit.certificates import Authority
 from testkit.process import free_port, wait_until
@@ -47,7 +46,7 @@ def test_it_exposes_metrics_of_cluster_requests_and_process(daemon: Watched) -> 
     client = daemon.start().client()
     register(client)
     for _ in range(2):
-        client.ask(ApiKey.CREATE_TOPICS, 7, creation("t"))
+        client.call(creation("t"), 7)
     assert get(daemon.metrics_port, "/healthz")[0] == 200
     status, found = ready(daemon.metrics_port)
     assert (status, found["state"], found["records"]["loaded"]) == (200, "serving", found["records"]["total"])

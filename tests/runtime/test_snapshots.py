@@ -34,7 +34,6 @@ from kraftd.messages.incremental_alter_configs_request import (
 from kraftd.metadata_dir.checkpoint import checkpoint_name, parse_checkpoint_name, part_name
 from kraftd.runtime.children.snapshot_writer import ORPHANED
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
-from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.runtime.daemon_process import CLUSTER_ID, WAIT_S, Client, DaemonProcess
 from tests.runtime.test_daemon import creation, register
@@ -83,9 +82,9 @@ def wait_for_another(daemon: DaemonProcess, newest: OffsetAndEpoch) -> None:
 
 def create(client: Client, names: range) -> None:
     epoch = register(client)
-    client.ask(ApiKey.BROKER_HEARTBEAT, 1, BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch))
+    client.call(BrokerHeartbeatRequest(1, epoch, current_metadata_offset=epoch), 1)
     for number in names:
-        answer = client.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}"))
+        answer = client.call(creation(f"t{number}"), 7)
         assert answer.topics[0].error_code == ErrorCode.NONE
 
 
@@ -97,13 +96,13 @@ def fetch(client: Client, offset: int, epoch: int) -> Any:
         replica_state=ReplicaState(7, -1),
         topics=[FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])],
     )
-    return client.ask(ApiKey.FETCH, 17, request).responses[0].partitions[0]
+    return client.call(request, 17).responses[0].partitions[0]
 
 
 def piece(client: Client, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> Any:
     partition = PartitionSnapshot(0, 1, SnapshotId(snapshot_id.offset, snapshot_id.epoch), position)
     request = FetchSnapshotRequest(CLUSTER_ID, 7, max_bytes, [TopicSnapshot(METADATA_TOPIC, [partition])])
-    return client.ask(ApiKey.FETCH_SNAPSHOT, 1, request).topics[0].partitions[0]
+    return client.call(request, 1).topics[0].partitions[0]
 
 
 def test_bytes_make_snapshots_due_and_retention_deletes_the_log(
@@ -121,7 +120,7 @@ def test_bytes_make_snapshots_due_and_retention_deletes_the_log(
     again = daemon.start().client()
 
     def created(number: int) -> int:
-        return int(again.ask(ApiKey.CREATE_TOPICS, 7, creation(f"t{number}")).topics[0].error_code)
+        return int(again.call(creation(f"t{number}"), 7).topics[0].error_code)
 
     wait_until(lambda: created(0) != ErrorCode.NOT_CONTROLLER, "it has read the log behind the snapshot")
     assert {created(number) for number in range(100)} == {ErrorCode.TOPIC_ALREADY_EXISTS}
@@ -202,7 +201,7 @@ def alter(client: Client, topic: str, value: int) -> None:
     """Change one key repeatedly: the log grows, and one record of a snapshot changes."""
     config = AlterableConfig("retention.ms", 0, str(value))
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(2, topic, [config])])
-    assert client.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request).responses[0].error_code == ErrorCode.NONE
+    assert client.call(request, 1).responses[0].error_code == ErrorCode.NONE
 
 
 def test_too_few_changes_make_no_snapshot_except_on_demand(

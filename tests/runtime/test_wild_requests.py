@@ -68,18 +68,18 @@ def furnish(client: Client) -> tuple[bytes, ...]:
             features,
             log_dirs=(b"\x31" * 15 + bytes([broker_id]),),
         )
-        epoch = client.ask(ApiKey.BROKER_REGISTRATION, 4, registration).broker_epoch
-        client.ask(ApiKey.BROKER_HEARTBEAT, 2, BrokerHeartbeatRequest(broker_id, epoch, 10**6))
+        epoch = client.call(registration, 4).broker_epoch
+        client.call(BrokerHeartbeatRequest(broker_id, epoch, 10**6), 2)
     rows = [CreatableReplicaAssignment(index, BROKERS) for index in range(3)]
     topics = [CreatableTopic(name, -1, -1, rows) for name in ("a", "b")]
-    answer = client.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest(topics, 1_000))
+    answer = client.call(CreateTopicsRequest(topics, 1_000), 7)
     assert [one.error_code for one in answer.topics] == [0, 0]
     return tuple(one.topic_id for one in answer.topics)
 
 
 def leadership(client: Client) -> tuple[int, int, int]:
     """Leader, epoch and log end, as the leader describes them."""
-    answer = client.ask(ApiKey.DESCRIBE_QUORUM, 2, _DESCRIBE)
+    answer = client.call(_DESCRIBE, 2)
     assert answer.error_code == 0, answer
     (topic,) = answer.topics
     (partition,) = topic.partitions
@@ -118,7 +118,7 @@ def ask_in_envelope(
     """Send the same as a broker that forwards it; return the leadership afterwards."""
     principal = b"\0\0" + encode_bytes(DefaultPrincipalData("User", "alice", False), 0)
     frame = b"".join(encode_request(key, version, 7, "client", request))[4:]
-    outer = client.ask(ApiKey.ENVELOPE, 0, EnvelopeRequest(frame, principal, bytes([127, 0, 0, 1])))
+    outer = client.call(EnvelopeRequest(frame, principal, bytes([127, 0, 0, 1])), 0)
     after = leadership(client)
     assert after[:2] == before[:2], f"{key.name} v{version} {request!r} in an Envelope moved the leadership"
     refused = bool(outer.error_code)
@@ -144,7 +144,7 @@ def test_wild_requests_are_answered_and_refused_ones_change_nothing(daemon: Daem
                 request = of_others(wild.request(key, version))
                 sent = f"seed {SEED}: {key.name} v{version} {request!r}"
                 try:
-                    answer = client.ask(key, version, request)
+                    answer = client.call(request, version)
                 except ConnectionError:
                     raise AssertionError(f"{sent} cost its connection") from None
                 after = leadership(client)

@@ -21,7 +21,6 @@ from kraftd.messages.controller_registration_request import (
     Listener,
 )
 from kraftd.messages.describe_quorum_response import PartitionData, ReplicaState
-from kraftd.wire.api import ApiKey
 from testkit.process import free_port, wait_until
 from tests.cli.run import run, started, tree, write_config
 from tests.runtime.daemon_process import Client
@@ -176,7 +175,7 @@ def test_a_ghost_registration_is_reported_until_it_is_forgotten(running: tuple[P
     features = [Feature("metadata.version", 1, 30)]
     listeners = [Listener("CONTROLLER", "gone", 9093, 0)]
     request = ControllerRegistrationRequest(GHOST, b"g" * 16, False, listeners, features)
-    assert client.ask(ApiKey.CONTROLLER_REGISTRATION, 0, request).error_code == 0
+    assert client.call(request, 0).error_code == 0
     client.close()
     assert wrong(examined("--bootstrap", at, code=1)) == [("registrations", f"node {GHOST}")]
     forget = ("quorum", "forget-controller", "--bootstrap", at, "--controller-id", GHOST)
