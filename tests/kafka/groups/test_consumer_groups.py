@@ -14,6 +14,8 @@ from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.java_hashes import int_hash, string_hash
 from kraftd.groups.migration.embedded import assignment_of
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraftd.messages.delete_groups_request import DeleteGroupsRequest
+from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -23,9 +25,10 @@ from kraftd.messages.offset_fetch_request import (
 from kraftd.messages.sync_group_response import SyncGroupResponse
 from kraftd.wire.error_code import ErrorCode
 from testkit.cluster import Cluster
+from testkit.process import wait_until
 from tests.groups.consumer.members import Consumer, heartbeat
 from tests.groups.desk import Desk
-from tests.groups.requests import commit
+from tests.groups.requests import LEAVE, commit, leave
 from tests.kafka.groups.pair import ASIDE, CLIENT, CONFIG, PARTITIONS, Pair, same
 from tests.kafka.groups.reading import load
 
@@ -105,7 +108,27 @@ def alike(own: Any, theirs: Any, version: int) -> bool:
 def both(group_broker: Cluster) -> Iterator[Both]:
     pair = Pair(group_broker)
     yield Both(pair)
+    remove_groups(pair)
     pair.close()
+
+
+def remove_groups(pair: Pair) -> None:
+    """Leave the broker without groups, as other tests expect it."""
+    names = tuple(row.group_id for row in pair.ask_kafka(ListGroupsRequest(), 5).groups)
+    for name in names:
+        groups = [
+            *pair.ask_kafka(DescribeGroupsRequest((name,)), 5).groups,
+            *pair.ask_kafka(ConsumerGroupDescribeRequest((name,)), DESCRIBE).groups,
+        ]
+        ids = [(member.member_id, None) for group in groups for member in group.members]
+        if ids:
+            pair.ask_kafka(leave(*ids, group=name), LEAVE)
+
+    def is_deleted() -> bool:
+        rows = pair.ask_kafka(DeleteGroupsRequest(names), 2).results
+        return all(row.error_code in (0, ErrorCode.GROUP_ID_NOT_FOUND) for row in rows)
+
+    wait_until(is_deleted, "the groups are gone", 10)
 
 
 class Crowd:

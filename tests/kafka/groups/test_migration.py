@@ -26,7 +26,7 @@ from tests.groups.requests import (
 )
 from tests.groups.test_migration import assignment, owned
 from tests.kafka.groups.pair import LONG_MS, Pair
-from tests.kafka.groups.test_consumer_groups import Both, spread_ids
+from tests.kafka.groups.test_consumer_groups import Both, remove_groups, spread_ids
 from tests.kafka.groups.test_time import described
 
 pytestmark = pytest.mark.kafka
@@ -38,6 +38,7 @@ STEPS = 200
 def both(group_broker: Cluster) -> Iterator[Both]:
     pair = Pair(group_broker)
     yield Both(pair)
+    remove_groups(pair)
     pair.close()
 
 
