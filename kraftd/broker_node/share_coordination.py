@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 SHARE_VERSION = "share.version"
-PARTITION_US = 40  # to write of a share partition
+PARTITION_US, BATCH_US = 40, 15  # to write of a share partition, and of a batch of its offsets
 
 
 class ShareCoordination(Coordination):
@@ -34,9 +34,9 @@ class ShareCoordination(Coordination):
     def handle(self, call: Call) -> Slices[None]:
         """Take a request of a broker, some partitions in each callback."""
         pace = Pace()
-        for part in self.coordinator.parts(self.new_call(call), call.message):
+        for batch_count, part in self.coordinator.parts(self.new_call(call), call.message):
             part(self._node.wall_ms)
-            if pace.spent(PARTITION_US):
+            if pace.spent(PARTITION_US + batch_count * BATCH_US):
                 self.perform(self.coordinator.take_effects())
                 yield
         self.perform(self.coordinator.take_effects())

@@ -73,12 +73,14 @@ class ShareCoordinator(Shards[ShareStateShard]):
 
     def handle(self, call: Call, request: Message, now_ms: int) -> list[Effect]:
         """Take a request; its answer comes at once or later, as Respond with the call's token."""
-        for part in self.parts(call, request):
+        for _, part in self.parts(call, request):
             part(now_ms)
         return self.take_effects()
 
-    def parts(self, call: Call, request: Any) -> list[Part]:
-        """What a request asks, a part for each partition; it is answered once all are performed and done.
+    def parts(self, call: Call, request: Any) -> list[tuple[int, Part]]:
+        """What a request asks, a part for each partition, with how many batches that has.
+
+        The request is answered once all parts are performed and done.
 
         A request without a group, or with a topic without partitions, has an empty answer, as in Kafka.
         """
@@ -102,7 +104,10 @@ class ShareCoordinator(Shards[ShareStateShard]):
             key = SharePartitionKey(request.group_id, topic_id, row.partition)
             self.perform(api, key, row, lambda result: gathered.put(number, (topic_id, result)), now_ms)
 
-        return [partial(part, number, *one) for number, one in enumerate(rows)]
+        return [
+            (len(getattr(one[1], "state_batches", ())), partial(part, number, *one))
+            for number, one in enumerate(rows)
+        ]
 
     def perform(
         self, api: Api, key: SharePartitionKey, row: Any, put: Callable[[Any], None], now_ms: int
