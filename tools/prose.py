@@ -14,7 +14,9 @@ import io
 import re
 import sys
 import tokenize
+from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,15 +39,33 @@ ITEM = re.compile(r"^ *(?:[-*]|\d+\.) +", re.M)
 CODE = re.compile(r"`[^`]*`|\|.*|^ {4,}.*|^[-*#>|].*|^.*\S {3,}\S.*", re.M)
 
 Finding = tuple[str, int, str]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = ast.Module | ast.ClassDef | Function
 
 
-def texts_of(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and text of each docstring and each block of comments."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text:
-                yield getattr(node, "lineno", 1), text
+def definitions_in(source: str) -> list[Definition]:
+    """The module, its classes and functions; expressions, which are most of a tree, have none of them."""
+    found: list[Definition] = []
+    todo: deque[ast.AST] = deque([ast.parse(source)])
+    while todo:
+        node = todo.popleft()
+        if isinstance(node, Definition):
+            found.append(node)
+        inner = (ast.stmt, ast.excepthandler, ast.match_case)
+        todo.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, inner))
+    return found
+
+
+def docstrings(definitions: list[Definition]) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring."""
+    for node in definitions:
+        text = ast.get_docstring(node)
+        if text:
+            yield getattr(node, "lineno", 1), text
+
+
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each block of comments."""
     block: list[tuple[int, int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not token.string.startswith("#!"):
@@ -59,21 +79,20 @@ def texts_of(source: str) -> Iterator[tuple[int, str]]:
         yield block[0][0], "\n".join(text for _, _, text in block)
 
 
-def booleans(source: str) -> Iterator[tuple[int, str]]:
+def booleans(definitions: list[Definition]) -> Iterator[tuple[int, str]]:
     """Yield the line of each docstring of a boolean function that begins with a bare "Whether"."""
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    for node in definitions:
+        if not isinstance(node, Function):
             continue
         is_boolean = isinstance(node.returns, ast.Name) and node.returns.id == "bool"
         if is_boolean and (ast.get_docstring(node) or "").startswith("Whether "):
             yield node.lineno, f"begin with 'Return whether': {node.name}"
 
 
-def names_of_tests(source: str) -> Iterator[tuple[int, str]]:
+def names_of_tests(definitions: list[Definition]) -> Iterator[tuple[int, str]]:
     """Yield the line of each test whose name breaks a rule, and the rule."""
-    for node in ast.walk(ast.parse(source)):
-        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_function and node.name.startswith("test_"):
+    for node in definitions:
+        if isinstance(node, Function) and node.name.startswith("test_"):
             if len(node.name) > MAX_NAME:
                 yield node.lineno, f"{len(node.name)} characters: {node.name}"
             if word := WORDS_OF_A_NAME.search(node.name):
@@ -104,11 +123,12 @@ def findings(root: Path = ROOT) -> list[Finding]:
             if name.startswith(GENERATED):
                 continue
             source = path.read_text()
-            for line, text in texts_of(source):
+            definitions = definitions_in(source)
+            for line, text in chain(docstrings(definitions), comments(source)):
                 found += findings_in(name, line, text)
-            found += [(name, line, text) for line, text in booleans(source)]
+            found += [(name, line, text) for line, text in booleans(definitions)]
             if folder == "tests":
-                found += [(name, line, text) for line, text in names_of_tests(source)]
+                found += [(name, line, text) for line, text in names_of_tests(definitions)]
     for page in PAGES:
         start = root / page
         for path in sorted(start.rglob("*.md")) if start.is_dir() else [start]:
