@@ -57,6 +57,8 @@ class AnsweringNode:
     `registry` makes the registry of its listeners, whose handlers get this node.
     """
 
+    is_broker = False
+
     def __init__(
         self,
         view: ClusterView,

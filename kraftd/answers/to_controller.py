@@ -57,6 +57,7 @@ def handle(node: AnsweringNode, call: Call) -> Slices[None]:
     def send(request_id: int) -> Progress:
         if view.is_active:
             call.settled = False  # the controller answers it, or refuses it after a fault
+            call.by_broker = node.is_broker
             node.outbox.emit(HandToController(call))
             return Progress.SETTLED
         destination = view.controller_destination()

@@ -92,6 +92,12 @@ class DescribeDirectories(Effect, frozen=True):
     request_id: int
 
 
+class CordonDirectories(Effect, frozen=True):
+    """Put new logs into other directories than these, if there are any (KIP-1066)."""
+
+    paths: frozenset[str]
+
+
 class LogLookup(Effect, frozen=True):
     """The first record of at least `target_ms` from the log start on. With `wants_maximum`: the first of the
     largest timestamp. Only what lies before `end_offset` counts.

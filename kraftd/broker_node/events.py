@@ -151,12 +151,12 @@ class PartitionRead(Event, frozen=True):
 class LogsLoaded(Event, frozen=True):
     """All logs that were on disk at the start are open, or known as damaged.
 
-    `topic_ids` of the open ones by topic and partition; None for a log without one. `directories` are the
-    paths of log.dirs.
+    `topic_ids` of the open ones by topic and partition; None for a log without one. `directories` are the ids
+    of log.dirs by path.
     """
 
     topic_ids: dict[tuple[str, int], Uuid | None]
-    directories: tuple[str, ...]
+    directories: dict[str, Uuid | None]
 
     def __repr__(self) -> str:
         return f"<LogsLoaded {len(self.topic_ids)}>"

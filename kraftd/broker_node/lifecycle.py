@@ -121,6 +121,7 @@ class BrokerLifecycle:
         self._due_ms: int | None = None
         self._register_by_ms: int | None = None
         self.offline_directories: tuple[Uuid, ...] = ()
+        self.cordoned_directories: tuple[Uuid, ...] = ()
 
     # -- what the node wants
 
@@ -140,6 +141,12 @@ class BrokerLifecycle:
         """Report log directories that went offline, all of them so far (KIP-858)."""
         if directory_ids != self.offline_directories:
             self.offline_directories = directory_ids
+            self._communicate_at_once(now_ms)
+
+    def directories_cordoned(self, directory_ids: tuple[Uuid, ...], now_ms: int) -> None:
+        """Report the log directories that take no new replicas (KIP-1066)."""
+        if directory_ids != self.cordoned_directories:
+            self.cordoned_directories = directory_ids
             self._communicate_at_once(now_ms)
 
     def stop(self, now_ms: int) -> None:
@@ -187,7 +194,7 @@ class BrokerLifecycle:
             want_fence=not self._ready,
             want_shut_down=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
             offline_log_dirs=self.offline_directories,
-            cordoned_log_dirs=None if self.state is BrokerState.STARTING else (),
+            cordoned_log_dirs=None if self.state is BrokerState.STARTING else self.cordoned_directories,
         )
 
     def postpone(self, now_ms: int) -> None:

@@ -14,8 +14,9 @@ from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.client_quotas import ClientQuotas
 from kraftd.broker_node.coordinators import Coordinators
+from kraftd.broker_node.cordoning import Cordoning
 from kraftd.broker_node.directory_assignments import DirectoryAssignments
-from kraftd.broker_node.effects import NotRegistered, OfPartition, SetLogAside
+from kraftd.broker_node.effects import NotRegistered, OfPartition
 from kraftd.broker_node.events import (
     AppendEnded,
     AppendsEnded,
@@ -42,6 +43,7 @@ from kraftd.broker_node.produces import Produces
 from kraftd.broker_node.record_deletions import RecordDeletions
 from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
+from kraftd.broker_node.strays import set_strays_aside
 from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.broker_node.topic_creation import TopicCreation
 from kraftd.broker_node.verification import Verifications
@@ -52,6 +54,7 @@ from kraftd.fetch.sessions import replica_of
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.messages.fetch_response import FetchResponse
+from kraftd.metadata.metadata_version import allows_cordoned_directories
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
 from kraftd.partition.partition import FOLLOWER, Partition
@@ -70,6 +73,8 @@ CHANGES_PER_CALLBACK = 100  # of hosted partitions: each opens a log
 
 class BrokerNode(AnsweringNode):
     """One broker. A step must not call it again."""
+
+    is_broker = True
 
     def __init__(
         self,
@@ -100,6 +105,7 @@ class BrokerNode(AnsweringNode):
             self.replication_quotas,
             selects_by_rack=static.value("replica.selector.class") == RACK_AWARE,
         )
+        self.cordoning = Cordoning(configs, static, self.outbox)
         self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
@@ -125,7 +131,6 @@ class BrokerNode(AnsweringNode):
         self._is_changing = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
-        self.log_directories: tuple[str, ...] = ()
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
         self._has_failed = False
         self._was_unfenced = False
@@ -325,11 +330,18 @@ class BrokerNode(AnsweringNode):
     def on_metadata_moved(self) -> None:
         super().on_metadata_moved()
         self.client_fetches.changed(METADATA_KEY)
+        self._cordon()
         self._follow_metadata()
+
+    def _cordon(self) -> None:
+        """Follow what `cordoned.log.dirs` names."""
+        if allows_cordoned_directories(self.view.image.metadata_version) and self.cordoning.refresh():
+            self.lifecycle.directories_cordoned(self.cordoning.directory_ids, self.now_ms)
 
     def _on_logs_loaded(self, event: LogsLoaded) -> None:
         self._found = event.topic_ids
-        self.log_directories = event.directories
+        self.cordoning.loaded(event.directories)
+        self._cordon()
         self._follow_metadata()
 
     def _follow_metadata(self) -> None:
@@ -349,28 +361,14 @@ class BrokerNode(AnsweringNode):
         while changes := self.view.take_replica_changes(CHANGES_PER_CALLBACK):
             newest |= {(change.topic, change.partition): change for change in changes}
             yield
-        yield from self._set_strays_aside(newest)
+        assert self._found is not None
+        yield from set_strays_aside(self._found, newest, self.outbox)
+        self._found = {}
         for number, change in enumerate(newest.values(), 1):
             self.replicas.begin(change)
             if not number % CHANGES_PER_CALLBACK:
                 yield
         self._is_hosting = True
-
-    def _set_strays_aside(self, newest: dict[tuple[str, int], ReplicaChange]) -> Slices:
-        """Rename logs of partitions that this broker does not host, and logs without a topic id, as Kafka
-        does: they may be all that is left of them.
-        """
-        assert self._found is not None
-        for number, (key, topic_id) in enumerate(self._found.items(), 1):
-            change = newest.get(key)
-            is_of_other_topic = (
-                change is not None and change.state is not None and topic_id != change.topic_id
-            )
-            if change is None or is_of_other_topic:
-                self.outbox.emit(SetLogAside(*key, None if change is None else change.topic_id))
-            if not number % CHANGES_PER_CALLBACK:
-                yield
-        self._found = {}
 
     def _change(self) -> Slices:
         if not self._is_hosting:

@@ -13,6 +13,7 @@ OF_BROKERS = frozenset(
         "add.partitions.to.txn.retry.backoff.max.ms",
         "add.partitions.to.txn.retry.backoff.ms",
         "auto.create.topics.enable",
+        "cordoned.log.dirs",
         "group.consumer.assignors",
         "group.consumer.max.size",
         "group.consumer.migration.policy",

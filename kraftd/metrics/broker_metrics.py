@@ -97,7 +97,14 @@ def _failed(readings: Readings) -> Samples:
     broker = broker_of(readings)
     if broker is None:
         return []
-    return [((path,), int(path in broker.directory_errors)) for path in broker.log_directories]
+    return [((path,), int(path in broker.directory_errors)) for path in broker.cordoning.ids]
+
+
+def _cordoned(readings: Readings) -> Samples:
+    broker = broker_of(readings)
+    if broker is None:
+        return []
+    return [((path,), int(path in broker.cordoning.paths)) for path in broker.cordoning.ids]
 
 
 # -- groups
@@ -256,6 +263,18 @@ FAMILIES: tuple[Family, ...] = (
         "LogDirectoryOffline",
         "1 for a log directory that failed, else 0",
         _failed,
+        ("logDirectory",),
+    ),
+    _DIRECTORIES.gauge(
+        "CordonedLogDirectoryCount",
+        "log directories that take no new replicas",
+        _of_broker(lambda b: len(b.cordoning.paths)),
+    ),
+    _DIRECTORIES.family(
+        "gauge",
+        "LogDirectoryCordoned",
+        "1 for a log directory that takes no new replicas, else 0",
+        _cordoned,
         ("logDirectory",),
     ),
     _GROUPS.gauge("NumGroups", "groups that this broker coordinates", _of_broker(_group_count)),

@@ -48,7 +48,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
     even if that waits for a commit: a later fault is logged and not answered. `place` is where an AnswerMemo
     may keep the answer. `is_large`: the lane of large requests serves it. `throttle_ms` is how long the
     requester's next large request has to wait: its answer says so, where the response can. `mute_ms` is how
-    long its connection is not read once it is answered, for a quota; the answer says that, too.
+    long its connection is not read once it is answered, for a quota; the answer says that, too. `by_broker`:
+    the broker of this process passes it on to the controller.
     """
 
     connection_id: int
@@ -69,6 +70,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     place: Any = None
     throttle_ms: int = 0
     mute_ms: int = 0
+    by_broker: bool = False
 
     @property
     def is_one_way(self) -> bool:

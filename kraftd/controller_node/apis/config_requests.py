@@ -62,7 +62,7 @@ def decide_change(
 
     `loggers` says whether log levels can be changed, and thus be denied.
     """
-    forwarded = call.envelope is not None
+    forwarded = call.envelope is not None or call.by_broker
     refused = RefusedRows(call, response, "responses")
     left = yield from sort_out(node, call, refused, row, loggers=loggers)
     only_loggers = all(one.resource_type == ResourceType.BROKER_LOGGER for one in left[:1])

@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kraftd.broker_node.effects import (
+    CordonDirectories,
     DeleteLog,
     DescribeDirectories,
     OfPartition,
@@ -137,7 +138,8 @@ class BrokerLogs:
                 self._ports.failed(error)
                 return
         topic_ids = {key: log.topic_id for key, log in self.directories.logs.items()}
-        self._step(LogsLoaded(topic_ids, tuple(self.directories.directories)))
+        ids = {path: one.directory_id for path, one in self.directories.directories.items()}
+        self._step(LogsLoaded(topic_ids, ids))
         self._note_failures()
 
     def open(self, effect: OpenLog) -> None:
@@ -333,6 +335,10 @@ class BrokerLogs:
         """The open log of a partition of that topic id."""
         log = self.directories.logs.get((topic, index))
         return log if log is not None and log.topic_id == topic_id else None
+
+    def cordon(self, effect: CordonDirectories) -> None:
+        """Put new logs into other directories."""
+        self.directories.cordoned = effect.paths
 
     def describe_directories(self, effect: DescribeDirectories) -> None:
         """Ask the disks how much room there is, in a thread."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kraftd.broker_node.effects import (
+    CordonDirectories,
     DeleteLog,
     DescribeDirectories,
     FindOffsets,
@@ -120,6 +121,7 @@ class BrokerExecutor(AnsweringExecutor):
                 directories, metadata_log, ports.timer, self.around, self.step, self.logs.failed
             ).find,
             DescribeDirectories: self.logs.describe_directories,
+            CordonDirectories: self.logs.cordon,
             ReadPartition: PartitionReads(directories, ports, self.step).read,
             AnswerRecords: self.reads.begin,
         }
