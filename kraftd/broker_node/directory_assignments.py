@@ -32,15 +32,24 @@ class DirectoryAssignments:
         self._ask = ask
         self._identity = identity
         self._wanted: dict[Key, Uuid] = {}
+        self._then: dict[Key, Callable[[], None]] = {}
         self._is_asking = False
         self._retry_ms: int | None = None
 
     def __repr__(self) -> str:
         return f"<DirectoryAssignments, {len(self._wanted)} to be sent>"
 
-    def note(self, topic_id: Uuid, index: int, directory_id: Uuid) -> None:
-        """The log of a partition is in a directory that the metadata does not name."""
-        self._wanted[topic_id, index] = directory_id
+    def note(
+        self, topic_id: Uuid, index: int, directory_id: Uuid, then: Callable[[], None] | None = None
+    ) -> None:
+        """The log of a partition is in a directory that the metadata does not name, or will be there: `then`
+        is called once the controller has accepted that, unless another directory was noted meanwhile.
+        """
+        key = topic_id, index
+        self._wanted[key] = directory_id
+        self._then.pop(key, None)
+        if then is not None:
+            self._then[key] = then
 
     def deadline_ms(self) -> int | None:
         """When `send` has work again; None for never."""
@@ -69,9 +78,19 @@ class DirectoryAssignments:
             if not isinstance(answer, AssignReplicasToDirsResponse) or answer.error_code:
                 self._retry_ms = now_ms + RETRY_MS
                 return
+            refused = {
+                (topic.topic_id, one.partition_index)
+                for directory in answer.directories
+                for topic in directory.topics
+                for one in topic.partitions
+                if one.error_code
+            }
             for key, directory_id in sent.items():  # one that is refused is gone, or of another broker
                 if self._wanted.get(key) == directory_id:
                     del self._wanted[key]
+                    then = self._then.pop(key, None)
+                    if then is not None and key not in refused:
+                        then()
 
         self._is_asking = True
         self._ask(AssignReplicasToDirsRequest(broker_id, broker_epoch, directories), answered)

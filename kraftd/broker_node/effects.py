@@ -98,6 +98,35 @@ class CordonDirectories(Effect, frozen=True):
     paths: frozenset[str]
 
 
+class LogMove(Effect, frozen=True):
+    """A log, and the directory of log.dirs to which it is to be copied."""
+
+    topic: str
+    partition: int
+    path: str
+
+
+class MoveLogs(Effect, frozen=True):
+    """Begin to copy logs to other directories: MovesBegun comes back, and later a FutureCaughtUp for each."""
+
+    request_id: int
+    moves: tuple[LogMove, ...]
+
+
+class CancelMove(Effect, frozen=True):
+    """Delete the future log of a partition."""
+
+    topic: str
+    partition: int
+
+
+class ReplaceLog(Effect, frozen=True):
+    """Let the future log take the place of the log as soon as it has all of it: LogReplaced comes back."""
+
+    topic: str
+    partition: int
+
+
 class LogLookup(Effect, frozen=True):
     """The first record of at least `target_ms` from the log start on. With `wants_maximum`: the first of the
     largest timestamp. Only what lies before `end_offset` counts.

@@ -57,6 +57,45 @@ class LogNotOpened(Event, frozen=True):
     topic_id: Uuid
 
 
+class MoveBegun(NamedTuple):
+    """A future log that is being filled, or why there is none."""
+
+    topic: str
+    partition: int
+    future: LogView | None
+    directory_id: Uuid | None = None
+    error: ErrorCode = ErrorCode.NONE
+
+
+class MovesBegun(Event, frozen=True):
+    """The answer to a MoveLogs. `request_id` is None for future logs that were found at a start."""
+
+    request_id: int | None
+    moves: tuple[MoveBegun, ...]
+
+
+class FutureCaughtUp(Event, frozen=True):
+    """A future log has all of its partition's log, and is durable as far as that is."""
+
+    topic: str
+    partition: int
+
+
+class FutureLost(Event, frozen=True):
+    """A future log is gone, as its directory failed."""
+
+    topic: str
+    partition: int
+
+
+class LogReplaced(Event, frozen=True):
+    """The future log has taken the place of a partition's log."""
+
+    topic: str
+    partition: int
+    log: LogView
+
+
 class LogTruncated(Event, frozen=True):
     """The log of a partition was truncated; its producers are as of its end."""
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftd.broker_node.effects import DescribeDirectories, FindOffsets, LogLookup
-from kraftd.broker_node.events import DirectoriesDescribed, DirectoryState, Found, OffsetsFound
+from kraftd.broker_node.effects import DescribeDirectories, FindOffsets, LogLookup, LogMove, MoveLogs
+from kraftd.broker_node.events import (
+    DirectoriesDescribed,
+    DirectoryState,
+    Found,
+    MoveBegun,
+    MovesBegun,
+    OffsetsFound,
+)
 from kraftd.requests.call import Call
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 
 OffsetsThen = Callable[[tuple[Found | ErrorCode | None, ...]], None]
+MovesThen = Callable[[tuple[MoveBegun, ...]], None]
 DirectoriesThen = Callable[[tuple[DirectoryState, ...]], None]
 
 
@@ -35,6 +43,14 @@ class LogQuestions:
         """Look at the log directories, and continue with the results."""
         self._outbox.emit(DescribeDirectories(self._await(call, then)))
 
+    def move_logs(self, call: Call, moves: tuple[LogMove, ...], then: MovesThen) -> None:
+        """Begin to copy logs to other directories, and continue with what was begun."""
+        self._outbox.emit(MoveLogs(self._await(call, then), moves))
+
+    def moves_begun(self, event: MovesBegun) -> None:
+        """The future logs of a request."""
+        self._go_on(event.request_id, event.moves)
+
     def offsets_found(self, event: OffsetsFound) -> None:
         """The results of a search."""
         self._go_on(event.request_id, event.found)
@@ -49,6 +65,7 @@ class LogQuestions:
         self._waiting[self._last] = call, then
         return self._last
 
-    def _go_on(self, request_id: int, found: object) -> None:
+    def _go_on(self, request_id: int | None, found: object) -> None:
+        assert request_id is not None
         call, then = self._waiting.pop(request_id)
         self._guarded(call, lambda: then(found))

@@ -35,6 +35,7 @@ from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.isr_changes import IsrChanges
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
+from kraftd.broker_node.log_moves import LogMoves
 from kraftd.broker_node.log_questions import LogQuestions
 from kraftd.broker_node.own_requests import OwnRequests
 from kraftd.broker_node.partition_source import PartitionSource
@@ -109,7 +110,9 @@ class BrokerNode(AnsweringNode):
         self.log_questions = LogQuestions(self.outbox, self.guarded)
         self.own_requests = OwnRequests(view, self.outbox, settings.request_timeout_ms)
         self.producer_ids = ProducerIds(self.ask_controller, lambda: self.identity)
-        self.directory_assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity)
+        assignments = DirectoryAssignments(self.ask_controller, lambda: self.identity)
+        self.directory_assignments, begun = assignments, self.log_questions.moves_begun
+        self.log_moves = LogMoves(view, self.outbox, self.replicas, assignments, self.cordoning, begun)
         self.isr_changes = IsrChanges(
             self.ask_controller,
             lambda: self.identity,
@@ -119,8 +122,8 @@ class BrokerNode(AnsweringNode):
             static.integer("replica.lag.time.max.ms"),
         )
         self.fetchers = ReplicaFetchers(static.settings(FetchSettings), NodePorts(self, static))
-        timeout_ms = settings.request_timeout_ms
-        self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, timeout_ms)
+        wait_ms = settings.request_timeout_ms
+        self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, wait_ms)
         self.coordinators = Coordinators(self, static, new_uuid)
         self.groups, self.transactions = self.coordinators.groups, self.coordinators.transactions
         self.verifications = Verifications(self, static)
@@ -128,13 +131,14 @@ class BrokerNode(AnsweringNode):
             self, self.source, self.source.take, settings.session_limits, new_session_id
         )
         self._found: dict[tuple[str, int], Uuid | None] | None = None  # logs at the start, until hosted
-        self._is_changing = False
+        self._is_changing = self._has_failed = self._was_unfenced = False
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
-        self._has_failed = False
-        self._was_unfenced = False
-        self.handlers |= {
+        self.handlers |= self._of_logs() | self.log_moves.handlers()
+
+    def _of_logs(self) -> dict[type, Callable[..., None]]:
+        return {
             LogsLoaded: self._on_logs_loaded,
             LogOpened: self._on_log_opened,
             LogNotOpened: self._on_log_not_opened,
@@ -422,6 +426,8 @@ class BrokerNode(AnsweringNode):
             self.deletions.moved(changed)
             self.client_fetches.changed((changed.topic, changed.index))
             self.coordinators.leadership_changed(changed, hosted)
+            if hosted is None:
+                self.log_moves.forget(changed)
 
     # -- logs
 

@@ -87,7 +87,7 @@ class Replicas:
     """The hosted partitions, by topic and index. `opening_count`: logs that are not open yet.
 
     `offline`: those whose log cannot be used. `have_marks_moved`: a high watermark may differ from the last
-    checkpoint of them.
+    checkpoint of them. `preferred`: directories of logs that are to be made later.
     """
 
     def __init__(self, view: ClusterView, configs: TopicConfigs, outbox: Outbox) -> None:
@@ -96,6 +96,7 @@ class Replicas:
         self.have_marks_moved = True
         self.traffic = Traffic()
         self.offline: set[TopicPartition] = set()
+        self.preferred: dict[TopicPartition, Uuid | None] = {}
         self._view = view
         self._outbox = outbox
         self._brokers = RegisteredBrokers(view)
@@ -149,7 +150,7 @@ class Replicas:
         key = change.topic, change.partition
         self._hosted[key] = Hosted(*key, change.topic_id, state, self.traffic.of(change.topic))
         self.opening_count += 1
-        directory_id = state.directory(self._view.node_id)
+        directory_id = self.preferred.pop(key, None) or state.directory(self._view.node_id)
         self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, state.partition_epoch == 0))
 
     def _follow(self, hosted: Hosted, now_ms: int) -> list[Effect]:

@@ -65,6 +65,10 @@ class ReplicationQuotas:
                 now_ms,
             )
 
+        window_ms = 1_000 * static.integer("alter.log.dirs.replication.quota.window.size.seconds")
+        samples = static.integer("alter.log.dirs.replication.quota.window.num")
+        self.of_moves = WindowedRate(window_ms, samples)  # between log directories of this broker
+        self.moves_limit = lambda: _limit(configs, "replica.alter.log.dirs.io.max.bytes.per.second")
         self.leader = side("leader", lambda config: config.throttled_leaders)
         self.follower = side("follower", lambda config: config.throttled_followers)
         self._held: set[tuple[str, int]] = set()

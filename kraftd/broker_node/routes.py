@@ -99,6 +99,12 @@ ROWS: tuple[Row, ...] = (
     _of_share_states(ApiKey.DELETE_SHARE_GROUP_STATE),
     _of_share_states(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY),
     Row(ApiKey.DELETE_RECORDS, AclOperation.DELETE, _TOPIC, "broker_node.apis.api_21_delete_records"),
+    Row(
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        AclOperation.ALTER,
+        _CLUSTER,
+        "broker_node.apis.api_34_alter_replica_log_dirs",
+    ),
     Row(ApiKey.DESCRIBE_LOG_DIRS, _DESCRIBE, _CLUSTER, "broker_node.apis.api_35_describe_log_dirs"),
     Row(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,

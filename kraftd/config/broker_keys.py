@@ -12,6 +12,8 @@ OF_BROKERS = frozenset(
     (
         "add.partitions.to.txn.retry.backoff.max.ms",
         "add.partitions.to.txn.retry.backoff.ms",
+        "alter.log.dirs.replication.quota.window.num",
+        "alter.log.dirs.replication.quota.window.size.seconds",
         "auto.create.topics.enable",
         "cordoned.log.dirs",
         "group.consumer.assignors",

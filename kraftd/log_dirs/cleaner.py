@@ -98,6 +98,8 @@ class LogCleaner:
     ) -> Cleanable | None:
         if not log.settings.compacts or log.failure is not None or key in self.uncleanable:
             return None
+        if key in self._directories.futures:
+            return None  # it is being copied, as it is
         last_stable_offset = last_stable_of(key)
         if last_stable_offset is None or self._directories.logs.get(key) is not log:
             return None
@@ -132,6 +134,10 @@ class LogCleaner:
             return None
         self._cleaned_to[key] = offset
         return self._checkpoint(log.parent)
+
+    def moved(self, key: TopicPartition, paths: Iterable[str]) -> list[WriteJob]:
+        """Note that a log is in another directory, with the same content."""
+        return [self._checkpoint(path) for path in paths] if key in self._cleaned_to else []
 
     def forget(self, key: TopicPartition) -> WriteJob | None:
         """Forget a log that is deleted: another of its name is not cleaned."""

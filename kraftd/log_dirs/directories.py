@@ -118,7 +118,8 @@ class LogDirectories:
                 log = logs.pop(key)
                 self._forget(log)
                 log.fail(error)
-                lost.append(key)
+                if logs is self.logs:  # else the partition goes on in its present directory
+                    lost.append(key)
         self.damaged = {key: each for key, each in self.damaged.items() if each.parent != path}
         for key, found in self.rivals.items():
             self.rivals[key] = [each for each in found if each.log.parent != path]
@@ -229,17 +230,39 @@ class LogDirectories:
         return kept
 
     def replace_with_future(self, topic: str, partition: int, unique: str, now_ms: int) -> DataLog:
-        """Let the future log, which has caught up, be the partition's; the one before is deleted.
+        """Let the future log, which has caught up, be the partition's; the one before is deleted. What a
+        thread reads of either meanwhile, it reads again.
 
-        Raises StorageError.
+        The directory of the log before is renamed first: after a kill in between, `recover_future` goes on.
+        Raises StorageError; then the log before is the partition's again.
         """
         key = (topic, partition)
-        log, before = self.futures.pop(key), self.logs.pop(key, None)
+        log, before = self.futures[key], self.logs.get(key)
         if before is not None:
-            self._retire(before, unique, now_ms)
-        self._rename(log, None)
+            self._rename(before, suffixed_name(topic, partition, unique, DELETE_SUFFIX))
+        try:
+            self._rename(log, None)
+        except StorageError:
+            if before is not None:
+                self._rename(before, None)
+            raise
+        if before is not None:
+            before.cut_count = log.cut_count = max(before.cut_count, log.cut_count) + 1
+            self._bury(before, now_ms)
+        del self.futures[key]
         self.logs[key] = log
         return log
+
+    def recover_future(
+        self, topic: str, partition: int, topic_id: Uuid, directory_id: Uuid, unique: str, now_ms: int
+    ) -> DataLog | None:
+        """The future log of a partition without another log, if the metadata names its directory: the process
+        ended while it replaced that log. Raises StorageError.
+        """
+        future = self.futures.get((topic, partition))
+        if future is None or future.topic_id != topic_id or self.id_of(future) != directory_id:
+            return None
+        return self.replace_with_future(topic, partition, unique, now_ms)
 
     # --- work for threads ---
 
@@ -277,6 +300,8 @@ class LogDirectories:
             log = self.logs.get(key)
             if log is not None:
                 by_path[log.parent].append((key, offset))
+            if (future := self.futures.get(key)) is not None:
+                by_path[future.parent].append((key, min(offset, future.log_end)))
         return [self.write_job(path, HIGH_WATERMARKS, entries) for path, entries in by_path.items()]
 
     def flushes(self) -> list[tuple[DataLog, FlushJob]]:
@@ -361,8 +386,12 @@ class LogDirectories:
         log.renamed(name)
 
     def _retire(self, log: DataLog, unique: str, now_ms: int) -> None:
-        self._forget(log)
         self._rename(log, suffixed_name(log.topic, log.partition, unique, DELETE_SUFFIX))
+        self._bury(log, now_ms)
+
+    def _bury(self, log: DataLog, now_ms: int) -> None:
+        """Let the files of a log that was renamed be removed later."""
+        self._forget(log)
         due_ms = now_ms + log.settings.file_delete_delay_ms
         self.resources.deletions.append(Deletion(due_ms, (), log.directory))
         log.fail(StorageFailure(f"{log.topic}-{log.partition} was deleted"))

@@ -88,7 +88,7 @@ class LogOpening:
 class LogLoader:
     """notes are sentences for the process log. broker_epoch is that of the last clean stop, if every
     directory has the same; else None (KIP-966). remaining counts the logs of each directory that are not open
-    yet.
+    yet. producers and producers_of_futures are those of the open logs.
     """
 
     def __init__(
@@ -99,10 +99,11 @@ class LogLoader:
     ) -> None:
         self.notes: list[str] = []
         self.remaining: dict[str, int] = {}
+        self.producers: dict[TopicPartition, ProducerReplay | None] = {}
+        self.producers_of_futures: dict[TopicPartition, ProducerReplay | None] = {}
         self._directories = directories
         self._now_ms = now_ms
         self._producers_of = producers_of
-        self._producers: dict[TopicPartition, ProducerReplay | None] = {}  # of the logs that are open
         self._clean = self._read_marks()
         self.broker_epoch = self._common_epoch()
 
@@ -159,11 +160,12 @@ class LogLoader:
             self.notes += notes
             if suffix == FUTURE_SUFFIX:
                 self._add_log(directories.futures, key, log)
+                self.producers_of_futures[key] = opening.producers
             elif self._add_log(directories.logs, key, log):
-                self._producers[key] = opening.producers
+                self.producers[key] = opening.producers
             else:
                 rivals = directories.rivals.setdefault(
-                    key, [FoundLog(directories.logs[key], self._producers[key])]
+                    key, [FoundLog(directories.logs[key], self.producers[key])]
                 )
                 rivals.append(FoundLog(log, opening.producers))
         elif isinstance(opening.error, CorruptStorage | DirectoryProblem):

@@ -442,6 +442,10 @@ class Partition:
 
     # --- epochs ---
 
+    def moved(self, epochs: EpochView) -> None:
+        """Another log of the same content has taken the place of the log; these are its epochs."""
+        self.epochs = epochs
+
     def check_leader_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """NONE, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH for what a request says is the leader epoch;
         NO_EPOCH says nothing (KIP-320).

@@ -54,7 +54,7 @@ def cleaner_settings(static: NodeConfig, secret: bytes) -> CleanerSettings:
 
 
 class LogsAtStart:
-    """The log directories of a broker, and what is loaded from them: logs, and the producers of each."""
+    """The log directories of a broker, and what loads their logs."""
 
     def __init__(
         self,
@@ -65,7 +65,6 @@ class LogsAtStart:
         rng: SystemRandomness,
     ) -> None:
         self.disk = RealDisk()
-        self.producers: dict[tuple[str, int], ReplayedProducers] = {}
         self._configs = TopicConfigs(static, config.node_id, lambda: view.image)
         self._now_ms = view.context.wall_ms
         self.directories = LogDirectories(
@@ -76,9 +75,7 @@ class LogsAtStart:
         self.loader = LogLoader(self.directories, self._now_ms, self._producers_of)
 
     def _producers_of(self, topic: str, partition: int) -> ReplayedProducers:
-        found = ReplayedProducers(self._configs.of(topic).partition, self._now_ms)
-        self.producers[topic, partition] = found
-        return found
+        return ReplayedProducers(self._configs.of(topic).partition, self._now_ms)
 
     def __repr__(self) -> str:
         return f"<LogsAtStart {self.directories!r}>"
@@ -134,7 +131,6 @@ def serve_broker(
             storage.log,
             logs.directories,
             logs.loader,
-            logs.producers,
             static.settings(Schedules),
             logs.disk,
             runner.ports,

@@ -243,12 +243,9 @@ class BrokerHarness(Harness):
             [LogDirectory(path, id) for path, id in zip(PATHS, IDS, strict=True)],
             lambda topic: configs.of(topic).log,
         )
-        producers: dict[tuple[str, int], ReplayedProducers] = {}
 
         def producers_of(topic: str, partition: int) -> ReplayedProducers:
-            found = ReplayedProducers(configs.of(topic).partition, self.clock.ms)
-            producers[topic, partition] = found
-            return found
+            return ReplayedProducers(configs.of(topic).partition, self.clock.ms)
 
         self.executor = BrokerExecutor(
             self.broker,
@@ -256,7 +253,6 @@ class BrokerHarness(Harness):
             self.storage.log,
             self.directories,
             LogLoader(self.directories, self.clock.ms, producers_of),
-            producers,
             SCHEDULES,
             self.disk,
             Ports(self.timer, NoThread(), NoThread(), self.threads, self.broker_lines, self.failures.append),

@@ -7,6 +7,7 @@ offline. A partition that has no log here is left out. Differs from Apache Kafka
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kraftd.ground.pace import Pace, Slices
@@ -19,8 +20,9 @@ from kraftd.messages.describe_log_dirs_response import (
 from kraftd.metadata.metadata_version import allows_cordoned_directories
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.events import DirectoryState
+    from kraftd.broker_node.events import DirectoryState, LogView
     from kraftd.broker_node.node import BrokerNode
+    from kraftd.broker_node.replicas import Hosted
     from kraftd.requests.call import Call
 
 LOG_US = 2  # a log that is described
@@ -39,11 +41,10 @@ def _describe(
     pace = Pace()
     wanted = yield from _wanted(call, pace)
     topics: dict[str, dict[str, DescribeLogDirsTopic]] = {one.path: {} for one in directories}
-    for hosted in list(node.replicas):
+    for hosted, log, is_future in _logs(node):
         if pace.spent(LOG_US):
             yield
-        log, partition = hosted.log, hosted.partition
-        if log is None or partition is None or log.parent not in topics:
+        if log.parent not in topics or hosted.partition is None or hosted.log is None:
             continue
         if wanted is not None and (hosted.topic, hosted.index) not in wanted:
             continue
@@ -51,8 +52,9 @@ def _describe(
         topic = in_directory.get(hosted.topic)
         if topic is None:
             topic = in_directory[hosted.topic] = DescribeLogDirsTopic(hosted.topic)
-        lag = max(partition.high_watermark - log.log_end, 0)
-        topic.partitions.append(DescribeLogDirsPartition(hosted.index, log.size_bytes, lag))
+        whole = hosted.log.log_end if is_future else hosted.partition.high_watermark
+        lag = max(whole - log.log_end, 0)
+        topic.partitions.append(DescribeLogDirsPartition(hosted.index, log.size_bytes, lag, is_future))
     knows_cordoned = allows_cordoned_directories(node.view.image.metadata_version)
     return DescribeLogDirsResponse(
         results=[
@@ -67,6 +69,15 @@ def _describe(
             for one in directories
         ]
     )
+
+
+def _logs(node: BrokerNode) -> Iterator[tuple[Hosted, LogView, bool]]:
+    """The logs of the partitions, then the future ones."""
+    for hosted in list(node.replicas):
+        if hosted.log is not None:
+            yield hosted, hosted.log, False
+    for hosted, moving in node.log_moves:
+        yield hosted, moving.future, True
 
 
 def _wanted(call: Call, pace: Pace) -> Slices[set[tuple[str, int]] | None]:

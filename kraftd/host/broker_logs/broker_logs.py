@@ -37,6 +37,7 @@ from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import run_cold
+from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
@@ -80,7 +81,7 @@ class BrokerLogs:
     def __init__(
         self,
         directories: LogDirectories,
-        loaded_producers: dict[TopicPartition, ReplayedProducers],
+        loaded_producers: dict[TopicPartition, ProducerReplay | None],
         ports: Ports,
         step: Step,
         new_unique_text: Callable[[], str],
@@ -180,7 +181,7 @@ class BrokerLogs:
             self._step(LogNotOpened(*key, effect.topic_id))
             return
         high_watermark = directories.high_watermarks.pop((log.parent, key), 0)
-        states = producers.states if producers is not None else None
+        states = producers.states if isinstance(producers, ReplayedProducers) else None
         directory_id = directories.id_of(log)
         self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
 
@@ -244,9 +245,10 @@ class BrokerLogs:
 
     def set(self, effect: SetLog) -> None:
         """Let a log follow changed configs."""
-        log = self.directories.logs.get((effect.topic, effect.partition))
-        if log is not None:
-            log.settings = effect.settings
+        for logs in (self.directories.logs, self.directories.futures):
+            log = logs.get((effect.topic, effect.partition))
+            if log is not None:
+                log.settings = effect.settings
 
     # -- partitions' effects
 

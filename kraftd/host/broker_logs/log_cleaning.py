@@ -95,6 +95,16 @@ class LogCleaning:
         if job is not None:
             self._write(job)
 
+    def pause(self, key: TopicPartition) -> None:
+        """Give up the cleaning of a log that is copied to another directory."""
+        if self._running is not None and self._running.chosen.key == key:
+            self._running.is_given_up = True
+
+    def moved(self, key: TopicPartition, paths: Iterable[str]) -> None:
+        """Note that a log was moved from one of these directories to the other."""
+        for job in self.cleaner.moved(key, paths):
+            self._write(job)
+
     def forget(self, key: TopicPartition) -> None:
         """Forget a log that is deleted."""
         job = self.cleaner.forget(key)

@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from kraftd.broker_node.effects import (
+    CancelMove,
     CordonDirectories,
     DeleteLog,
     DescribeDirectories,
     FindOffsets,
+    MoveLogs,
     NotRegistered,
     OfPartition,
     OpenLog,
     ReadPartition,
+    ReplaceLog,
     SetLog,
     SetLogAside,
 )
@@ -21,6 +24,7 @@ from kraftd.broker_node.node import BrokerNode
 from kraftd.ground.event import Event
 from kraftd.ground.pace import Pace, Slices
 from kraftd.host.broker_logs.broker_logs import BrokerLogs, Schedules
+from kraftd.host.broker_logs.future_logs import FutureLogs
 from kraftd.host.broker_logs.log_cleaning import LogCleaning
 from kraftd.host.broker_logs.partition_reads import PartitionReads
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
@@ -72,7 +76,6 @@ class BrokerExecutor(AnsweringExecutor):
         metadata_log: PartitionLog,
         directories: LogDirectories,
         loader: LogLoader,
-        loaded_producers: dict[TopicPartition, ReplayedProducers],
         schedules: Schedules,
         disk: Disk,
         ports: Ports,
@@ -84,7 +87,7 @@ class BrokerExecutor(AnsweringExecutor):
         super().__init__(node, view, ports, wire, around)
         self.logs = BrokerLogs(
             directories,
-            loaded_producers,
+            loader.producers,
             ports,
             self.step,
             new_unique_text,
@@ -101,6 +104,19 @@ class BrokerExecutor(AnsweringExecutor):
             self.logs.failed,
             self._look_for_logs_to_clean,
         )
+        self.futures = FutureLogs(
+            directories,
+            loader,
+            self.cleaning,
+            ports,
+            self.step,
+            lambda key: self.node.replicas.get(*key),
+            self._new_producers,
+            new_unique_text,
+            self.logs.failed,
+            node.replication_quotas.of_moves,
+            node.replication_quotas.moves_limit,
+        )
         self.reads = PacedReads(
             self._read, lambda reads: self.around(self.reads, reads), ports.timer.call_soon
         )
@@ -110,19 +126,26 @@ class BrokerExecutor(AnsweringExecutor):
         self._loader = loader
         self._repeating: dict[Callable[[], Iterator[None] | None], Repeating] = {}  # by its work
         self._schedules = schedules
-        self.performers |= {
+        self.performers |= self._of_logs(directories)
+
+    def _of_logs(self, directories: LogDirectories) -> dict[type, Callable[..., None]]:
+        lookups = OffsetLookups(
+            directories, self._metadata_log, self._ports.timer, self.around, self.step, self.logs.failed
+        )
+        return {
             NotRegistered: self._not_registered,
-            OpenLog: self.logs.open,
+            OpenLog: self._open_log,
+            MoveLogs: self.futures.begin,
+            CancelMove: self.futures.cancel,
+            ReplaceLog: self.futures.replace,
             DeleteLog: self._delete_log,
             SetLogAside: self.logs.set_aside,
             SetLog: self.logs.set,
             OfPartition: self._perform_on_log,
-            FindOffsets: OffsetLookups(
-                directories, metadata_log, ports.timer, self.around, self.step, self.logs.failed
-            ).find,
+            FindOffsets: lookups.find,
             DescribeDirectories: self.logs.describe_directories,
             CordonDirectories: self.logs.cordon,
-            ReadPartition: PartitionReads(directories, ports, self.step).read,
+            ReadPartition: PartitionReads(directories, self._ports, self.step).read,
             AnswerRecords: self.reads.begin,
         }
 
@@ -143,6 +166,7 @@ class BrokerExecutor(AnsweringExecutor):
             (schedules.producer_id_expiration_check_interval_ms, self._expire_producers),
             (schedules.deletion_ms, logs.remove_due),
             (schedules.deletion_ms, logs.open_waiting),
+            (schedules.deletion_ms, self.futures.look),
         ):
             self._repeating[work] = Repeating(self, every_ms, work)
             self._repeating[work].plan()
@@ -182,7 +206,12 @@ class BrokerExecutor(AnsweringExecutor):
     def _look_for_logs_to_clean(self) -> None:
         self._repeating[self.cleaning.look].hurry()
 
+    def _open_log(self, effect: OpenLog) -> None:
+        self.futures.recover(effect)
+        self.logs.open(effect)
+
     def _delete_log(self, effect: DeleteLog) -> None:
+        self.futures.forget((effect.topic, effect.partition))
         self.cleaning.forget((effect.topic, effect.partition))
         self.logs.delete(effect)
 

@@ -128,12 +128,10 @@ class BrokerSide(BrokerExecutor):
             [LogDirectory(path, own_id) for path, own_id in zip(DIRECTORIES, own_ids, strict=True)],
             lambda topic: configs.of(topic).log,
         )
-        producers: dict[tuple[str, int], ReplayedProducers] = {}
         now_ms = host.clock.now_ms(world.schedule.now_us)
 
         def producers_of(topic: str, partition: int) -> ReplayedProducers:
-            found = producers[topic, partition] = ReplayedProducers(configs.of(topic).partition, now_ms)
-            return found
+            return ReplayedProducers(configs.of(topic).partition, now_ms)
 
         loader = LogLoader(directories, now_ms, producers_of)
         at = Endpoint(CLIENTS, f"n{host.id}", 9092)
@@ -167,7 +165,6 @@ class BrokerSide(BrokerExecutor):
             process.files.log,
             directories,
             loader,
-            producers,
             SCHEDULES,
             disk,
             process.ports._replace(work_threads=DataThreads(process)),

@@ -1,0 +1,225 @@
+"""Logs are copied to other directories of their broker, and then take the place of those before (KIP-113)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.log.errors import StorageFailure
+from kraftd.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from kraftd.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import IDS, PATHS, BrokerHarness, records
+
+KEY = ("t", 0)
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> BrokerHarness:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", segment_bytes="1048576")
+    return harness
+
+
+def ask(harness: BrokerHarness, path: str, topic: str = "t", index: int = 0) -> int:
+    """Ask for a move; returns the slot of the answer."""
+    request = AlterReplicaLogDirsRequest(
+        [AlterReplicaLogDir(path, [AlterReplicaLogDirTopic(topic, (index,))])]
+    )
+    return harness.client_send(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, request)
+
+
+def move(harness: BrokerHarness, path: str, topic: str = "t", index: int = 0) -> ErrorCode:
+    found = harness.response(ask(harness, path, topic, index))
+    return ErrorCode(found.results[0].partitions[0].error_code)
+
+
+def other(harness: BrokerHarness) -> str:
+    """The directory that does not have the log."""
+    return next(path for path in PATHS if path != harness.directories.logs[KEY].parent)
+
+
+def described(harness: BrokerHarness) -> list[tuple[str, int, bool]]:
+    """Directory, lag and whether it is a future log, of each log of the topic."""
+    answer = harness.client_ask(ApiKey.DESCRIBE_LOG_DIRS, 5, DescribeLogDirsRequest(None))
+    return [
+        (directory.log_dir, one.offset_lag, one.is_future_key)
+        for directory in answer.results
+        for topic in directory.topics
+        for one in topic.partitions
+    ]
+
+
+def assigned(harness: BrokerHarness) -> bytes:
+    image = harness.node.image
+    found = image.partition(image.topic_names()["t"], 0)
+    assert found is not None
+    return bytes(found.directory(100))
+
+
+def content(harness: BrokerHarness) -> bytes:
+    return bytes(harness.read("t").records)
+
+
+def restarted(harness: BrokerHarness, tmp_path: Path, disk: Any = None) -> BrokerHarness:
+    """The broker after a kill, with what its disk has."""
+    harness.disk.locked.clear()
+    after = BrokerHarness(tmp_path, disk or harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    after.run()
+    after.pass_time(20_000)
+    return after
+
+
+def test_a_log_moves_with_its_records_and_producers__kip113(harness: BrokerHarness) -> None:
+    target = other(harness)
+    first = records(3, producer_id=7, producer_epoch=0, base_sequence=0)
+    assert harness.produce("t", bytearray(first)).error_code == 0
+    assert harness.produce("t", records(2, producer_id=7, producer_epoch=0, base_sequence=3)).error_code == 0
+    before = content(harness)
+    assert move(harness, target) is ErrorCode.NONE
+    harness.pass_time(3_000)
+    log = harness.directories.logs[KEY]
+    assert log.directory == f"{target}/t-0" and not harness.directories.futures
+    assert assigned(harness) == IDS[PATHS.index(target)]
+    assert described(harness) == [(target, 0, False)]
+    assert content(harness) == before
+    assert harness.produce("t", bytearray(first)).base_offset == 0, "a duplicate is known as such"
+    assert harness.produce("t", records(1, producer_id=7, producer_epoch=0, base_sequence=5)).error_code == 0
+    assert log.log_end == 6 and log.epochs.entries == [(0, 0)]
+
+
+def test_records_that_come_during_a_move_are_moved_too__kip113(harness: BrokerHarness) -> None:
+    target = other(harness)
+    harness.produce("t", records(5))
+    harness.wire.is_cut_off = True  # the controller does not accept the new directory
+    move(harness, target)
+    harness.pass_time(100)
+    harness.produce("t", records(4))
+    present = harness.directories.logs[KEY].parent
+    assert sorted(described(harness)) == sorted([(present, 0, False), (target, 4, True)])
+    harness.pass_time(1_000)
+    assert harness.directories.logs[KEY].parent == present
+    harness.wire.is_cut_off = False
+    harness.pass_time(5_000)
+    assert harness.directories.logs[KEY].parent == target and harness.directories.logs[KEY].log_end == 9
+
+
+def test_a_move_to_the_present_directory_ends_a_move__kip113(harness: BrokerHarness) -> None:
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.produce("t", records(5))
+    harness.threads.held = []
+    move(harness, target)
+    assert KEY in harness.directories.futures
+    assert move(harness, present) is ErrorCode.NONE
+    assert not harness.directories.futures
+    held, harness.threads.held = harness.threads.held, None
+    for work in held:
+        work()
+    harness.pass_time(3_000)
+    assert harness.directories.logs[KEY].parent == present and not harness.directories.futures
+    assert described(harness) == [(present, 0, False)]
+    assert harness.produce("t", records(1)).error_code == 0
+
+
+def test_a_move_that_cannot_be_is_refused_as_in_kafka__kip113(harness: BrokerHarness) -> None:
+    assert move(harness, "/nowhere") is ErrorCode.LOG_DIR_NOT_FOUND
+    assert move(harness, PATHS[0], "unknown") is ErrorCode.REPLICA_NOT_AVAILABLE
+    assert move(harness, PATHS[0], "t" * 249) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    target = other(harness)
+    harness.broker.cordoning.paths = frozenset({target})
+    assert move(harness, target) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith(f"{target}/"):
+            raise StorageFailure(f"cannot {operation} {path}: an error of the disk. Replace it")
+
+    harness.broker.cordoning.paths = frozenset()
+    harness.disk.fault = fault
+    assert move(harness, target) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert harness.produce("t", records()).error_code == 0
+
+
+def test_a_directory_that_fails_during_a_move_takes_only_the_future_log__kip858(
+    harness: BrokerHarness,
+) -> None:
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.produce("t", records(5))
+    harness.wire.is_cut_off = True
+    move(harness, target)
+    harness.pass_time(200)
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith(f"{target}/"):
+            raise StorageFailure(f"cannot {operation} {path}: an error of the disk. Replace it")
+
+    harness.disk.fault = fault
+    harness.produce("t", records(2))
+    harness.pass_time(2_000)
+    assert target in harness.directories.offline and not harness.directories.futures
+    harness.wire.is_cut_off = False
+    harness.pass_time(5_000)
+    assert harness.produce("t", records(1)).error_code == 0
+    assert assigned(harness) == IDS[PATHS.index(present)]
+
+
+def test_a_move_goes_on_after_a_kill__kip113(harness: BrokerHarness, tmp_path: Path) -> None:
+    target = other(harness)
+    harness.produce("t", records(5))
+    harness.wire.is_cut_off = True
+    move(harness, target)
+    harness.pass_time(200)
+    harness.produce("t", records(2))
+    before = content(harness)
+    after = restarted(harness, tmp_path)
+    assert after.directories.logs[KEY].directory == f"{target}/t-0" and content(after) == before
+    assert assigned(after) == IDS[PATHS.index(target)]
+
+
+class Killed(BaseException):
+    """The process ends, in the middle of a step."""
+
+
+def test_a_kill_at_any_operation_of_a_move_loses_nothing__kip113(tmp_path: Path) -> None:
+    """The log is in one of both directories, with all of its records, and then in the one that was asked for.
+    What was written is there after a kill, in the order of the operations.
+    """
+    operations, number = 0, -1
+    while number < operations:
+        harness = BrokerHarness(tmp_path).run()
+        harness.create_topic("t")
+        target = other(harness)
+        harness.produce("t", records(3, producer_id=7, producer_epoch=0, base_sequence=0))
+        before = content(harness)
+        done: list[str] = []
+
+        def fault(operation: str, path: str, done: list[str] = done, number: int = number) -> None:
+            if path.startswith(PATHS):
+                done.append(operation)
+                if len(done) - 1 == number:
+                    raise Killed(f"{operation} {path}")
+
+        harness.disk.fault = fault
+        try:
+            move(harness, target)
+            harness.pass_time(3_000)
+            assert number in (-1, len(done)) and harness.directories.logs[KEY].parent == target
+        except Killed:
+            harness.disk.fault = None
+            after = restarted(harness, tmp_path)
+            assert content(after) == before, done
+            move(after, target)
+            after.pass_time(3_000)
+            assert after.directories.logs[KEY].parent == target and not after.directories.futures, done
+            assert content(after) == before
+        if number < 0:
+            operations = len(done)
+            assert done.count("rename") >= 2
+        number += 1
