@@ -449,7 +449,7 @@ class BrokerNode(AnsweringNode):
 
     def _on_log_truncated(self, event: LogTruncated) -> None:
         hosted = self.replicas.get(event.topic, event.partition)
-        if hosted is not None:
+        if hosted is not None and hosted.log is event.log:  # else of a log before
             self.follow_up(hosted, self.replicas.truncated(hosted, event, self.now_ms))
             self.fetchers.truncated((hosted.topic_id, hosted.index))
             self.on_leadership(hosted, hosted)

@@ -194,9 +194,8 @@ class Replicas:
 
     def truncated(self, hosted: Hosted, event: LogTruncated, now_ms: int) -> list[Effect]:
         """Go on after a truncation, with the newest metadata."""
+        assert hosted.partition is not None
         hosted.is_truncating = False
-        if hosted.partition is None or hosted.log is not event.log:
-            return []
         effects = hosted.partition.truncated(event.log.log_start, event.log.log_end, event.producers)
         return self.perform(hosted, effects) + self._follow(hosted, now_ms)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kraftd.answers.effects import Answered, SendToNode
+from kraftd.broker_node.events import LogTruncated
 from kraftd.broker_node.fetching.fetchers import fetch_version
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -29,6 +30,7 @@ from kraftd.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kraftd.partition.partition import Partition, Role
+from kraftd.partition.producers import ProducerStates
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -184,6 +186,24 @@ def test_leadership_waits_for_a_truncation(follower: Follower) -> None:
     leading = follower.partition(0)
     assert (leading.role, leading.log_end_offset, leading.next_offset) == (Role.LEADER, 0, 0)
     assert not follower.harness.produce("t", records()).error_code
+
+
+def test_the_end_of_a_former_logs_truncation_ends_no_other(follower: Follower) -> None:
+    """As when a topic is deleted and made again meanwhile: the log would be fetched from where it ended."""
+    follower.send(0, batch(0, 3), 3)
+    follower.harness.threads.held = held = list[Callable[[], None]]()
+    follower.take_fetch()
+    follower.answer_fetch(PartitionData(0, 0, 2, -1, 0, diverging_epoch=EpochEndOffset(0, 0)))
+    former: Any = object()
+    follower.harness.broker_step(LogTruncated("t", 0, former, ProducerStates()))
+    hosted = follower.harness.broker.replicas.get("t", 0)
+    assert hosted is not None and hosted.is_truncating
+    assert 0 not in follower.named(follower.take_fetch())
+    follower.harness.threads.held = None
+    for work in held:
+        work()
+    follower.harness.pass_time(10)
+    assert not hosted.is_truncating and follower.partition(0).log_end_offset == 0
 
 
 def test_a_failing_partition_waits_alone(follower: Follower) -> None:
