@@ -67,8 +67,8 @@ conformance: setup  ## random requests beside Apache Kafka: controllers, into do
 	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)
 	$(BIN)/python -m tests.kafka.broker $(BROKER_ARGS)
 
-replication: setup  ## three replicas on stock and kraftd brokers while each dies, freezes and rolls; MINUTES=10 a cluster
-	MINUTES=$${MINUTES:-10} $(BIN)/pytest -n 0 --timeout 7200 tests/kafka/replication/test_three_replicas.py
+replication: setup  ## stock and kraftd brokers die, freeze, roll and are replaced; MINUTES=10 a cluster
+	MINUTES=$${MINUTES:-10} $(BIN)/pytest -n 0 --timeout 7200 tests/kafka/replication
 
 demo: setup  ## kraftd and a stock broker: a topic, records in, records out
 	@$(BIN)/python -m tools.demo
