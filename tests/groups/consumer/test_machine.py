@@ -194,12 +194,12 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         assert sorted(has) == wanted, self.consumers
 
 
-def run() -> None:
-    run_state_machine_as_test(ConsumerGroupMachine, settings=QUICK)
+def run(examples: int = QUICK.max_examples) -> None:
+    run_state_machine_as_test(ConsumerGroupMachine, settings=settings(QUICK, max_examples=examples))
 
 
 def test_members_in_any_order() -> None:
-    run()
+    run(60)
 
 
 def always(value: Any) -> Any:
