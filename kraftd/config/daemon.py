@@ -404,6 +404,13 @@ class DaemonConfig(
         return (self.inter_broker_listener_name or self.inter_broker_protocol).upper()
 
     @property
+    def listener_among_brokers(self) -> str:
+        """The listener that brokers use among themselves, if clients have another one; else empty."""
+        controllers = set(map(str.upper, self.controller_listener_names))
+        others = {endpoint.listener for endpoint in self.listeners} - controllers
+        return self.inter_broker_listener if self.inter_broker_listener in others and len(others) > 1 else ""
+
+    @property
     def is_broker(self) -> bool:
         """Return whether the node is a broker."""
         return "broker" in self.process_roles

@@ -23,6 +23,9 @@ class ConnectionRates:
     """The rates of one daemon. `of_address` returns the quota of an address, None without one. `dynamic`
     returns dynamic configs, the first ones first, which override those given here.
 
+    As in Kafka, the listener `among_brokers`, given if clients have other ones, is not counted with all
+    others: it has their quota for itself.
+
     Nodes of the quorum (`known`) have the same quotas, counted for themselves: strangers use none of theirs.
     """
 
@@ -32,34 +35,45 @@ class ConnectionRates:
         by_listener: Mapping[str, int] | None = None,
         of_address: Callable[[str], float | None] = lambda host: None,
         dynamic: Callable[[], Sequence[Mapping[str, str]]] = tuple,
+        among_brokers: str = "",
     ) -> None:
         self.of_address = of_address
         self.dynamic = dynamic
         self._quota = quota
         self._by_listener = dict(by_listener or {})
-        self._rates: dict[tuple[str, bool], WindowedRate] = {}  # by listener, "" for all
+        self._among_brokers = among_brokers
+        self._rates: dict[tuple[str, bool], WindowedRate] = {}  # by listener, "" for all others
         self._addresses: dict[str, WindowedRate] = {}
 
     def accept(self, listener: str, now_ms: int, *, known: bool = False) -> int:
         """Count a connection of a listener; return the milliseconds that it, and all behind it, must wait."""
         wait_ms = 0
-        for name in ("", listener):
-            quota = self._quota_of(name)
+        for name, quota in self._quotas(listener):
             if quota < UNLIMITED:
                 rate = self._rates.setdefault((name, known), WindowedRate())
                 wait_ms = max(wait_ms, _count(rate, quota, now_ms))
         return wait_ms
 
-    def _quota_of(self, listener: str) -> int:
-        """The quota of a listener; of all together for an empty name."""
-        key = f"listener.name.{listener.lower()}.{RATE}" if listener else RATE
+    def _quotas(self, listener: str) -> tuple[tuple[str, int], ...]:
+        """What counts a connection of a listener, and the quota of each."""
+        of_all = self._value(RATE, self._quota)
+        if listener == self._among_brokers:
+            return ((listener, self._of_listener(listener, of_all)),)
+        return ("", of_all), (listener, self._of_listener(listener, UNLIMITED))
+
+    def _of_listener(self, listener: str, default: int) -> int:
+        key = f"listener.name.{listener.lower()}.{RATE}"
+        return self._value(key, self._by_listener.get(listener, default))
+
+    def _value(self, key: str, default: int) -> int:
+        """A dynamic config; the default without one."""
         for configs in self.dynamic():
             if key in configs:
                 try:
                     return max(0, int(configs[key]))
                 except ValueError:
                     break  # only what was set before its type was known
-        return self._by_listener.get(listener, UNLIMITED) if listener else self._quota
+        return default
 
     def accept_from(self, host: str, listener: str, now_ms: int, *, known: bool = False) -> int:
         """Count a connection of an address. Over its quota, count it nowhere, and return the milliseconds
@@ -72,7 +86,7 @@ class ConnectionRates:
         wait_ms = _count(rate, quota, now_ms)
         if wait_ms:
             rate.record(-1, now_ms)
-            for name in ("", listener):
+            for name, _ in self._quotas(listener):
                 if (name, known) in self._rates:
                     self._rates[name, known].record(-1, now_ms)
         return wait_ms

@@ -92,7 +92,11 @@ class Runner(NodeExecutor):
         super().__init__(node, storage, SnapshotDownload(storage.disk, storage.log), self.wire, ports)
         self.peer_hosts = PeerHosts(node, loop)
         self.connections = Connections(self, limits, loop.call_soon, self.peer_hosts.__contains__)
-        rates = ConnectionRates(config.max_connection_creation_rate, config.connection_creation_rates)
+        rates = ConnectionRates(
+            config.max_connection_creation_rate,
+            config.connection_creation_rates,
+            among_brokers=config.listener_among_brokers,
+        )
         self.admission = Admission(loop, clock.now_ms, rates, self.peer_hosts.__contains__)
         rates.of_address = lambda host: address_quota(node.image.quotas, host)
         own, every = (BROKER_RESOURCE, str(node.core.key.id)), (BROKER_RESOURCE, "")

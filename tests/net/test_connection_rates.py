@@ -33,6 +33,27 @@ def test_dynamic_configs_override_the_quotas_of_the_file_the_nodes_own_first() -
     assert allowed("A", 300_000) == 10
 
 
+def test_the_listener_among_brokers_has_the_quota_of_all_for_itself() -> None:
+    changed: dict[str, str] = {}
+    rates = ConnectionRates(2, dynamic=lambda: (changed,), among_brokers="B")
+
+    def allowed(listener: str, now_ms: int) -> int:
+        return next(count for count in range(1_000) if rates.accept(listener, now_ms))
+
+    assert [allowed("A", 0), allowed("Z", 0), allowed("B", 0)] == [20, 0, 20]
+    changed["max.connection.creation.rate"] = "3"
+    assert [allowed("B", 60_000), allowed("A", 60_000)] == [30, 30]
+    changed["listener.name.b.max.connection.creation.rate"] = "5"
+    assert [allowed("B", 120_000), allowed("A", 120_000)] == [50, 30]
+
+
+def test_a_connection_over_its_addresss_quota_gives_that_among_brokers_back() -> None:
+    rates = ConnectionRates(1, of_address={"10.0.0.1": 0.5}.get, among_brokers="B")
+    for _ in range(30):
+        assert not rates.accept("B", 0)
+        rates.accept_from("10.0.0.1", "B", 0)
+
+
 def test_strangers_use_none_of_the_quota_of_known_hosts() -> None:
     rates = ConnectionRates(1)
     while not rates.accept("A", 0):

@@ -61,6 +61,20 @@ def test_rates_of_new_connections_are_of_all_listeners_and_of_single_ones() -> N
     assert not rates.accept("OTHER", 0)
 
 
+@pytest.mark.parametrize(("names", "protected"), [("PLAINTEXT", ""), ("PLAINTEXT,OTHER", "PLAINTEXT")])
+def test_the_listener_among_brokers_is_one_beside_those_of_clients(names: str, protected: str) -> None:
+    every = [*names.split(","), "CONTROLLER"]
+    addresses = ",".join(f"{name}://localhost:{9000 + at}" for at, name in enumerate(every))
+    settings = (
+        f"listeners={addresses}",
+        f"advertised.listeners={addresses}",
+        "listener.security.protocol.map=" + ",".join(f"{name}:PLAINTEXT" for name in every),
+        "inter.broker.listener.name=PLAINTEXT",
+        "kraftd.client.listener.names=",
+    )
+    assert load(ROOT / "config" / "server.properties", settings).listener_among_brokers == protected
+
+
 def test_connections_are_limited_in_all_and_at_single_listeners() -> None:
     config = configured("max.connections=9", "listener.name.controller.max.connections=2")
     found = ConnectionLimits(limits(config))
