@@ -14,10 +14,12 @@ from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
+from kraftd.spark.inputs.storage import open_parquet
 from kraftd.spark.replay import moves
 from kraftd.spark.tables import causes
 from kraftd.wire.message import Message
 from tests.spark.logs import MS_PER_RECORD, LogDirectory
+from tests.spark.test_replay import divided
 from tests.spark.test_tables import rows_of, timeline_of
 
 if TYPE_CHECKING:
@@ -97,12 +99,21 @@ def scene(tmp_path: Path) -> Scene:
     return scene
 
 
+def check_groups(scene: Scene) -> None:
+    """An event has partitions of several groups, each replayed alone."""
+    path = scene.directory.path
+    divided(path, path.with_name("out"))
+    found = open_parquet(str(path.with_name("out") / "leader_moves")).to_table(["offset", "cause"])
+    assert {row["offset"]: row["cause"] for row in found.to_pylist()} == scene.expected
+
+
 def test_the_cause_is_that_of_the_event_in_whatever_batches_it_is(
     spark: SparkSession, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(causes, "BUCKET_OFFSETS", 8)
     found = rows_of(timeline_of(spark, scene.directory.path), "leader_moves")
     assert {row["offset"]: row["cause"] for row in found} == scene.expected
+    check_groups(scene)
 
 
 def test_the_parts_of_a_departure_between_other_decisions_have_its_cause(
@@ -143,3 +154,4 @@ def test_the_parts_of_a_departure_between_other_decisions_have_its_cause(
     scene.write(fenced(1))
     found = rows_of(timeline_of(spark, scene.directory.path), "leader_moves")
     assert {row["offset"]: row["cause"] for row in found} == scene.expected
+    check_groups(scene)
