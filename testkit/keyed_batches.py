@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from kraftd.wire.records import NO_PRODUCER_ID, build_records_batch
+from kraftd.wire.records import NO_PRODUCER_ID, NO_SEQUENCE, build_records_batch
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 
@@ -18,6 +18,7 @@ def keyed_batch(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = -1,
     attributes: int = 0,
+    base_sequence: int = NO_SEQUENCE,
 ) -> bytes:
     """One uncompressed batch; without a value a record is a tombstone."""
     is_transactional = producer_id != NO_PRODUCER_ID
@@ -29,6 +30,7 @@ def keyed_batch(
             attributes=attributes | (TRANSACTIONAL if is_transactional else 0),
             producer_id=producer_id,
             producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
         )
     )
 

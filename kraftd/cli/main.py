@@ -15,6 +15,7 @@ import click
 from kraftd.cli.brokers.consume import consume
 from kraftd.cli.brokers.groups import groups
 from kraftd.cli.brokers.produce import produce
+from kraftd.cli.brokers.transactions import transactions
 from kraftd.cli.container import container
 from kraftd.cli.doctor.command import doctor
 from kraftd.cli.failures import EXIT_CODES, explain
@@ -70,7 +71,7 @@ def kraftd() -> None:
 COMMANDS = (
     *(format_command, start, container, snapshot, dump, backup, restore),
     *(topics, show, diff, history, watch),
-    *(produce, consume, groups),
+    *(produce, consume, groups, transactions),
     *(quorum, features, doctor, sim, random_uuid, version),
 )
 for command in COMMANDS:

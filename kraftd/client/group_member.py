@@ -79,7 +79,7 @@ class GroupMember:
                 failure = error
             except Unreachable as error:
                 failure = error
-                self._offsets.forget_coordinator()
+                self._offsets.coordinator.forget()
             if not await pause.wait():
                 raise failure
 
@@ -177,7 +177,7 @@ class GroupMember:
         ]
 
     async def _coordinator(self) -> Connection:
-        return await self._offsets.coordinator()
+        return await self._offsets.coordinator.connection()
 
     def _check(self, code: int) -> None:
         if not code:
@@ -188,7 +188,7 @@ class GroupMember:
         if code in _REJOIN:
             raise Rebalance(text)
         if code in _ELSEWHERE:
-            self._offsets.forget_coordinator()
+            self._offsets.coordinator.forget()
         if code in _ELSEWHERE or code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             raise Unreachable(text)
         raise Refused(text, code)

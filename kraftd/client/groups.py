@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
+from kraftd.client.coordinator import repeated
 from kraftd.client.failures import NoLeader, Refused
 from kraftd.client.group_member import PROTOCOL_TYPE, decode_assignment
-from kraftd.client.group_offsets import BY_NAME, GroupOffsets, repeated
+from kraftd.client.group_offsets import BY_NAME, GroupOffsets
 from kraftd.client.partition_reader import LATEST, PartitionReader
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeleteGroupsResponse
@@ -78,7 +79,7 @@ async def list_groups(cluster: Cluster) -> list[ListedGroup]:
         def connect() -> Awaitable[Connection]:
             return cluster.node(node_id)
 
-        return await repeated(cluster, f"broker {node_id}", connect, attempt, lambda: None)
+        return await repeated(cluster, f"broker {node_id}", connect, attempt)
 
     found = await asyncio.gather(*map(of_broker, cluster.cache.nodes))
     return [group for groups in found for group in groups]
@@ -94,7 +95,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
         found: DescribedGroup = answer.groups[0]
         return found.error_code, found
 
-    described = await offsets.at_coordinator(attempt)
+    described = await offsets.coordinator.ask(attempt)
     members = tuple(
         Member(
             one.member_id,
@@ -109,7 +110,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
     owners = {partition: member for member in members for partition in member.partitions}
     partitions = sorted(committed.keys() | owners.keys())
     ends = await asyncio.gather(*(_log_end(cluster, partition) for partition in partitions))
-    connection = await offsets.coordinator()
+    connection = await offsets.coordinator.connection()
     return GroupState(
         group,
         described.group_state,
@@ -132,7 +133,7 @@ async def delete_group(cluster: Cluster, group: str) -> int:
         return answer.results[0].error_code, None
 
     try:
-        await offsets.at_coordinator(attempt)
+        await offsets.coordinator.ask(attempt)
     except Refused as error:
         return error.code
     return 0
@@ -150,7 +151,7 @@ async def _committed(offsets: GroupOffsets) -> dict[tuple[str, int], int]:
             if not one.error_code and one.committed_offset >= 0
         }
 
-    return await offsets.at_coordinator(attempt)
+    return await offsets.coordinator.ask(attempt)
 
 
 async def _log_end(cluster: Cluster, partition: tuple[str, int]) -> int | None:

@@ -1,0 +1,1 @@
+"""Transactions at stock nodes and at kraftd's, side by side."""

@@ -1,0 +1,39 @@
+"""The two whole Kafkas that this folder's tests share: one node of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from testkit.cluster import random_uuid
+from testkit.node import CombinedNode, Kind
+
+PROPERTIES = {
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 3,
+    "transaction.partition.verification.enable": "false",  # so that a transaction can hang
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3000,
+    "auto.create.topics.enable": "false",
+    "num.network.threads": 1,
+    "num.io.threads": 2,
+}
+
+
+@pytest.fixture(scope="package")
+def whole_kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, CombinedNode]]:
+    home = tmp_path_factory.mktemp("transactions")
+    kinds: tuple[Kind, ...] = ("kraftd", "apache")
+    nodes: dict[Kind, CombinedNode] = {one: CombinedNode(one, home / one, PROPERTIES) for one in kinds}
+    try:
+        for node in nodes.values():
+            node.format(random_uuid(), "--standalone")
+            node.start()
+        for node in nodes.values():
+            node.wait_ready()
+        yield nodes
+    finally:
+        for node in nodes.values():
+            node.kill()
