@@ -23,6 +23,7 @@ from kraftd.log.segment import (
 )
 from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP
 from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
+from kraftd.metadata_dir.coordinator_records import Decode, decoder_of, record_fields
 from kraftd.metadata_dir.dump_state import reader_of
 from kraftd.redaction.configs import REDACTED
 from kraftd.redaction.records import hidden_fields
@@ -69,6 +70,8 @@ def dump(
     if (reader := reader_of(path)) is not None:
         return reader(disk, path)
     record_rows = partial(_record_rows, show_secrets=show_secrets)
+    if (decode := decoder_of(path)) is not None:
+        record_rows = partial(_coordinator_rows, decode)
     return _rows(disk, path, record_rows if records else None, verify=verify)
 
 
@@ -112,7 +115,9 @@ def verify(disk: Disk, path: str) -> Iterator[Row]:
         return
     last_offset = -1
     reported = set()
-    for row in _rows(disk, path, _unreadable_records, verify=True):
+    decode = decoder_of(path)
+    record_rows = _unreadable_records if decode is None else partial(_unreadable_of_coordinator, decode)
+    for row in _rows(disk, path, record_rows, verify=True):
         if row["kind"] == "damage":
             reported.add(row["position"])
             yield row
@@ -249,6 +254,30 @@ def _record_rows(path: str, batch: Batch, *, show_secrets: bool) -> Iterator[Row
             "version": version,
             "data": plain(message) if show_secrets else shown_fields(message),
         }
+
+
+def _coordinator_rows(decode: Decode, path: str, batch: Batch) -> Iterator[Row]:
+    """The records of a coordinator's partition, with a sentence each."""
+    kind = "control" if batch.header.is_control else "record"
+    try:
+        for fields in record_fields(decode, batch):
+            if (reason := fields.get("unreadable")) is not None:
+                yield _damage(path, batch.position, fields["offset"], reason)
+                continue
+            data = {name: plain(fields.pop(name)) for name in ("key", "value")}
+            yield {
+                "kind": kind,
+                "path": path,
+                **fields,
+                "epoch": batch.header.leader_epoch,
+                "data": {name: one for name, one in data.items() if one is not None},
+            }
+    except CorruptBatch as error:
+        yield _damage(path, batch.position, batch.header.base_offset, str(error))
+
+
+def _unreadable_of_coordinator(decode: Decode, path: str, batch: Batch) -> Iterator[Row]:
+    return (row for row in _coordinator_rows(decode, path, batch) if row["kind"] == "damage")
 
 
 def _unreadable_records(path: str, batch: Batch) -> Iterator[Row]:

@@ -47,9 +47,12 @@ def dump(
 ) -> int:
     """Print segments, checkpoints and the files beside them.
 
-    PATHS are files, or directories: a data directory, or its __cluster_metadata-0. For a directory the
-    command prints its segments and checkpoints. It prints quorum-state, meta.properties, partition.metadata,
-    leader-epoch-checkpoint, .index and .timeindex files if PATHS names them.
+    PATHS are files, or directories: a data directory, its __cluster_metadata-0, or a broker's
+    __consumer_offsets-N or __transaction_state-N. For a directory the command prints its segments and
+    checkpoints. It prints quorum-state, meta.properties, partition.metadata, leader-epoch-checkpoint, .index
+    and .timeindex files if PATHS names them.
+
+    Each record of a coordinator's partition has a sentence, which --table prints in place of its fields.
 
     Salts and keys of SCRAM credentials, passwords, and values of configs that Kafka does not know are shown
     as [redacted].
@@ -197,7 +200,7 @@ def show(row: Row, form: str) -> None:
     elif row["kind"] != "batch":
         from msgspec.json import encode
 
-        data = encode(row["data"]).decode()
+        data = row["text"] if "text" in row else encode(row["data"]).decode()
         epoch = row.get("epoch", "")
         time = f"{row['time']}  " if "time" in row else ""
         offset = "" if row["offset"] is None else row["offset"]

@@ -1,0 +1,179 @@
+"""Rows of ``__consumer_offsets`` and ``__transaction_state``: their records, each with a sentence.
+
+A partition is recognized by the name of its directory, `__transaction_state-7`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from struct import Struct
+from typing import Any
+
+from kraftd.groups.records import (
+    CoordinatorRecord,
+    UnknownRecordType,
+    UnreadableRecord,
+    decode_record,
+    decode_transaction_record,
+)
+from kraftd.groups.transactions.states import BY_NUMBER, EMPTY
+from kraftd.messages.group_metadata_value import GroupMetadataValue
+from kraftd.messages.offset_commit_key import OffsetCommitKey
+from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.messages.transaction_log_key import TransactionLogKey
+from kraftd.messages.transaction_log_value import TransactionLogValue
+from kraftd.wire.batch import Batch, RecordView, records
+from kraftd.wire.records import NO_PRODUCER_ID
+
+Fields = dict[str, Any]
+Decode = Callable[[RecordView], CoordinatorRecord]
+
+_MARKER = Struct(">hh")  # version and type of a control record's key
+_COORDINATOR_EPOCH = Struct(">i")
+_ENDS = {0: "ABORT", 1: "COMMIT"}
+NONE_YET_MS = 0
+
+
+def decoder_of(path: str) -> Decode | None:
+    """How the records of a segment are decoded; None unless it is of a coordinator's partition."""
+    name, _, index = os.path.basename(os.path.dirname(os.path.abspath(path))).rpartition("-")
+    return _DECODERS.get(name) if index.isdecimal() else None
+
+
+def record_fields(decode: Decode, batch: Batch) -> Iterator[Fields]:
+    """What each record says. `unreadable` is why one cannot be decoded. Raises CorruptBatch."""
+    for view in records(batch):
+        fields: Fields = {"offset": view.offset, "timestamp_ms": view.timestamp_ms}
+        if batch.header.is_control:
+            yield {**fields, **_marker(batch, view)}
+            continue
+        try:
+            record = decode(view)
+        except UnknownRecordType as error:
+            yield {
+                **fields,
+                "type": f"UNKNOWN({error})",
+                "version": -1,
+                "key": None,
+                "value": None,
+                "text": "-",
+            }
+        except UnreadableRecord as error:
+            yield {"offset": view.offset, "unreadable": str(error)}
+        else:
+            yield {
+                **fields,
+                "type": type(record.key).__name__.removesuffix("Key"),
+                "version": record.version,
+                "key": record.key,
+                "value": record.value,
+                "text": sentence(record, batch.header.producer_id),
+            }
+
+
+def sentence(record: CoordinatorRecord, producer_id: int = NO_PRODUCER_ID) -> str:
+    """What a record says in words. `producer_id`: of the transaction that it is a part of, if it is."""
+    key, value = record.key, record.value
+    if isinstance(key, TransactionLogKey):
+        assert value is None or isinstance(value, TransactionLogValue)
+        return _transaction(key.transactional_id, value)
+    if isinstance(key, OffsetCommitKey):
+        assert value is None or isinstance(value, OffsetCommitValue)
+        return _offset(key, value, producer_id)
+    group, *rest = (str(getattr(key, name)) for name in _names(key))
+    about = " ".join((f"group {group}", *rest))
+    kind = _words(type(key).__name__.removesuffix("Key"))
+    if value is None:
+        return f"{about}: no {kind} any more"
+    if isinstance(value, GroupMetadataValue):
+        return _classic_group(about, value)
+    said = ", ".join(
+        f"{_words(name)} {shown}"
+        for name in _names(value)
+        if (shown := getattr(value, name)) is not None and isinstance(shown, int | str) and shown != ""
+    )
+    return f"{about}: {kind}{', ' if said else ''}{said}"
+
+
+def _transaction(id: str, value: TransactionLogValue | None) -> str:
+    if value is None:
+        return f"{id}: has expired"
+    state = BY_NUMBER.get(value.transaction_status)
+    producer = f"producer {value.producer_id} of epoch {value.producer_epoch}"
+    text = f"{id}: {value.transaction_status if state is None else state.text}, {producer}"
+    if state is not EMPTY and value.transaction_start_timestamp_ms > NONE_YET_MS:
+        text += f", begun {_time(value.transaction_start_timestamp_ms)}"
+    places = [
+        f"{row.topic}-{index}" for row in value.transaction_partitions or () for index in row.partition_ids
+    ]
+    text += f", in {', '.join(places)}" if places else ""
+    if value.next_producer_id >= 0:
+        text += f", next producer {value.next_producer_id}"
+    return text
+
+
+def _offset(key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int) -> str:
+    about = f"group {key.group}: {key.topic}-{key.partition}"
+    if value is None:
+        return f"{about} has no offset any more"
+    epoch = f" (leader epoch {value.leader_epoch})" if value.leader_epoch >= 0 else ""
+    pending = f", pending in a transaction of producer {producer_id}" if producer_id >= 0 else ""
+    return f"{about} at {value.offset}{epoch}, committed {_time(value.commit_timestamp)}{pending}"
+
+
+def _classic_group(about: str, value: GroupMetadataValue) -> str:
+    members = ", ".join(f"{one.client_id} at {one.client_host}" for one in value.members)
+    if not members:
+        return f"{about}: classic, generation {value.generation}, without members"
+    protocol = f"protocol {value.protocol}"
+    return f"{about}: classic, generation {value.generation}, {protocol}, members {members}"
+
+
+def _marker(batch: Batch, view: RecordView) -> Fields:
+    """A control record: the end of a transaction."""
+    kind = _MARKER.unpack_from(view.key)[1] if view.key is not None and len(view.key) >= 4 else -1
+    name = _ENDS.get(kind)
+    epoch = None
+    if view.value is not None and len(view.value) >= 6:
+        epoch = _COORDINATOR_EPOCH.unpack_from(view.value, 2)[0]
+    producer = f"producer {batch.header.producer_id} of epoch {batch.header.producer_epoch}"
+    done = {"COMMIT": "commits", "ABORT": "aborts"}.get(name or "", "writes a control record")
+    return {
+        "type": name or f"UNKNOWN({kind})",
+        "version": 0,
+        "key": None,
+        "value": None,
+        "text": f"{producer} {done}, by coordinator epoch {epoch}",
+    }
+
+
+def _names(message: Any) -> list[str]:
+    return [name for name in message.__struct_fields__ if name != "unknown_tags"]
+
+
+def _words(name: str) -> str:
+    """`ConsumerGroupMetadata` and `member_epoch` as words."""
+    return "".join(f" {one.lower()}" if one.isupper() else one for one in name).strip().replace("_", " ")
+
+
+def _time(timestamp_ms: int) -> str:
+    if not 0 <= timestamp_ms < 1 << 47:
+        return "-"
+    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
+
+
+def _group_record(view: RecordView) -> CoordinatorRecord:
+    return decode_record(view.key, view.value)[1]
+
+
+def _transaction_record(view: RecordView) -> CoordinatorRecord:
+    return decode_transaction_record(view.key, view.value)
+
+
+_DECODERS: dict[str, Decode] = {
+    "__consumer_offsets": _group_record,
+    "__transaction_state": _transaction_record,
+}

@@ -1,0 +1,93 @@
+"""`kraftd dump` of a coordinator's partition says in words what its records mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kraftd.groups.records import CoordinatorRecord, encode_record, group_record, offset_record
+from kraftd.groups.transactions.records import expired_record, transaction_record
+from kraftd.groups.transactions.states import EMPTY, ONGOING
+from kraftd.groups.transactions.transaction import Transaction
+from kraftd.log.disk import RealDisk
+from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from kraftd.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from kraftd.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.metadata_dir.dump import Row, dump, verify
+from testkit.keyed_batches import keyed_batch, marker_batch
+
+BEGUN_MS = 1_700_000_000_123
+TIME = "2023-11-14 22:13:20.123Z"
+
+
+def rows_of(folder: Path, partition: str, *batches: bytes) -> list[Row]:
+    (folder / partition).mkdir()
+    path = folder / partition / "00000000000000000000.log"
+    path.write_bytes(b"".join(batches))
+    return [row for row in dump(RealDisk(), str(path)) if row["kind"] != "batch"]
+
+
+def transaction(**fields: Any) -> Transaction:
+    first = Transaction(7, timeout_ms=60_000, last_update_ms=BEGUN_MS)
+    return Transaction(**{name: getattr(first, name) for name in first.__struct_fields__} | fields)
+
+
+def test_a_transaction_has_state_producer_and_partitions_in_words(tmp_path: Path) -> None:
+    open_one = transaction(
+        state=ONGOING, producer_epoch=2, partitions=frozenset({("out", 1), ("out", 0)}), start_ms=BEGUN_MS
+    )
+    states = [transaction_record("pay", transaction(state=EMPTY, producer_epoch=2), 2)]
+    states += [transaction_record("pay", open_one, 2), expired_record("old")]
+    found = rows_of(
+        tmp_path, "__transaction_state-3", keyed_batch([encode_record(one) for one in states], 0, 5, BEGUN_MS)
+    )
+    assert [row["text"] for row in found] == [
+        "pay: Empty, producer 7 of epoch 2",
+        f"pay: Ongoing, producer 7 of epoch 2, begun {TIME}, in out-0, out-1",
+        "old: has expired",
+    ]
+    assert [(row["offset"], row["epoch"], row["type"], row["version"]) for row in found] == [
+        (0, 5, "TransactionLog", 1),
+        (1, 5, "TransactionLog", 1),
+        (2, 5, "TransactionLog", 0),
+    ]
+    assert found[1]["data"]["value"]["transaction_partitions"] == [{"topic": "out", "partition_ids": [0, 1]}]
+    assert "value" not in found[2]["data"]
+
+
+def test_commits_groups_and_ends_of_transactions_are_in_words(tmp_path: Path) -> None:
+    value = OffsetCommitValue(17, 3, "", BEGUN_MS)
+    member = MemberMetadata("m-1", None, "app", "/10.0.0.1")
+    group = GroupMetadataValue("consumer", 4, "range", "m-1", BEGUN_MS, [member])
+    plain = [
+        offset_record("g", "in", 0, None),
+        group_record("g", group),
+        CoordinatorRecord(ConsumerGroupMetadataKey("new"), ConsumerGroupMetadataValue(9, 1)),
+        group_record("g", None),
+    ]
+    found = rows_of(
+        tmp_path,
+        "__consumer_offsets-0",
+        keyed_batch([encode_record(offset_record("g", "in", 0, value))], 0, 0, BEGUN_MS, 7, 1),
+        marker_batch(1, 7, 1, True, 12),
+        keyed_batch([encode_record(one) for one in plain], 2, 0, BEGUN_MS),
+    )
+    assert [row["text"] for row in found] == [
+        f"group g: in-0 at 17 (leader epoch 3), committed {TIME}, pending in a transaction of producer 7",
+        "producer 7 of epoch 1 commits, by coordinator epoch 12",
+        "group g: in-0 has no offset any more",
+        "group g: classic, generation 4, protocol range, members app at /10.0.0.1",
+        "group new: consumer group metadata, epoch 9, metadata hash 1",
+        "group g: no group metadata any more",
+    ]
+    assert [row["kind"] for row in found].count("control") == 1
+
+
+def test_what_cannot_be_read_is_damage_and_a_newer_type_is_not(tmp_path: Path) -> None:
+    records = [(b"\x00\x63key", b"\x00\x00"), (b"\x00\x01", b"\x00\x04"), (b"\x00", b"")]
+    batch = keyed_batch(records, 0, 0, BEGUN_MS)
+    found = rows_of(tmp_path, "__consumer_offsets-1", batch)
+    assert [(row["offset"], row["kind"]) for row in found] == [(0, "record"), (1, "damage"), (2, "damage")]
+    path = str(tmp_path / "__consumer_offsets-1" / "00000000000000000000.log")
+    assert [row["offset"] for row in verify(RealDisk(), path) if path == row["path"]] == [1, 2]
