@@ -166,6 +166,15 @@ class TransactionCoordination(Coordination):
 
         self._ask(leader, "transaction-markers", WriteTxnMarkersRequest([marker]), then)
 
+    def without_leader(self) -> int:
+        """How many markers wait for a leader of their partition."""
+        return sum(
+            self._leader_of(*place) == NO_LEADER
+            for shard in self.coordinator.shards.values()
+            for id in shard.ending
+            for place in shard.ids[id].current.partitions
+        )
+
     # -- verification
 
     def ask_coordinator(self, added: Added, is_verify_only: bool, then: Callable[[Results], None]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.transactions.partitions import Added, Results
 from kraftd.groups.transactions.transaction import EPOCH_BUMPS, TopicPartition
+from kraftd.histogram import Histogram
 from kraftd.partition.producers import NO_GUARD
 from kraftd.wire.error_code import ErrorCode
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from kraftd.broker_node.replicas import Replicas
     from kraftd.broker_node.transaction_coordination import TransactionCoordination
     from kraftd.configdef.node import NodeConfig
+
+NS_PER_MS = 1_000_000
 
 Guards = dict[TopicPartition, int]
 Then = Callable[[Results, Guards], None]
@@ -63,6 +66,8 @@ class Verifications:
         )
         self._later = Deadlines()
         self._last_number = 0
+        self.times = Histogram()  # of the coordinator's answers, in nanoseconds
+        self.failures = 0  # partitions that it refused
 
     def __repr__(self) -> str:
         return f"<Verifications, {len(self._later)} to be repeated>"
@@ -131,9 +136,13 @@ class Verifications:
             then(errors, guards)
             return
 
+        asked_ms = node.now_ms
+
         def answered(results: Results) -> None:
+            self.times.note((node.now_ms - asked_ms) * NS_PER_MS)
             for place, error in results.items():
                 if error:
+                    self.failures += 1
                     errors[place] = _as_producers_know_it(error, support)
             then(errors, guards)
 

@@ -21,6 +21,7 @@ from kraftd.metrics import (
     partition_metrics,
     quorum_metrics,
     request_metrics,
+    transaction_metrics,
 )
 from kraftd.metrics.family import Family
 from kraftd.metrics.readings import Readings
@@ -33,7 +34,12 @@ CONTROLLER_FAMILIES: tuple[Family, ...] = (
     *client_metrics.FAMILIES,
     *own_metrics.FAMILIES,
 )
-FAMILIES = (*CONTROLLER_FAMILIES, *broker_metrics.FAMILIES, *partition_metrics.FAMILIES)
+FAMILIES = (
+    *CONTROLLER_FAMILIES,
+    *broker_metrics.FAMILIES,
+    *partition_metrics.FAMILIES,
+    *transaction_metrics.FAMILIES,
+)
 _END = b"# EOF\n"  # ends an OpenMetrics text, once
 
 

@@ -9,17 +9,21 @@ from typing import Any
 
 from msgspec import Struct
 
+from kraftd.groups.transactions.seen import Open, oldest_open
 from kraftd.histogram import Histogram
 from kraftd.metadata.metadata_version import METADATA_VERSION, version_name
 from kraftd.metadata.state import BrokerState
+from kraftd.metrics.broker_metrics import broker_of
 from kraftd.metrics.causes import Cause, causes
 from kraftd.metrics.health import BrokerHealth, health
 from kraftd.metrics.readings import Readings
 from kraftd.metrics.replica_rows import ReplicaRow, known_by, replica_rows
 from kraftd.metrics.survey import Survey
+from kraftd.metrics.transaction_metrics import transaction_shards
 from kraftd.types import uuid_text
 
 MAX_BROKERS = 200  # with rows; inactive ones come first
+MAX_TRANSACTIONS = 20  # with rows; the oldest ones
 
 
 class BrokerRow(Struct, frozen=True):
@@ -39,6 +43,24 @@ class Buckets(Struct, frozen=True):
 
     bounds_ms: list[float]
     counts: list[int]
+
+
+class TransactionRow(Struct, frozen=True):
+    """An open transaction that this broker coordinates. partitions: in how many its marker is missing."""
+
+    id: str
+    state: str
+    producer_id: int
+    partitions: int
+    age_ms: int
+    is_late: bool
+
+
+class Transactions(Struct, frozen=True):
+    """How many this broker coordinates that are open, and the oldest ones."""
+
+    count: int
+    oldest: list[TransactionRow]
 
 
 class Status(Struct, frozen=True):
@@ -64,6 +86,7 @@ class Status(Struct, frozen=True):
     broker: BrokerHealth | None
     broker_count: int
     brokers: list[BrokerRow]
+    transactions: Transactions | None
     topic_count: int
     partition_count: int
     features: dict[str, int]
@@ -106,6 +129,7 @@ def status(readings: Readings, found: Survey | None) -> Status:
         broker=state_of_health.broker,
         broker_count=len(image.brokers),
         brokers=_brokers(readings, found),
+        transactions=_transactions(readings),
         topic_count=image.topic_count,
         partition_count=image.partition_count,
         features={**node.following.finalized_features.levels, "kraft.version": node.core.kraft_version},
@@ -129,6 +153,22 @@ def _releases(readings: Readings) -> dict[str, str]:
 def _brokers(readings: Readings, found: Survey | None) -> list[BrokerRow]:
     brokers = sorted(readings.node.image.brokers.values(), key=lambda one: (one.is_active, one.id))
     return [_broker(one, readings, found) for one in brokers[:MAX_BROKERS]]
+
+
+def _transactions(readings: Readings) -> Transactions | None:
+    broker = broker_of(readings)
+    if broker is None:
+        return None
+    shards = transaction_shards(broker)
+    count = sum(len(one.ongoing) + len(one.ending) for one in shards)
+    oldest = oldest_open(shards, MAX_TRANSACTIONS)
+    return Transactions(count, [_transaction(one, readings.wall_ms) for one in oldest])
+
+
+def _transaction(one: Open, wall_ms: int) -> TransactionRow:
+    age_ms = max(0, wall_ms - one.start_ms)
+    id, state, producer_id, _, timeout_ms, partitions = one
+    return TransactionRow(id, state, producer_id, partitions, age_ms, age_ms > timeout_ms)
 
 
 def _broker(broker: BrokerState, readings: Readings, found: Survey | None) -> BrokerRow:

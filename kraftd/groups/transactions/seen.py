@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from re import Pattern
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.states import BY_NAME, DEAD
@@ -13,6 +15,38 @@ from kraftd.messages.describe_transactions_response import TransactionState as D
 from kraftd.messages.list_transactions_request import ListTransactionsRequest
 from kraftd.messages.list_transactions_response import TransactionState as Listed
 from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.groups.transactions.shard import TransactionShard
+
+
+class Open(NamedTuple):
+    """An open transaction. start_ms: when it began. partitions: in how many its marker is missing."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    start_ms: int
+    timeout_ms: int
+    partitions: int
+
+
+def oldest_open(shards: Iterable[TransactionShard], most: int) -> list[Open]:
+    """The transactions that have been open longest, decided ones among them, at most so many."""
+    found = [
+        Open(
+            entry.id,
+            entry.current.state.text,
+            entry.current.producer_id,
+            entry.current.start_ms,
+            entry.current.timeout_ms,
+            len(entry.current.partitions),
+        )
+        for shard in shards
+        for ids in (shard.ongoing, shard.ending)
+        for entry in (shard.ids[id] for id in islice(ids, most))
+    ]
+    return sorted(found, key=lambda one: one.start_ms)[:most]
 
 
 def described(entry: TransactionalId) -> Described:

@@ -84,7 +84,8 @@ class TransactionShard(Shard):
         self.transaction_version = transaction_version
         self.abort = abort
         self.ids: dict[str, TransactionalId] = {}
-        self.ongoing: dict[str, None] = {}  # those with a transaction that is not decided
+        self.ongoing: dict[str, None] = {}  # those with a transaction that is not decided, the oldest first
+        self.ending: dict[str, None] = {}  # those that are decided, and not complete
 
     # Loading
 
@@ -106,10 +107,12 @@ class TransactionShard(Shard):
         self.serve(len(self.ids))
         self.schedule_aborts()
         self.schedule_expiration()
+        begun = [entry for entry in self.ids.values() if entry.current.state is ONGOING]
+        for entry in sorted(begun, key=lambda entry: entry.current.start_ms):
+            self.ongoing[entry.id] = None
         for entry in self.ids.values():
-            if entry.current.state is ONGOING:
-                self.ongoing[entry.id] = None
-            elif entry.current.state in PREPARED:
+            if entry.current.state in PREPARED:
+                self.ending[entry.id] = None
                 self.complete(entry)
 
     # Changes
@@ -131,10 +134,11 @@ class TransactionShard(Shard):
 
     def apply(self, entry: TransactionalId, new: Transaction) -> None:
         entry.pending, entry.current = None, new
-        if new.state is ONGOING:
-            self.ongoing[entry.id] = None
-        else:
-            self.ongoing.pop(entry.id, None)
+        for ids, is_in in ((self.ongoing, new.state is ONGOING), (self.ending, new.state in PREPARED)):
+            if is_in:
+                ids[entry.id] = None
+            else:
+                ids.pop(entry.id, None)
 
     # Markers
 
