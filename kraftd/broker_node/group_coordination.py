@@ -55,6 +55,10 @@ class GroupCoordination(Coordination):
         group_call.guard = guard
         self.perform(self.coordinator.handle(group_call, call.message, self._node.wall_ms))
 
+    def refuse_commit(self, call: Call, error: ErrorCode) -> None:
+        """Refuse a commit whose transaction was not verified, partition by partition."""
+        self.perform(self.coordinator.refuse_transactional_commit(self.new_call(call), call.message, error))
+
     def handle_in_pieces(self, call: Call, guard: int = 0) -> Work:
         """Take a large request, a piece in each callback; its connection's next request waits. The guard is
         as in `handle`: with the first piece the transaction is ongoing.

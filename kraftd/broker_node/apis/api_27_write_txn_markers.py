@@ -25,6 +25,7 @@ from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from kraftd.broker_node.node import BrokerNode
+    from kraftd.messages.write_txn_markers_request import WritableTxnMarker
     from kraftd.requests.call import Call
 
 
@@ -36,6 +37,8 @@ def handle(node: BrokerNode, call: Call) -> None:
     ):
         raise Refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     markers = call.message.markers
+    if any(_is_of_no_producer(marker) and _is_hosted(node, marker) for marker in markers):
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR)  # such a batch cannot be
     call.settled = True
     by_producer: dict[int, Results] = {}
     left = len(markers)
@@ -55,6 +58,18 @@ def handle(node: BrokerNode, call: Call) -> None:
         answer()
     for marker in markers:
         write_marker(node, marker, partial(written, marker.producer_id))
+
+
+def _is_of_no_producer(marker: WritableTxnMarker) -> bool:
+    return marker.producer_id < 0 or marker.producer_epoch < 0
+
+
+def _is_hosted(node: BrokerNode, marker: WritableTxnMarker) -> bool:
+    """Return whether a partition of a marker is here."""
+    hosted = (
+        node.replicas.get(topic.name, index) for topic in marker.topics for index in topic.partition_indexes
+    )
+    return any(one is not None and one.partition is not None for one in hosted)
 
 
 def _topics(results: Results) -> list[WritableTxnMarkerTopicResult]:

@@ -42,7 +42,10 @@ def handle(node: BrokerNode, call: Call) -> None:
     def refuse(error: ErrorCode) -> None:
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < KNOWS_LOADING_VERSION:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        node.guarded(call, lambda: boundary.answer(call, refused_transactional_commit(request, error)))
+        if call.is_large:
+            node.guarded(call, lambda: boundary.answer(call, refused_transactional_commit(request, error)))
+        else:
+            node.guarded(call, lambda: node.groups.refuse_commit(call, error))
 
     def verified(errors: Results, guards: Guards) -> None:
         if errors:
@@ -55,13 +58,28 @@ def handle(node: BrokerNode, call: Call) -> None:
 
     id = AclResourceType.TRANSACTIONAL_ID, request.transactional_id
     if not boundary.allows(call, AclOperation.WRITE, *id):
-        refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        boundary.answer(
+            call,
+            refused_transactional_commit(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        )
         return
     place = OFFSETS_TOPIC, node.groups.coordinator.partition_for(request.group_id)
-    is_refused = not request.group_id or not node.groups.serves(request.group_id)
+    is_refused = not (request.group_id and node.groups.serves(request.group_id) and _has_known(node, call))
     if is_refused or not boundary.allows(call, AclOperation.READ, AclResourceType.GROUP, request.group_id):
         node.groups.handle(call)  # which says why
         return
     support = Support(call.version >= ADDS_VERSION, call.version >= KNOWS_ABORTABLE_VERSION)
     batch = Batch(request.producer_id, request.producer_epoch)
     node.verifications.verify(request.transactional_id, {place: batch}, support, verified)
+
+
+def _has_known(node: BrokerNode, call: Call) -> bool:
+    """Return whether there is a partition to commit: without one no transaction is asked for. A large request
+    is not looked through.
+    """
+    return call.is_large or any(
+        node.groups.coordinator.topics.has_partition(topic.name, row.partition_index)
+        and node.boundary.allows_quietly(call, AclOperation.READ, AclResourceType.TOPIC, topic.name)
+        for topic in call.message.topics
+        for row in topic.partitions
+    )

@@ -157,7 +157,8 @@ class TransactionCoordinator(Shards[TransactionShard]):
         assert id is not None
 
         def refuse(error: ErrorCode) -> None:
-            self.respond(call, InitProducerIdResponse(error_code=known(request, call.version, error)))
+            code = known(request, call.version, error)
+            self.respond(call, InitProducerIdResponse(error_code=code, producer_epoch=NO_EPOCH))
 
         def operation(new_producer_id: int | None) -> None:
             shard = self.shard_of(id, now_ms)

@@ -13,10 +13,10 @@ PROPERTIES = {
     "transaction.state.log.replication.factor": 1,
     "transaction.state.log.min.isr": 1,
     "transaction.state.log.num.partitions": 3,
-    "transaction.partition.verification.enable": "false",  # so that a transaction can hang
     "broker.heartbeat.interval.ms": 500,
     "broker.session.timeout.ms": 3000,
     "auto.create.topics.enable": "false",
+    "unstable.api.versions.enable": "true",
     "num.network.threads": 1,
     "num.io.threads": 2,
 }

@@ -1,0 +1,65 @@
+"""What transactional requests are refused with, as by a stock broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kraftd.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import BrokerHarness
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> BrokerHarness:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t")
+    for topic in ("__consumer_offsets", "__transaction_state"):
+        harness.create_topic(topic, 1, cleanup_policy="compact")
+    harness.pass_time(100)
+    return harness
+
+
+def test_a_refused_producer_has_no_epoch(harness: BrokerHarness) -> None:
+    answer = harness.client_ask(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("id", 0))
+    assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+@pytest.mark.parametrize("producer", [(-1, -1), (-1, 0), (7, -1)])
+def test_a_marker_of_no_producer_is_refused(harness: BrokerHarness, producer: tuple[int, int]) -> None:
+    marker = WritableTxnMarker(*producer, True, [WritableTxnMarkerTopic("t", (0,))], 0)
+    answer = harness.client_ask(ApiKey.WRITE_TXN_MARKERS, 1, WriteTxnMarkersRequest([marker]))
+    (row,) = answer.markers[0].topics[0].partitions
+    assert row.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not harness.read("t").records
+
+
+def test_an_unknown_topic_is_named_whatever_the_transaction__kip890(harness: BrokerHarness) -> None:
+    rows = [TxnOffsetCommitRequestPartition(0, 1)]
+
+    def errors(*topics: str) -> list[int]:
+        parts = [TxnOffsetCommitRequestTopic(name, rows) for name in topics]
+        request = TxnOffsetCommitRequest("id", "g", 7, 0, topics=parts)
+        slot = harness.client_send(ApiKey.TXN_OFFSET_COMMIT, 5, request)
+        harness.pass_time(100)
+        answer = harness.response(slot)
+        assert answer is not None
+        found = {one.name: one.partitions[0].error_code for one in answer.topics}
+        return [found[name] for name in topics]
+
+    assert errors("none") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    expected = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    assert errors("none", "t") == expected
