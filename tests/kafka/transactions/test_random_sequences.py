@@ -28,7 +28,7 @@ from tests.kafka.transactions.requests import TransactionRequests
 pytestmark = pytest.mark.kafka
 
 SEED = int(os.environ.get("KRAFTD_TRANSACTIONS_SEED", "1"))
-STEPS = int(os.environ.get("KRAFTD_TRANSACTIONS_STEPS", "150"))  # at each level
+STEPS = int(os.environ.get("KRAFTD_TRANSACTIONS_STEPS", "100"))  # at each level
 READS = (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -37,7 +37,7 @@ READS = (
     ListTransactionsRequest,
     OffsetFetchRequest,
 )
-STEPS_A_RUN = 75  # then other ids begin
+STEPS_A_RUN = 50  # then other ids begin
 
 
 @pytest.fixture(scope="module")
@@ -85,4 +85,4 @@ def test_every_answer_is_that_of_a_stock_node__kip890(pair: TransactionPair, ver
                 found.append(f"seed {SEED}/{version}/{start}, step {step}: {error}\n" + "\n".join(story))
                 break
     assert not found, "\n\n".join(found)
-    assert len(errors) > 6, errors
+    assert len(errors) > 4, errors
