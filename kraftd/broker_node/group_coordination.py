@@ -14,12 +14,14 @@ from kraftd.broker_node.audit import audit
 from kraftd.broker_node.coordination import CoordinatingNode, Coordination, KnownTopics
 from kraftd.broker_node.group_pieces import joined, pieces_of
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
+from kraftd.groups.answers import refused_transactional_commit
 from kraftd.groups.batches import Producer
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
 from kraftd.groups.shard import ShardStatus
+from kraftd.groups.topics import known_transactional_commit, merge_by_name
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
@@ -56,8 +58,11 @@ class GroupCoordination(Coordination):
         self.perform(self.coordinator.handle(group_call, call.message, self._node.wall_ms))
 
     def refuse_commit(self, call: Call, error: ErrorCode) -> None:
-        """Refuse a commit whose transaction was not verified, partition by partition."""
-        self.perform(self.coordinator.refuse_transactional_commit(self.new_call(call), call.message, error))
+        """Refuse a commit whose transaction was not verified: each partition that could be committed."""
+        group_call, coordinator = self.new_call(call), self.coordinator
+        part, answered = known_transactional_commit(coordinator.topics, group_call, call.message)
+        coordinator.respond(group_call, merge_by_name(answered, refused_transactional_commit(part, error)))
+        self.perform(coordinator.take_effects())
 
     def handle_in_pieces(self, call: Call, guard: int = 0) -> Work:
         """Take a large request, a piece in each callback; its connection's next request waits. The guard is

@@ -282,14 +282,6 @@ class GroupCoordinator(Shards[GroupShard]):
         producer = Producer(request.producer_id, request.producer_epoch, call.guard)
         self.write(call, request.group_id, now_ms, operation, refuse, producer=producer)
 
-    def refuse_transactional_commit(
-        self, call: Call, request: TxnOffsetCommitRequest, error: ErrorCode
-    ) -> list[Effect]:
-        """Answer an error for each partition that could be committed, and each other one as ever."""
-        part, answered = known.known_transactional_commit(self.topics, call, request)
-        self.respond(call, known.merge_by_name(answered, refused_transactional_commit(part, error)))
-        return self.take_effects()
-
     def offset_delete(self, call: Call, request: OffsetDeleteRequest, now_ms: int) -> None:
         def refuse(error: ErrorCode) -> OffsetDeleteResponse:
             return OffsetDeleteResponse(error_code=error)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kraftd.cli.cluster_options import secrets_option
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
 from kraftd.cli.times import time_text
+
+if TYPE_CHECKING:
+    from kraftd.log.disk import RealDisk
 
 MAX_OFFSET = (1 << 63) - 1
 OFFSET = click.IntRange(0, MAX_OFFSET)
@@ -62,20 +65,10 @@ def dump(
     """
     if from_offset > to_offset:
         raise click.UsageError(f"--from-offset {from_offset} is after --to-offset {to_offset}.")
-    from os.path import isfile
-
     from kraftd.log.disk import RealDisk
-    from kraftd.metadata_dir.dump import find_dumpable
-    from kraftd.metadata_dir.rehearsal import is_data_directory
 
     disk = RealDisk()
-    files: list[str] = []
-    try:
-        for path in paths:
-            files += [path] if isfile(path) else find_dumpable(disk, [path.rstrip("/") or "/"])
-    except FileNotFoundError as error:
-        raise CommandFailure(f"{error}: there is no such file or directory.", FAILED) from None
-    data_directories = [path for path in paths if not isfile(path) and is_data_directory(disk, path)]
+    files, data_directories = found_at(disk, paths)
     if not files and not (verify and data_directories):
         raise CommandFailure(f"{', '.join(paths)}: no segment or checkpoint is there.", FAILED)
     damaged, last_path = 0, ""
@@ -106,6 +99,22 @@ def dump(
         has.check(from_offset, "--from-offset")
         has.check(to_offset if to_offset < MAX_OFFSET else 0, "--to-offset")
     return OK
+
+
+def found_at(disk: RealDisk, paths: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The files to dump, and which of the paths are data directories."""
+    from os.path import isfile
+
+    from kraftd.metadata_dir.dump import find_dumpable
+    from kraftd.metadata_dir.rehearsal import is_data_directory
+
+    files: list[str] = []
+    try:
+        for path in paths:
+            files += [path] if isfile(path) else find_dumpable(disk, [path.rstrip("/") or "/"])
+    except FileNotFoundError as error:
+        raise CommandFailure(f"{error}: there is no such file or directory.", FAILED) from None
+    return files, [path for path in paths if not isfile(path) and is_data_directory(disk, path)]
 
 
 class Offsets:
