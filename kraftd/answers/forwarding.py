@@ -138,7 +138,7 @@ class PassingOn:
             return True
 
     def run_due(self, now_ms: int) -> None:
-        """Ask the next node, or give up."""
+        """Send each due request to its next node, or refuse it."""
         for passed in [one for one in self._waiting if _due_ms(one) <= now_ms]:
             if passed.until_ms <= now_ms:
                 self._forget(passed)

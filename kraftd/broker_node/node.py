@@ -481,7 +481,7 @@ class BrokerNode(AnsweringNode):
             self._append_ended(one, one.error or ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _fetched_ended(self, hosted: Hosted, partition: Partition, one: AppendEnded) -> None:
-        """What was fetched from a leader is written, or is not."""
+        """Handle the outcome of the write of records that were fetched from a leader."""
         if one.error is not None:
             partition.append_failed(one.base_offset)
         key = hosted.topic_id, hosted.index

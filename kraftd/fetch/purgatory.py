@@ -130,7 +130,7 @@ class Purgatory(Generic[T]):
         return None if queue is None else queue.first()
 
     def complete_all(self, key: Key) -> list[T]:
-        """Complete every operation that waits under `key`, whatever its threshold."""
+        """Complete all operations that wait under `key`, at any threshold."""
         queue = self._queues.get(key)
         return [] if queue is None else self._complete(queue, None)
 

@@ -91,7 +91,7 @@ class FetchContext:
 
     @property
     def is_satisfied(self) -> bool:
-        """Return whether the fetch is answered at once, whatever its MaxWaitMs."""
+        """Return whether the fetch is answered at once, without regard to its MaxWaitMs."""
         return self.kind is Kind.REFUSED or self.subscription.progress_bytes >= self.min_bytes
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ class Occurrences(Generic[K]):
 
     @staticmethod
     def for_about(count: int) -> Occurrences[K]:
-        """No keys yet, with places for about so many."""
+        """No keys yet, with places for about `count` of them."""
         return Occurrences([{} for _ in range(1 << (count // MAX_KEYS_AT_ONCE).bit_length())])
 
     def add(self, key: K) -> None:

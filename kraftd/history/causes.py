@@ -34,7 +34,7 @@ MAX_UNDIVIDED = 100  # changes; no controller divides an event with fewer
 LAST = frozenset(("broker-fenced", "broker-unregistered", "broker-registered", "broker-directories-changed"))
 FIRST = frozenset(("broker-unfenced", "broker-shutting-down"))
 
-# What is said of the effects of one kind, after their number.
+# The words after the number of effects of one kind.
 _WORDS = {
     "leader-moved": ("partition moved", "partitions moved"),
     "unclean-election": ("partition elected a leader uncleanly", "partitions elected leaders uncleanly"),

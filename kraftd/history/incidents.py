@@ -70,7 +70,7 @@ class _Part:
                     self._last[event.kind] = event
 
     def items(self, cause: Event | None, wanted: Wanted) -> list[Item]:
-        """What is shown of the event: its cause first."""
+        """The lines that show the event, its cause first."""
         shown: list[Item] = []
         if cause is not None and wanted(cause):
             shown.append(self.effects.summed_up(cause) if self.effects else cause)
@@ -100,14 +100,14 @@ class Incidents:
         return self._part is not None
 
     def end(self) -> list[Item]:
-        """What is held: nothing follows."""
+        """The lines of the held incident, which no later event completes."""
         part, self._part = self._part, None
         if part is None or (self._in_order and part.cause is None):
             return []  # scripts have these events already
         return part.items(part.cause, self._wanted)
 
     def add(self, events: Sequence[Event]) -> list[Item]:
-        """What is shown once the events of a batch are known."""
+        """The lines to show once all events of a batch are known."""
         if not events:
             return []
         shown: list[Item] = []

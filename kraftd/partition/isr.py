@@ -79,7 +79,7 @@ class InSyncReplicas:
         return proposal
 
     def is_current(self, number: int) -> bool:
-        """Return whether a proposal is the one that is on its way."""
+        """Return whether this proposal is the one in flight."""
         return self.pending is not None and self.pending.number == number
 
     def failed(self, error: ErrorCode) -> AfterError:

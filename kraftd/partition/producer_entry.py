@@ -68,7 +68,7 @@ class SentBatch(NamedTuple):
 
 
 class ProducerEntry(Struct, frozen=True, gc=False):
-    """What is known of a producer; its last batches, the oldest first."""
+    """The state of a producer; its last batches, the oldest first."""
 
     producer_id: int
     producer_epoch: int = NO_PRODUCER_EPOCH

@@ -151,7 +151,7 @@ def isr_answered(
     assert pending is not None
     if error is not ErrorCode.NONE:
         after = partition.isr.failed(error)
-        # What was refused holds the high watermark back no more.
+        # Refused proposals no longer hold the high watermark back.
         return [pending] if after is AfterError.SENT_AGAIN else partition.advance_high_watermark(now_ms)
     if leader_epoch != partition.leader_epoch or partition_epoch < partition.partition_epoch:
         return []

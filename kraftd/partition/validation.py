@@ -47,7 +47,7 @@ _ATTRIBUTES_LOW_AT = 22
 
 
 class RecordError(NamedTuple):
-    """What is wrong with one record: its index in the batch, and a text."""
+    """The fault of one record: its index in the batch, and a text."""
 
     batch_index: int
     message: str
@@ -133,7 +133,7 @@ def validate(
     """Judge a partition's records of a Produce of that version, and give them offsets from `base_offset` on.
 
     `partition` is topic-index, for texts. The batch is changed in place if `data` is writable, else copied.
-    What is behind the batch and no whole batch is not part of the result.
+    Bytes behind the batch that are no whole batch are not part of the result.
     """
     view = memoryview(data)
     options = config.options

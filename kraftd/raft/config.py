@@ -107,7 +107,7 @@ class PartialSnapshot(Struct, frozen=True):
 
 
 class DurableState(Struct):
-    """What is on disk: `quorum-state` (None in a new directory), the log's bounds, and its control records.
+    """The state on disk: `quorum-state` (None in a new directory), the log's bounds, and its control records.
 
     All records below `committed` were committed when the replica ran before.
 

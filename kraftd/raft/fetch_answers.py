@@ -137,7 +137,7 @@ def voters_changed(replica: Replica, leader: Leader) -> None:
 
 
 def high_watermark_moved(replica: Replica, leader: Leader) -> None:
-    """Notify every replica, whatever the version of its request (KIP-1166)."""
+    """Notify every replica, also those with older versions of Fetch (KIP-1166)."""
     for queue in (BY_VOTER, BY_OBSERVER):
         wake(replica, leader, replica.fetches.complete_all(queue))
 

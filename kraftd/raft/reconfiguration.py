@@ -190,7 +190,7 @@ def append_voters(replica: Replica, voters: VoterSet) -> int:
 
 
 def forget_request(replica: Replica, request_id: RequestId) -> None:
-    """Forget the connection that requested the change: the change goes on, without an answer."""
+    """Forget the connection that requested the change. The change continues and is not answered."""
     change = replica.role.voter_change if isinstance(replica.role, Leader) else None
     if change is not None and change.request_id == request_id:
         change.request_id = None

@@ -232,7 +232,7 @@ def on_snapshot_finished(replica: Replica, event: SnapshotFinished) -> None:
     if isinstance(role, Leader) or not newer or event.snapshot_id.offset < replica.committed:
         log.add_snapshot(event.snapshot_id, event.size_bytes)
         return
-    # What is committed is in every later snapshot. Records behind it may be of another leader's log.
+    # Every later snapshot holds all committed records. Records behind it may be of another leader's log.
     keep_from = max(replica.committed, log.start_offset)
     log.reset_to(event.snapshot_id, event.size_bytes)
     replica.truncated()

@@ -24,7 +24,7 @@ SLICE_RECORDS = 100  # examined in one slice, in 1 to 3 ms
 BATCH_COST = 2  # of a batch, in records
 Suspects = Iterable[tuple[int, list[int] | None]]
 
-# What is known of a type of records, as in _engine.c.
+# Whether a type of records may hold secrets, as in _engine.c.
 _SECRETIVE, _HARMLESS, _CONFIG = range(3)
 
 
@@ -110,7 +110,7 @@ def redacted_value(value: memoryview) -> bytes | None:
 
 @cache
 def _kinds() -> bytes:
-    """What is known of the type of records at each key."""
+    """Whether the type of records at each key may hold secrets."""
     kinds = bytearray(256)
     for key, (_, name, *_versions) in registry.METADATA_RECORDS.items():
         kinds[key] = _HARMLESS if name in HARMLESS else _CONFIG if name == "ConfigRecord" else _SECRETIVE

@@ -7,7 +7,7 @@ from kraftd.raft.events import WallClockStepped
 from kraftd.requests.effects import AuditLine
 from kraftd.requests.outbox import Outbox
 
-REPORTED_MS = 1_000  # smaller steps are followed too; a line tells of their sum once it is as large
+REPORTED_MS = 1_000  # smaller steps are followed too; their sum is logged once it is as large
 STEPPED = "wall clock stepped"
 
 

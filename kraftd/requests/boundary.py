@@ -371,7 +371,7 @@ class Boundary:
     def note_denials(
         self, call: Requester, operation: AclOperation, type: AclResourceType, count: int
     ) -> None:
-        """Audit that so many resources of the type were refused without asking about each."""
+        """Audit the number of resources of the type that were refused without a question about each."""
         self.authorizations.note_denials(call, operation, type, count)
 
     # -- answers go out

@@ -1,8 +1,8 @@
 """The lane of large requests: decoded in a thread, served in slices, fairly by principal and address.
 
 A request of a million elements takes seconds, and the event loop also carries consensus. So a large frame
-waits here for its turn (`work_shares`). The effect ReadFrame decodes it. Its handler runs as a generator, one
-slice in each event loop callback. So do handlers of small requests that need more than one
+waits here until it is scheduled (`work_shares`). The effect ReadFrame decodes it. Its handler runs as a
+generator, one slice in each event loop callback. So do handlers of small requests that need more than one
 slice. Of each sender one large request is open at a time, and all open ones together are bounded in bytes.
 Requests of the same connection that come behind a large one wait for it, as in Kafka.
 """
@@ -90,7 +90,7 @@ class LargeRequests:
         return True
 
     def add(self, job: Job) -> None:
-        """Decode and serve a large frame when it is its turn."""
+        """Decode and serve a large frame after those that are scheduled before it."""
         self._behind.setdefault(job.connection_id, deque())
         self._jobs[job.connection_id] += 1
         self._waiting.setdefault(job.sender, deque()).append(job)
@@ -113,7 +113,7 @@ class LargeRequests:
         self._later(call, work)
 
     def _work_done(self, job: Job, call: Call | None) -> None:
-        """End a job with the last piece of its work; whatever waited for it goes on."""
+        """End a job with the last piece of its work, and resume the frames that waited for it."""
         job.under_way -= 1
         if job.under_way:
             return
@@ -130,7 +130,7 @@ class LargeRequests:
         self._advance()
 
     def abandon(self, connection_id: int) -> None:
-        """Forget what a closed connection waits for. What is open goes on: dropping it takes long, too."""
+        """Drop the waiting frames of a closed connection. An open job continues: dropping it takes long."""
         self._behind.pop(connection_id, None)
         if connection_id not in self._jobs:
             return

@@ -37,7 +37,7 @@ class PassOn(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """Answer with these bytes; the connection goes on."""
+    """Answer with these bytes; the connection stays open."""
 
     parts: list[Buffer]
 

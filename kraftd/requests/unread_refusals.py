@@ -2,7 +2,7 @@
 
 A principal without rights may name a million topics. Each is refused for the same reason, and its row in the
 answer repeats its name alone. So the rows are copied from the request's bytes in a thread. Where one error
-refuses the whole request, no row is needed. Whatever is unusual (a name twice, a malformed request) is
+refuses the whole request, no row is needed. An unusual request (a name twice, malformed bytes) is
 decoded and answered as always: the answers are the same.
 """
 

@@ -27,7 +27,7 @@ MAX_ACCOUNTS = 20_000  # to remember; above it, the one that was charged longest
 
 
 class Job:
-    """A large frame: its sender and size, how it becomes a call, and who takes that.
+    """A large frame: its sender and size, how it becomes a call, and what serves that call.
 
     `read()` returns the call, or raises; it touches nothing but the frame, so a thread can run it.
     `take(job, outcome)` is called with the call or the exception. `held` says whether it waits while its
@@ -103,5 +103,5 @@ def cost_us(message: Message) -> float:
 def _accounts(sender: Sender) -> tuple[tuple[Hashable, int], ...]:
     """What a sender's work is charged to, with its multiple of the allowance."""
     principal, host = sender
-    # All who did not log in are one principal, but not one sender.
+    # All clients without a login are one principal, but not one sender.
     return (sender if principal == ANONYMOUS else principal, 1), (host, ADDRESS_TIMES)

@@ -1,4 +1,4 @@
-"""The requests by which a client logs in, whatever carries them: SaslHandshake and SaslAuthenticate."""
+"""The requests by which a client logs in, over any transport: SaslHandshake and SaslAuthenticate."""
 
 from __future__ import annotations
 

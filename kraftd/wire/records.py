@@ -74,7 +74,7 @@ class Options(enum.IntFlag):
 
 
 class FaultKind(enum.IntEnum):
-    """What is wrong with one record."""
+    """The fault of one record."""
 
     NO_KEY = 1
     OUT_OF_RANGE = 2

@@ -120,7 +120,7 @@ class Followed:
         return f"<Followed {self.hosted!r} {self.state.value} in epoch {self.leader_epoch}>"
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """Follow the leader of an epoch, whatever became of the one before."""
+        """Follow the leader of an epoch, from any earlier state."""
         self.leader_epoch = leader_epoch
         self.state = State.TRUNCATING if self.hosted.is_truncating else State.FETCHING
 

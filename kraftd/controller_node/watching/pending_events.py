@@ -28,7 +28,7 @@ class PendingEvents:
     def note(self, image: Image, end_offset: int, records: list[VersionedRecord], call: Call | None) -> None:
         """Note a decision's records before they are applied to the image; they end before that offset.
 
-        A fault here is logged: the change goes on without its events.
+        A fault here is logged: the change happens without its events.
         """
         try:
             self._waiting += audit(image, records, end_offset, call)
@@ -38,7 +38,7 @@ class PendingEvents:
     def release(self, high_watermark: int) -> None:
         """Log and audit the events below the high watermark; topics committed together share one line.
 
-        A fault here is logged: the commit goes on without the rest of its events.
+        A fault here is logged: the commit happens without the rest of its events.
         """
         try:
             self._release(high_watermark)

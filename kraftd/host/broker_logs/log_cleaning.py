@@ -112,7 +112,7 @@ class LogCleaning:
             self._write(job)
 
     def close(self) -> None:
-        """Begin no more, and give up what runs."""
+        """Start no further cleaning, and abandon the one that runs."""
         self._is_closed = True
         if self._running is not None:
             self._running.is_given_up = True

@@ -74,7 +74,7 @@ _WITH_DETAIL = frozenset({"login", "token", "trust", "keystore"})
 
 
 class Finding(NamedTuple):
-    """What is wrong with one peer. `at` is host:port."""
+    """The trouble with one peer. `at` is host:port."""
 
     at: str
     node_id: int

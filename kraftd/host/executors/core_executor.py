@@ -231,7 +231,7 @@ class EffectExecutor:
             return
         if self._held is None:
             self._waits_for_room = False
-            self.log.info("the disk has room again: this node goes on")
+            self.log.info("the disk has room again: this node continues")
             put_off, self._waiting_events = self._waiting_events, []
             for event in put_off:
                 self.step(event)
