@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import groupby
 from typing import NamedTuple
 
 from kraftd.client.cluster import Cluster
@@ -20,6 +22,8 @@ from kraftd.messages.offset_fetch_request import (
 )
 from kraftd.messages.offset_fetch_response import OffsetFetchResponse
 from kraftd.wire.error_code import ErrorCode
+
+Place = tuple[str, int]  # a topic's name and the index of a partition
 
 BY_NAME = 9  # the last version of both APIs with topic names instead of ids
 _ALSO_AGAIN = frozenset((ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
@@ -43,18 +47,41 @@ class GroupOffsets:
     def __repr__(self) -> str:
         return f"<GroupOffsets of {self.group}, {self.coordinator!r}>"
 
-    async def commit(self, topic: str, index: int, committed: Committed) -> None:
-        """Commit an offset with the leader epoch of the record before it."""
-        partition = OffsetCommitRequestPartition(index, committed.offset, committed.epoch)
-        request = OffsetCommitRequest(
-            self.group, topics=[OffsetCommitRequestTopic(topic, partitions=[partition])]
-        )
+    async def commit(self, committed: Mapping[Place, Committed]) -> None:
+        """Commit offsets, each with the leader epoch of the record before it."""
+        topics = [
+            OffsetCommitRequestTopic(
+                topic,
+                partitions=[
+                    OffsetCommitRequestPartition(index, *committed[topic, index]) for _, index in places
+                ],
+            )
+            for topic, places in groupby(sorted(committed), key=lambda place: place[0])
+        ]
+        request = OffsetCommitRequest(self.group, topics=topics)
 
         async def attempt(connection: Connection) -> tuple[int, None]:
             answer = await connection.ask(request, OffsetCommitResponse, max_version=BY_NAME)
-            return answer.topics[0].partitions[0].error_code, None
+            codes = (one.error_code for topic in answer.topics for one in topic.partitions)
+            return next(filter(None, codes), 0), None
 
         await self.coordinator.ask(attempt)
+
+    async def fetch_all(self) -> dict[Place, int]:
+        """All committed offsets of the group."""
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(self.group, topics=None)])
+
+        async def attempt(connection: Connection) -> tuple[int, dict[Place, int]]:
+            answer = await connection.ask(request, OffsetFetchResponse, max_version=BY_NAME)
+            found = answer.groups[0]
+            return found.error_code, {
+                (topic.name, one.partition_index): one.committed_offset
+                for topic in found.topics
+                for one in topic.partitions
+                if not one.error_code and one.committed_offset >= 0
+            }
+
+        return await self.coordinator.ask(attempt)
 
     async def fetch(self, topic: str, index: int) -> Committed | None:
         """The committed offset, None without one. From then on, metadata older than its epoch is refused."""

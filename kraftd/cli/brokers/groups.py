@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kraftd.cli.brokers.options import of_brokers
+from kraftd.cli.brokers.reset import reset
 from kraftd.cli.cluster_options import ClusterGroup, json_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.tables import print_lines, print_table
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
-    from kraftd.client.groups import GroupPartition, GroupState
+    from kraftd.client.group_description import GroupPartition, GroupState
 
 
 @click.group(cls=ClusterGroup)
 def groups() -> None:
-    """List, describe and delete the consumer groups of a cluster."""
+    """List, describe, reset and delete the groups of a cluster."""
+
+
+groups.add_command(reset)
 
 
 @groups.command("list")
@@ -34,7 +38,7 @@ async def list_command(cluster: Cluster, as_json: bool) -> int:
     rows = [
         {
             "group": one.group_id,
-            "type": one.group_type or "classic",
+            "type": (one.group_type or "classic").lower(),
             "state": one.group_state,
             "protocol": one.protocol_type,
         }
@@ -58,7 +62,7 @@ async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> i
 
     A line for each partition has the committed offset, the log's end and the member that reads it.
     """
-    from kraftd.client.groups import DEAD, describe_group
+    from kraftd.client.group_description import DEAD, describe_group
 
     for name in group:
         state = await describe_group(cluster, name)
@@ -98,8 +102,8 @@ async def delete(cluster: Cluster, group: tuple[str, ...]) -> int:
 
 def _show(state: GroupState) -> None:
     members = f"{len(state.members)} member{'' if len(state.members) == 1 else 's'}"
-    coordinator = f"coordinator {state.coordinator}"
-    click.echo(f"Group {state.group}: {state.state}, {members}, total lag {state.lag:,}, {coordinator}")
+    head = f"Group {state.group} ({state.kind}): {state.state}"
+    click.echo(f"{head}, {members}, total lag {state.lag:,}, coordinator {state.coordinator}")
     if state.partitions:
         headings = ("TOPIC", "PARTITION", "COMMITTED", "LOG END", "LAG", "CLIENT", "HOST", "MEMBER")
         print_table(headings, [_row(one) for one in state.partitions])
@@ -119,6 +123,7 @@ def _row(one: GroupPartition) -> tuple[str, ...]:
 def _as_dict(state: GroupState) -> dict[str, Any]:
     return {
         "group": state.group,
+        "type": state.kind,
         "state": state.state,
         "protocol": state.protocol,
         "coordinator": state.coordinator,

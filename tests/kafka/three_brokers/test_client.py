@@ -127,7 +127,7 @@ def test_offsets_are_committed_with_their_epoch_and_read_on_from_after_it(three_
             reader = PartitionReader(client, topic, 0)
             assert await read_all(reader) == [b"1", b"2"]
             committed = Committed(reader.position.offset, reader.position.epoch)
-            await GroupOffsets(client, "readers").commit(topic, 0, committed)
+            await GroupOffsets(client, "readers").commit({(topic, 0): committed})
             return committed
 
     committed = asyncio.run(read_and_commit())
@@ -153,7 +153,7 @@ def test_offsets_are_committed_with_their_epoch_and_read_on_from_after_it(three_
     async def wait_for_what_never_comes() -> None:
         async with Brokers(servers(cluster), 1.5) as client:
             offsets = GroupOffsets(client, "readers")
-            await offsets.commit(topic, 0, Committed(2, committed.epoch + 1000))
+            await offsets.commit({(topic, 0): Committed(2, committed.epoch + 1000)})
             found = await offsets.fetch(topic, 0)
             assert found is not None
             await read_all(PartitionReader(client, topic, 0, *found))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Message, Producer
 
 from testkit.cluster import Cluster
 from testkit.process import wait_until
@@ -131,3 +132,62 @@ def test_what_cannot_be_written_is_explained(three_brokers: Cluster) -> None:
             check=False,
         )
         assert done.returncode != 0 and text in done.stderr, done
+
+
+def test_a_group_of_the_new_protocol_is_described_and_its_offsets_are_reset(three_brokers: Cluster) -> None:
+    cluster, topic, group = three_brokers, "reset-by-hand", "reset"
+    cluster.create_topic(topic, 2, 3)
+    lines = "".join(f"{number % 2}={number}\n" for number in range(10))
+    produce(cluster, lines, topic, "--key-separator", "=")
+    settings = {
+        "bootstrap.servers": bootstrap(cluster)[1],
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+    }
+    reader = Consumer({**settings, "group.protocol": "consumer"})
+    try:
+        reader.subscribe([topic])
+        read: list[Message] = []
+        wait_until(lambda: read.extend(reader.consume(10, 0.1)) or len(read) == 10, "all records", 60)
+        state = describe(cluster, group)
+        assert (state["type"], state["state"], state["protocol"]) == ("consumer", "Stable", "uniform")
+        assert [sorted(one["partitions"]) for one in state["members"]] == [[[topic, 0], [topic, 1]]]
+        refused = run_apart("groups", "reset", group, "--to-earliest", "--execute", *bootstrap(cluster))
+        assert refused.code == 1 and "with 1 members: stop them first" in refused.err
+    finally:
+        reader.close()
+    before = {one["partition"]: one["committed"] for one in describe(cluster, group)["partitions"]}
+    assert sum(before.values()) == 10
+    # Shown, but not changed.
+    planned = moved(cluster, group, "--by-shift", -1)
+    assert [(one["committed"], one["offset"]) for one in planned] == [
+        (end, end - 1) for end in before.values()
+    ]
+    assert describe(cluster, group)["lag"] == 0
+    moved(cluster, group, "--by-shift", -1, "--execute")
+    assert describe(cluster, group)["lag"] == 2
+    beyond = moved(cluster, group, "--topic", f"{topic}:1", "--to-offset", 4711, "--execute")
+    assert [(one["partition"], one["wanted"], one["offset"]) for one in beyond] == [(1, 4711, before[1])]
+    assert describe(cluster, group)["lag"] == 1
+    assert {one["offset"] for one in moved(cluster, group, "--to-time", "1h")} == {0}
+    assert {one["offset"] for one in moved(cluster, "new", "--topic", topic, "--to-earliest")} == {0}
+
+
+def test_offsets_come_from_a_file(three_brokers: Cluster, tmp_path: Path) -> None:
+    cluster, topic, group = three_brokers, "reset-by-file", "by-file"
+    cluster.create_topic(topic, 1, 3)
+    produce(cluster, "1\n2\n3\n", topic)
+    offsets = tmp_path / "offsets.csv"
+    offsets.write_text(f"{topic},0,2\n")
+    moved(cluster, group, "--from-file", offsets, "--execute")
+    assert consume(cluster, topic, "--group", group, "--max-messages", 1) == ["3"]
+    offsets.write_text(f"{topic},0,2\n{topic},zero,2\n")
+    refused = run_apart("groups", "reset", group, "--from-file", offsets, *bootstrap(cluster))
+    assert refused.code == 2 and f"{offsets}, line 2: it is not topic,partition,offset" in refused.err
+
+
+def moved(cluster: Cluster, group: str, *arguments: object) -> list[dict[str, Any]]:
+    """The moves of a reset."""
+    done = run_apart("groups", "reset", group, *arguments, "--json", *bootstrap(cluster))
+    assert done.code == 0, done
+    return [json.loads(line) for line in done.out.splitlines()]

@@ -1,0 +1,208 @@
+"""One group from outside: its kind, who is in it, what it has committed, and how far behind it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from itertools import chain
+from typing import NamedTuple
+
+from kraftd.client.cluster import Cluster
+from kraftd.client.connection import Connection
+from kraftd.client.failures import NoLeader, Refused
+from kraftd.client.group_member import PROTOCOL_TYPE, decode_assignment
+from kraftd.client.group_offsets import GroupOffsets, Place
+from kraftd.client.partition_reader import LATEST, PartitionReader
+from kraftd.messages import consumer_group_describe_response, share_group_describe_response
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.describe_groups_response import DescribeGroupsResponse
+from kraftd.messages.describe_share_group_offsets_request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from kraftd.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
+from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
+from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
+from kraftd.types import address_text
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+
+DEAD, EMPTY = "Dead", "Empty"
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
+# So a coordinator answers for a group of another kind, or where groups of this kind are not enabled.
+_ANOTHER_KIND = frozenset((ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION))
+_Assignment = consumer_group_describe_response.Assignment | share_group_describe_response.Assignment
+
+
+class Member(NamedTuple):
+    """A member of a group and the partitions that are assigned to it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    partitions: tuple[Place, ...]
+
+
+class GroupPartition(NamedTuple):
+    """A partition of a group, and a member that reads it.
+
+    `committed` is None without an offset, `log_end` None without a leader. Several members of a share group
+    may read a partition; its offset is the one before which all records are done.
+    """
+
+    topic: str
+    partition: int
+    committed: int | None
+    log_end: int | None
+    member: Member | None
+
+    @property
+    def lag(self) -> int | None:
+        if self.committed is None or self.log_end is None:
+            return None
+        return max(0, self.log_end - self.committed)
+
+
+class GroupState(NamedTuple):
+    """A group; `coordinator` is an address, `protocol` the assignor."""
+
+    group: str
+    kind: str
+    state: str
+    protocol: str
+    coordinator: str
+    members: tuple[Member, ...]
+    partitions: tuple[GroupPartition, ...]
+
+    @property
+    def lag(self) -> int:
+        return sum({(one.topic, one.partition): one.lag or 0 for one in self.partitions}.values())
+
+
+class _Described(NamedTuple):
+    """What a coordinator tells of a group."""
+
+    kind: str
+    state: str
+    protocol: str
+    members: tuple[Member, ...]
+
+
+async def describe_group(cluster: Cluster, group: str) -> GroupState:
+    """The group; its state is "Dead" if there is none. Raises Refused, Unreachable."""
+    offsets = GroupOffsets(cluster, group)
+
+    async def attempt(connection: Connection) -> tuple[int, _Described]:
+        for key, describe in _DESCRIBERS:
+            if connection.serves(key):
+                code, found = await describe(connection, group)
+                if code not in _ANOTHER_KIND:
+                    return code, found
+        return await _classic(connection, group)
+
+    described = await offsets.coordinator.ask(attempt)
+    committed = await (_share_offsets(offsets) if described.kind == SHARE else offsets.fetch_all())
+    owners = defaultdict(list)
+    for member in described.members:
+        for place in member.partitions:
+            owners[place].append(member)
+    places = sorted(committed.keys() | owners.keys())
+    ends = await asyncio.gather(*(_log_end(cluster, place) for place in places))
+    connection = await offsets.coordinator.connection()
+    return GroupState(
+        group,
+        described.kind,
+        described.state,
+        described.protocol,
+        address_text((connection.host, connection.port)),
+        described.members,
+        tuple(
+            GroupPartition(*place, committed.get(place), end, owner)
+            for place, end in zip(places, ends, strict=True)
+            for owner in owners.get(place, [None])
+        ),
+    )
+
+
+async def _consumer(connection: Connection, group: str) -> tuple[int, _Described]:
+    answer = await connection.ask(ConsumerGroupDescribeRequest((group,)), ConsumerGroupDescribeResponse)
+    found = answer.groups[0]
+    members = tuple(
+        Member(one.member_id, one.instance_id, one.client_id, one.client_host, _places(one.assignment))
+        for one in found.members
+    )
+    return found.error_code, _Described(CONSUMER, found.group_state, found.assignor_name, members)
+
+
+async def _share(connection: Connection, group: str) -> tuple[int, _Described]:
+    answer = await connection.ask(ShareGroupDescribeRequest((group,)), ShareGroupDescribeResponse)
+    found = answer.groups[0]
+    members = tuple(
+        Member(one.member_id, None, one.client_id, one.client_host, _places(one.assignment))
+        for one in found.members
+    )
+    return found.error_code, _Described(SHARE, found.group_state, found.assignor_name, members)
+
+
+async def _classic(connection: Connection, group: str) -> tuple[int, _Described]:
+    # The latest version has an error for a group that does not exist.
+    answer = await connection.ask(DescribeGroupsRequest((group,)), DescribeGroupsResponse, max_version=5)
+    found = answer.groups[0]
+    of_consumers = found.protocol_type == PROTOCOL_TYPE
+    members = tuple(
+        Member(
+            one.member_id,
+            one.group_instance_id,
+            one.client_id,
+            one.client_host,
+            _assigned(one.member_assignment) if of_consumers else (),
+        )
+        for one in found.members
+    )
+    return found.error_code, _Described(CLASSIC, found.group_state, found.protocol_data, members)
+
+
+_DESCRIBERS: tuple[tuple[ApiKey, Callable[[Connection, str], Awaitable[tuple[int, _Described]]]], ...] = (
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, _consumer),
+    (ApiKey.SHARE_GROUP_DESCRIBE, _share),
+)
+
+
+async def _share_offsets(offsets: GroupOffsets) -> dict[Place, int]:
+    request = DescribeShareGroupOffsetsRequest(
+        [DescribeShareGroupOffsetsRequestGroup(offsets.group, topics=None)]
+    )
+
+    async def attempt(connection: Connection) -> tuple[int, dict[Place, int]]:
+        answer = await connection.ask(request, DescribeShareGroupOffsetsResponse)
+        found = answer.groups[0]
+        return found.error_code, {
+            (topic.topic_name, one.partition_index): one.start_offset
+            for topic in found.topics
+            for one in topic.partitions
+            if not one.error_code and one.start_offset >= 0
+        }
+
+    return await offsets.coordinator.ask(attempt)
+
+
+async def _log_end(cluster: Cluster, place: Place) -> int | None:
+    """The end of a partition's log; None for one that has no leader, or is gone."""
+    try:
+        found = await PartitionReader(cluster, *place).list_offset(LATEST)
+    except (NoLeader, Refused):
+        return None
+    return int(found.offset)
+
+
+def _places(assignment: _Assignment) -> tuple[Place, ...]:
+    return tuple((one.topic_name, index) for one in assignment.topic_partitions for index in one.partitions)
+
+
+def _assigned(assignment: bytes) -> tuple[Place, ...]:
+    topics = decode_assignment(assignment).items()
+    return tuple(chain.from_iterable(((topic, index) for index in indexes) for topic, indexes in topics))
