@@ -173,3 +173,14 @@ def test_the_product_its_tools_and_its_benchmarks_import_no_tests() -> None:
     assert not [
         name for name in files if (ROOT / name).is_file() and source.search((ROOT / name).read_text())
     ]
+
+
+def test_every_test_that_the_page_of_kips_names_exists() -> None:
+    page = (ROOT / "docs/kips.md").read_text()
+    named = set(re.findall(r"`(test_\w+|\w+\.txt)`", page))
+    tests = [name for name in tracked() if name.startswith("tests/") and (ROOT / name).is_file()]
+    defined = {name.rpartition("/")[2] for name in tests if name.endswith(".txt")}
+    for name in tests:
+        if name.endswith(".py"):
+            defined |= set(re.findall(r"^ *(?:async )?def (test_\w+)", (ROOT / name).read_text(), re.M))
+    assert len(named) > 60 and named <= defined, sorted(named - defined)
