@@ -14,6 +14,8 @@ from kraftd.broker_node.replicas import Hosted
 from kraftd.broker_node.traffic import TopicTraffic
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.states import ClassicState
+from kraftd.groups.consumer.group import ASSIGNING, EMPTY, RECONCILING, STABLE, ConsumerGroup
+from kraftd.groups.group import Group, GroupType
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.shard import ShardStatus
 from kraftd.metrics.family import Bean, Family, Labels, ReadOne, Samples, own
@@ -25,6 +27,8 @@ _REPLICAS = Bean("kafka.server", "ReplicaManager")
 _FETCHERS = Bean("kafka.server", "ReplicaFetcherManager")
 _DIRECTORIES = Bean("kafka.log", "LogManager")
 _GROUPS = Bean("kafka.coordinator.group", "GroupMetadataManager")
+# Kafka has a gauge of the last state too; a group in it is gone at once.
+CONSUMER_STATES = (EMPTY, ASSIGNING, RECONCILING, STABLE, "Dead")
 _COORDINATOR = Bean("kafka.server", "group-coordinator-metrics", named=False)
 _PURGATORY = Bean("kafka.server", "DelayedOperationPurgatory")
 _SESSIONS = Bean("kafka.server", "FetchSessionCache")
@@ -114,8 +118,28 @@ def _shards(broker: BrokerNode) -> list[GroupShard]:
     return [one for one in broker.groups.coordinator.shards.values() if one.status is ShardStatus.ACTIVE]
 
 
-def _group_count(broker: BrokerNode) -> int:
-    return sum(len(shard.state.groups) for shard in _shards(broker))
+def _groups(broker: BrokerNode) -> Iterator[Group]:
+    return (group for shard in _shards(broker) for group in shard.state.groups.values())
+
+
+def _classic_group_count(broker: BrokerNode) -> int:
+    return sum(1 for one in _groups(broker) if one.type is GroupType.CLASSIC)
+
+
+def _by_protocol(readings: Readings) -> Samples:
+    broker = broker_of(readings)
+    if broker is None:
+        return []
+    counts = Counter(one.type for one in _groups(broker))
+    return [((kind.value,), counts[kind]) for kind in GroupType]
+
+
+def _consumer_groups_by_state(readings: Readings) -> Samples:
+    broker = broker_of(readings)
+    if broker is None:
+        return []
+    counts = Counter(one.state_name() for one in _groups(broker) if isinstance(one, ConsumerGroup))
+    return [((state,), counts[state]) for state in CONSUMER_STATES]
 
 
 def _offset_count(broker: BrokerNode) -> int:
@@ -124,8 +148,7 @@ def _offset_count(broker: BrokerNode) -> int:
 
 def _in_state(state: ClassicState) -> ReadOne:
     def count(broker: BrokerNode) -> int:
-        groups = (group for shard in _shards(broker) for group in shard.state.groups.values())
-        return sum(1 for one in groups if isinstance(one, ClassicGroup) and one.state is state)
+        return sum(1 for one in _groups(broker) if isinstance(one, ClassicGroup) and one.state is state)
 
     return _of_broker(count)
 
@@ -277,7 +300,9 @@ FAMILIES: tuple[Family, ...] = (
         _cordoned,
         ("logDirectory",),
     ),
-    _GROUPS.gauge("NumGroups", "groups that this broker coordinates", _of_broker(_group_count)),
+    _GROUPS.gauge(
+        "NumGroups", "classic groups that this broker coordinates", _of_broker(_classic_group_count)
+    ),
     _GROUPS.gauge(
         "NumGroupsPreparingRebalance",
         "classic groups whose members join",
@@ -294,6 +319,16 @@ FAMILIES: tuple[Family, ...] = (
     _GROUPS.gauge("NumGroupsEmpty", "classic groups without members", _in_state(ClassicState.EMPTY)),
     _GROUPS.gauge("NumGroupsDead", "classic groups that are gone", _in_state(ClassicState.DEAD)),
     _GROUPS.gauge("NumOffsets", "offsets that groups have committed here", _of_broker(_offset_count)),
+    _COORDINATOR.family(
+        "gauge", "group-count", "groups that this broker coordinates", _by_protocol, ("protocol",)
+    ),
+    _COORDINATOR.family(
+        "gauge",
+        "consumer-group-count",
+        "consumer groups by state (KIP-848)",
+        _consumer_groups_by_state,
+        ("state",),
+    ),
     _COORDINATOR.family(
         "gauge", "num-partitions", "partitions of __consumer_offsets by state", _by_status, ("state",)
     ),

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 
-from kraftd.metrics import family
+from kraftd.groups.group import GroupType
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.metrics import broker_metrics, family
 from kraftd.metrics.exposition import Exposition
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
@@ -87,6 +89,39 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("log_LogManager_OfflineLogDirectoryCount") == 1
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[1]) == 1
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[0]) == 0
+
+
+def test_groups_are_counted_by_protocol_and_consumer_groups_by_state(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 1)
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    harness.pass_time(100)
+    assert commit(harness, 0) == 0
+    request = ConsumerGroupHeartbeatRequest(
+        "readers",
+        "member",
+        0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=[],
+    )
+    harness.client_send(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
+    harness.pass_time(100)
+    counts = {
+        (name.removeprefix("kafka_server_group_coordinator_metrics_"), labels[0][1]): value
+        for (name, labels), value in found(harness).items()
+        if name.endswith("_group_count")
+    }
+    assert counts == {
+        **{
+            ("group_count", name): float(name in ("classic", "consumer"))
+            for name in (one.value for one in GroupType)
+        },
+        **{
+            ("consumer_group_count", name): float(name == "Stable") for name in broker_metrics.CONSUMER_STATES
+        },
+    }
+    assert found(harness)["kafka_coordinator_group_GroupMetadataManager_NumGroups", ()] == 1
 
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
