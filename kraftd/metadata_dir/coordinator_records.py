@@ -1,6 +1,7 @@
-"""Rows of ``__consumer_offsets`` and ``__transaction_state``: their records, each with a sentence.
+"""Rows of coordinators' partitions: their records, each with a sentence.
 
-A partition is recognized by the name of its directory, `__transaction_state-7`.
+They are those of ``__consumer_offsets``, ``__transaction_state`` and ``__share_group_state``. A partition is
+recognized by the name of its directory, `__transaction_state-7`.
 """
 
 from __future__ import annotations
@@ -16,14 +17,20 @@ from kraftd.groups.records import (
     UnknownRecordType,
     UnreadableRecord,
     decode_record,
+    decode_share_record,
     decode_transaction_record,
 )
 from kraftd.groups.transactions.states import BY_NUMBER, EMPTY
 from kraftd.messages.group_metadata_value import GroupMetadataValue
 from kraftd.messages.offset_commit_key import OffsetCommitKey
 from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.messages.share_snapshot_key import ShareSnapshotKey
+from kraftd.messages.share_snapshot_value import ShareSnapshotValue
+from kraftd.messages.share_update_key import ShareUpdateKey
+from kraftd.messages.share_update_value import ShareUpdateValue
 from kraftd.messages.transaction_log_key import TransactionLogKey
 from kraftd.messages.transaction_log_value import TransactionLogValue
+from kraftd.types import uuid_text
 from kraftd.wire.batch import Batch, RecordView, records
 from kraftd.wire.records import NO_PRODUCER_ID
 
@@ -32,6 +39,7 @@ Decode = Callable[[RecordView], CoordinatorRecord]
 
 _MARKER = Struct(">hh")  # version and type of a control record's key
 _COORDINATOR_EPOCH = Struct(">i")
+_DELIVERY_STATES = {0: "available", 2: "acknowledged", 4: "archived"}  # then: after so many deliveries
 _ENDS = {0: "ABORT", 1: "COMMIT"}
 NONE_YET_MS = 0
 
@@ -82,6 +90,9 @@ def sentence(record: CoordinatorRecord, producer_id: int = NO_PRODUCER_ID) -> st
     if isinstance(key, OffsetCommitKey):
         assert value is None or isinstance(value, OffsetCommitValue)
         return _offset(key, value, producer_id)
+    if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
+        assert value is None or isinstance(value, ShareSnapshotValue | ShareUpdateValue)
+        return _share_partition(key, value)
     group, *rest = (str(getattr(key, name)) for name in _names(key))
     about = " ".join((f"group {group}", *rest))
     kind = _words(type(key).__name__.removesuffix("Key"))
@@ -131,6 +142,26 @@ def _classic_group(about: str, value: GroupMetadataValue) -> str:
     return f"{about}: classic, generation {value.generation}, {protocol}, members {members}"
 
 
+def _share_partition(
+    key: ShareSnapshotKey | ShareUpdateKey, value: ShareSnapshotValue | ShareUpdateValue | None
+) -> str:
+    about = f"group {key.group_id}: partition {key.partition} of topic {uuid_text(key.topic_id)}"
+    if value is None:
+        return f"{about} has no share state any more"
+    if isinstance(value, ShareSnapshotValue):
+        epochs = f"epoch {value.state_epoch}, leader epoch {value.leader_epoch}"
+    else:
+        epochs = f"leader epoch {value.leader_epoch}"
+    text = f"{about}, {epochs}"
+    text += f", done before {value.start_offset}" if value.start_offset >= 0 else ""
+    batches = (
+        f"{one.first_offset} to {one.last_offset}"
+        f" {_DELIVERY_STATES.get(one.delivery_state, 'in a state unknown here')} after {one.delivery_count}"
+        for one in value.state_batches
+    )
+    return "; ".join((text, *batches))
+
+
 def _marker(batch: Batch, view: RecordView) -> Fields:
     """A control record: the end of a transaction."""
     kind = _MARKER.unpack_from(view.key)[1] if view.key is not None and len(view.key) >= 4 else -1
@@ -169,6 +200,10 @@ def _group_record(view: RecordView) -> CoordinatorRecord:
     return decode_record(view.key, view.value)[1]
 
 
+def _share_record(view: RecordView) -> CoordinatorRecord:
+    return decode_share_record(view.key, view.value)
+
+
 def _transaction_record(view: RecordView) -> CoordinatorRecord:
     return decode_transaction_record(view.key, view.value)
 
@@ -176,4 +211,5 @@ def _transaction_record(view: RecordView) -> CoordinatorRecord:
 _DECODERS: dict[str, Decode] = {
     "__consumer_offsets": _group_record,
     "__transaction_state": _transaction_record,
+    "__share_group_state": _share_record,
 }

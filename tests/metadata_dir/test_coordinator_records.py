@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from kraftd.groups.records import CoordinatorRecord, encode_record, group_record, offset_record
+from kraftd.groups.share_state.key import SharePartitionKey
+from kraftd.groups.share_state.partition_state import SharePartitionState
+from kraftd.groups.share_state.records import snapshot_record, tombstone_record, update_record
+from kraftd.groups.share_state.state_batches import StateBatch
 from kraftd.groups.transactions.records import expired_record, transaction_record
 from kraftd.groups.transactions.states import EMPTY, ONGOING
 from kraftd.groups.transactions.transaction import Transaction
@@ -82,6 +86,24 @@ def test_commits_groups_and_ends_of_transactions_are_in_words(tmp_path: Path) ->
         "group g: no group metadata any more",
     ]
     assert [row["kind"] for row in found].count("control") == 1
+
+
+def test_the_state_of_a_share_partition_is_in_words(tmp_path: Path) -> None:
+    key = SharePartitionKey("g", bytes(range(16)), 3)
+    archived, available = StateBatch(5, 6, 5, 4), StateBatch(9, 9, 1, 0)
+    state = SharePartitionState(
+        snapshot_epoch=1, state_epoch=2, leader_epoch=4, start_offset=5, batches=(archived, available)
+    )
+    plain = [snapshot_record(key, state), update_record(key, SharePartitionState()), tombstone_record(key)]
+    found = rows_of(
+        tmp_path, "__share_group_state-7", keyed_batch([encode_record(one) for one in plain], 0, 0, BEGUN_MS)
+    )
+    about = "group g: partition 3 of topic AAECAwQFBgcICQoLDA0ODw"
+    assert [row["text"] for row in found] == [
+        f"{about}, epoch 2, leader epoch 4, done before 5; 5 to 6 archived after 5; 9 to 9 available after 1",
+        f"{about}, leader epoch 0",
+        f"{about} has no share state any more",
+    ]
 
 
 def test_what_cannot_be_read_is_damage_and_a_newer_type_is_not(tmp_path: Path) -> None:

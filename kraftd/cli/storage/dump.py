@@ -51,9 +51,9 @@ def dump(
     """Print segments, checkpoints and the files beside them.
 
     PATHS are files, or directories: a data directory, its __cluster_metadata-0, or a broker's
-    __consumer_offsets-N or __transaction_state-N. For a directory the command prints its segments and
-    checkpoints. It prints quorum-state, meta.properties, partition.metadata, leader-epoch-checkpoint, .index
-    and .timeindex files if PATHS names them.
+    __consumer_offsets-N, __transaction_state-N or __share_group_state-N. For a directory the command prints
+    its segments and checkpoints. It prints quorum-state, meta.properties, partition.metadata,
+    leader-epoch-checkpoint, .index and .timeindex files if PATHS names them.
 
     Each record of a coordinator's partition has a sentence, which --table prints in place of its fields.
 
