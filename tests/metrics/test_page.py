@@ -19,7 +19,6 @@ from kraftd.messages.alter_client_quotas_request import (
     EntryData,
     OpData,
 )
-from kraftd.wire.api import ApiKey
 from tests.metrics.scrape import get
 from tests.runtime.test_daemon import creation, register
 from tests.runtime.test_metrics_listener import Watched
@@ -91,7 +90,7 @@ def test_the_page_follows_the_cluster_without_being_loaded_again(
     client = daemon.client()
     register(client)
     until(browser, "brokers", "fenced")
-    client.ask(ApiKey.CREATE_TOPICS, 7, creation("t"))
+    client.call(creation("t"), 7)
     until(browser, "causes", "1 broker is fenced")
     assert browser.execute_script("return window.loadedOnce") is True
     assert browser.execute_script("return document.querySelector('#loop path').getAttribute('d')")
@@ -103,7 +102,7 @@ def test_few_events_are_shown_and_the_earlier_ones_are_folded(
     open_page(browser, daemon)
     client = daemon.client()
     for number in range(10):
-        client.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, quota(f"a-user-with-a-long-name-{number}" * 20))
+        client.call(quota(f"a-user-with-a-long-name-{number}" * 20), 1)
     until(browser, "earlierCount", "earlier events")
     assert len(browser.find_elements(By.CSS_SELECTOR, "#newest tr")) == 6
     assert not browser.find_element(By.ID, "earlier").is_displayed()
