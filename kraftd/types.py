@@ -6,6 +6,7 @@ They have no behaviour but their text.
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 Uuid = bytes  # 16 raw bytes
@@ -21,6 +22,14 @@ METADATA_PARTITION = 0
 DIRECTORY_MIGRATING: Uuid = ZERO_UUID
 DIRECTORY_UNASSIGNED: Uuid = ONE_UUID
 DIRECTORY_LOST: Uuid = bytes(15) + b"\x02"
+
+
+def time_text(timestamp_ms: int) -> str:
+    """`2026-11-22 06:51:05.123Z`; "-" for an unknown time."""
+    if not 0 <= timestamp_ms < 1 << 47:
+        return "-"
+    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
 
 
 def uuid_text(uuid: Uuid) -> str:

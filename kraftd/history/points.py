@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from kraftd.types import time_text
+
 _AGO = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", re.ASCII)
 _SECONDS = (86_400, 3_600, 60, 1)
 MOST_OFFSET = (1 << 63) - 1
@@ -39,7 +41,6 @@ def parse_point(text: str, now_s: float) -> Point:
         ) from None
     zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     if zoned.timestamp() > now_s:
-        now = datetime.fromtimestamp(int(now_s * 1000) / 1000, UTC)
-        clock = f"{now:%Y-%m-%d %H:%M:%S}.{int(now_s * 1000) % 1000:03d}Z"
+        clock = time_text(int(now_s * 1000))
         raise ValueError(f"{text} is in the future: this machine's clock says {clock}")
     return Point(time_ms=round(zoned.timestamp() * 1000))

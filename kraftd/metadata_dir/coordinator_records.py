@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from struct import Struct
 from typing import Any
 
@@ -30,7 +29,7 @@ from kraftd.messages.share_update_key import ShareUpdateKey
 from kraftd.messages.share_update_value import ShareUpdateValue
 from kraftd.messages.transaction_log_key import TransactionLogKey
 from kraftd.messages.transaction_log_value import TransactionLogValue
-from kraftd.types import uuid_text
+from kraftd.types import time_text, uuid_text
 from kraftd.wire.batch import Batch, RecordView, records
 from kraftd.wire.records import NO_PRODUCER_ID
 
@@ -115,7 +114,7 @@ def _transaction(id: str, value: TransactionLogValue | None) -> str:
     producer = f"producer {value.producer_id} of epoch {value.producer_epoch}"
     text = f"{id}: {value.transaction_status if state is None else state.text}, {producer}"
     if state is not EMPTY and value.transaction_start_timestamp_ms > NONE_YET_MS:
-        text += f", begun {_time(value.transaction_start_timestamp_ms)}"
+        text += f", begun {time_text(value.transaction_start_timestamp_ms)}"
     places = [
         f"{row.topic}-{index}" for row in value.transaction_partitions or () for index in row.partition_ids
     ]
@@ -131,7 +130,7 @@ def _offset(key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: 
         return f"{about} has no offset any more"
     epoch = f" (leader epoch {value.leader_epoch})" if value.leader_epoch >= 0 else ""
     pending = f", pending in a transaction of producer {producer_id}" if producer_id >= 0 else ""
-    return f"{about} at {value.offset}{epoch}, committed {_time(value.commit_timestamp)}{pending}"
+    return f"{about} at {value.offset}{epoch}, committed {time_text(value.commit_timestamp)}{pending}"
 
 
 def _classic_group(about: str, value: GroupMetadataValue) -> str:
@@ -187,13 +186,6 @@ def _names(message: Any) -> list[str]:
 def _words(name: str) -> str:
     """`ConsumerGroupMetadata` and `member_epoch` as words."""
     return "".join(f" {one.lower()}" if one.isupper() else one for one in name).strip().replace("_", " ")
-
-
-def _time(timestamp_ms: int) -> str:
-    if not 0 <= timestamp_ms < 1 << 47:
-        return "-"
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1000:03d}Z"
 
 
 def _group_record(view: RecordView) -> CoordinatorRecord:

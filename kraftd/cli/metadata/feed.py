@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kraftd.cli.tables import print_lines
-from kraftd.cli.times import time_text
+from kraftd.types import time_text
 
 if TYPE_CHECKING:
     from kraftd.history.event import Event

@@ -12,7 +12,6 @@ import click
 from kraftd.cli.failures import DIRECTORY, FAILED, UNREACHABLE, CommandFailure
 from kraftd.cli.quorum.leader import explained, leaderless_for, parse_addresses
 from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
-from kraftd.cli.times import time_text
 from kraftd.cli.wait_notice import waiting
 from kraftd.client.cluster import Cluster
 from kraftd.client.connection import Connection
@@ -24,7 +23,7 @@ from kraftd.log.disk import RealDisk
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
 from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_name
-from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch, address_text
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch, address_text, time_text
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import Batch
 from kraftd.wire.error_code import ErrorCode

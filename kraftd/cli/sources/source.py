@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kraftd.cli.failures import FAILED, CommandFailure
-from kraftd.cli.times import time_text
+from kraftd.types import time_text
 
 if TYPE_CHECKING:
     from kraftd.types import OffsetAndEpoch

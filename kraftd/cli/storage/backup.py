@@ -42,7 +42,7 @@ def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
     A backup holds every secret of the metadata: salted keys of SCRAM users, and passwords in configs. Its
     files have mode 0600. For other readers use kraftd dump, which hides secrets.
     """
-    from kraftd.cli.times import time_text
+    from kraftd.types import time_text
 
     if not directory.strip():
         raise click.BadParameter("must name a directory", param_hint="--output")

@@ -10,7 +10,7 @@ import click
 
 from kraftd.cli.cluster_options import secrets_option
 from kraftd.cli.failures import DIRECTORY, FAILED, OK, CommandFailure
-from kraftd.cli.times import time_text
+from kraftd.types import time_text
 
 if TYPE_CHECKING:
     from kraftd.log.disk import RealDisk

@@ -54,10 +54,10 @@ def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> Non
     from time import time
 
     from kraftd.cli.identity import new_uuid
-    from kraftd.cli.times import time_text
     from kraftd.config import load as load_config
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.restore import check_empty, restore_directories
+    from kraftd.types import time_text
 
     config = load_config(file)
     check_alone(config)
