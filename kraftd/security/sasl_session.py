@@ -3,7 +3,7 @@
 1. Until a handshake, only ApiVersions (once) and SaslHandshake. 2. Then SaslAuthenticate until the mechanism
 is done; nothing else. 3. A failure is sent once, after a delay, and ends the connection. 4. If sessions have
 a lifetime, a handshake on an authenticated connection begins a login, of the same mechanism and principal; 5.
-without it in time, the connection ends with its next request.
+without it in time, the connection ends with its next request, or when it stays silent for long afterwards.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from enum import Enum
 
 from kraftd.security.principals import USER, Principal
 from kraftd.security.sasl import SaslFailed, ServerExchange
+
+SILENCE_AFTER_EXPIRY_MS = 10_000  # clients log in again with their next request: some wait for a parked fetch
 
 
 class SaslState(Enum):
@@ -76,10 +78,10 @@ class SaslSession:
         self._is_revoked: Callable[[int], bool] | None = None
 
     def why_over(self, now_ms: int, wall_ms: int) -> str | None:
-        """Why an authenticated session must end; None if it may go on."""
+        """Why an authenticated session that sends nothing must end; None if it may go on."""
         if not self.authenticated:
             return None
-        if self.expires_ms is not None and now_ms >= self.expires_ms:
+        if self.expires_ms is not None and now_ms >= self.expires_ms + SILENCE_AFTER_EXPIRY_MS:
             return "its session has expired"
         if self._is_revoked is not None and self._is_revoked(wall_ms):
             return "its credential was removed or has expired"

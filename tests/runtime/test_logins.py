@@ -24,7 +24,7 @@ from kraftd.runtime.reporting.limited_log import MAX_LINES_PER_PERIOD
 from kraftd.runtime.security.assembly import ListenerGuard, Security
 from kraftd.security.sasl import Login
 from kraftd.security.sasl_plain import PlainServer
-from kraftd.security.sasl_session import SaslRules, SaslSession
+from kraftd.security.sasl_session import SILENCE_AFTER_EXPIRY_MS, SaslRules, SaslSession
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
@@ -200,7 +200,10 @@ def test_sessions_end_whose_user_session_or_certificate_is_no_longer_valid() -> 
         door.logins.end_revoked(door.connections)
         assert not any(one.closing for one in (*connections, waiting))
         gone.add("bob")
-        carol.login.session.expires_ms = 1
+        now_ms = door.logins._clock.now_ms()
+        # Alice may wait for a parked fetch, and log in again with her next request.
+        alice.login.session.expires_ms = now_ms - 1
+        carol.login.session.expires_ms = now_ms - SILENCE_AFTER_EXPIRY_MS
         dave.login, door.logins._certificate_ends_ms[dave.id] = None, 1
         door.logins.end_revoked(door.connections)
         assert [one.closing for one in (alice, bob, carol, dave, waiting)] == [False, True, True, True, False]
