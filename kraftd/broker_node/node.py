@@ -13,9 +13,13 @@ from kraftd.answers.settings import ClientSettings
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.client_quotas import ClientQuotas
-from kraftd.broker_node.coordinators import Coordinators
-from kraftd.broker_node.cordoning import Cordoning
-from kraftd.broker_node.directory_assignments import DirectoryAssignments
+from kraftd.broker_node.coordination.coordinators import Coordinators
+from kraftd.broker_node.coordination.verification import Verifications
+from kraftd.broker_node.directories.assignments import DirectoryAssignments
+from kraftd.broker_node.directories.cordoning import Cordoning
+from kraftd.broker_node.directories.log_moves import LogMoves
+from kraftd.broker_node.directories.log_questions import LogQuestions
+from kraftd.broker_node.directories.strays import set_strays_aside
 from kraftd.broker_node.effects import NotRegistered, OfPartition
 from kraftd.broker_node.events import (
     AppendEnded,
@@ -33,21 +37,17 @@ from kraftd.broker_node.events import (
 from kraftd.broker_node.fetching.fetcher import FetchSettings
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.fetching.ports import NodePorts
-from kraftd.broker_node.isr_changes import IsrChanges
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
-from kraftd.broker_node.log_moves import LogMoves
-from kraftd.broker_node.log_questions import LogQuestions
 from kraftd.broker_node.own_requests import OwnRequests
-from kraftd.broker_node.partition_source import PartitionSource
+from kraftd.broker_node.partitions.isr_changes import IsrChanges
+from kraftd.broker_node.partitions.partition_source import PartitionSource
+from kraftd.broker_node.partitions.produces import Produces
+from kraftd.broker_node.partitions.record_deletions import RecordDeletions
+from kraftd.broker_node.partitions.replicas import Hosted, Replicas
+from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.broker_node.producer_ids import ProducerIds
-from kraftd.broker_node.produces import Produces
-from kraftd.broker_node.record_deletions import RecordDeletions
-from kraftd.broker_node.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
-from kraftd.broker_node.strays import set_strays_aside
-from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.broker_node.topic_creation import TopicCreation
-from kraftd.broker_node.verification import Verifications
 from kraftd.configdef.node import NodeConfig
 from kraftd.configdef.replica_selector import RACK_AWARE
 from kraftd.fetch.session_cache import SessionCache

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftd.broker_node.replicas import Hosted
-from kraftd.broker_node.topic_configs import Throttled, TopicConfig, TopicConfigs
+from kraftd.broker_node.partitions.replicas import Hosted
+from kraftd.broker_node.partitions.topic_configs import Throttled, TopicConfig, TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.windowed_rate import WindowedRate
 

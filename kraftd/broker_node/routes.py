@@ -23,17 +23,17 @@ _OF_FOLLOWERS = ((AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER),)
 
 def _of_groups(key: ApiKey, operation: AclOperation, *also: Ask) -> Row:
     """A row of an API that the group coordinator answers."""
-    return Row(key, operation, _GROUP, "broker_node.group_requests", also)
+    return Row(key, operation, _GROUP, "broker_node.coordination.group_requests", also)
 
 
 def _of_transactions(key: ApiKey, operation: AclOperation, *also: Ask) -> Row:
     """A row of an API that the transaction coordinator answers."""
-    return Row(key, operation, _TRANSACTIONS, "broker_node.transaction_requests", also)
+    return Row(key, operation, _TRANSACTIONS, "broker_node.coordination.transaction_requests", also)
 
 
 def _of_share_states(key: ApiKey) -> Row:
     """A row of an API that the share coordinator answers to brokers."""
-    return Row(key, _ACTION, _CLUSTER, "broker_node.share_state_requests")
+    return Row(key, _ACTION, _CLUSTER, "broker_node.coordination.share_state_requests")
 
 
 # Those beside `answers.routes`, which any node with an image serves.

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.node import BrokerNode
-from kraftd.broker_node.replicas import Hosted
-from kraftd.broker_node.traffic import TopicTraffic
+from kraftd.broker_node.partitions.replicas import Hosted
+from kraftd.broker_node.partitions.traffic import TopicTraffic
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.states import ClassicState
 from kraftd.groups.consumer.group import ASSIGNING, EMPTY, RECONCILING, STABLE, ConsumerGroup

@@ -13,8 +13,8 @@ from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.fetching.ports import inter_broker_listener
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
+from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.broker_node.routes import broker_registry
-from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.fetch.session_cache import CacheLimits
 from kraftd.host.broker_logs.broker_logs import Schedules

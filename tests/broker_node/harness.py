@@ -12,8 +12,8 @@ from kraftd.answers.effects import Answered, MetadataMoved, SendToNode
 from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
+from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.broker_node.routes import broker_registry
-from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.host.broker_logs.broker_logs import Schedules
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from kraftd.broker_node.group_pieces import GROUPS_OF_A_PIECE, PARTITIONS_OF_A_PIECE, joined, pieces_of
+from kraftd.broker_node.coordination.group_pieces import (
+    GROUPS_OF_A_PIECE,
+    PARTITIONS_OF_A_PIECE,
+    joined,
+    pieces_of,
+)
 from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
@@ -130,7 +135,7 @@ def test_a_step_handles_one_piece_and_the_client_gets_one_answer(
     divided = harness.client_ask(key, version, deepcopy(request))
     assert max(sizes) <= max(PARTITIONS_OF_A_PIECE, GROUPS_OF_A_PIECE) + 1 and len(sizes) > 5
     sizes.clear()
-    monkeypatch.setattr("kraftd.broker_node.group_coordination.pieces_of", lambda whole: [whole])
+    monkeypatch.setattr("kraftd.broker_node.coordination.group_coordination.pieces_of", lambda whole: [whole])
     whole = harness.client_ask(key, version, deepcopy(request))
     assert len(sizes) == 1
     assert rows_of(divided) == rows_of(whole)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kraftd.broker_node.transaction_coordination import TransactionCoordination
+from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
 from kraftd.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraftd.broker_node.topic_configs import TopicConfigs
+from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.metadata.image import Image

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
-from kraftd.broker_node.produces import NO_OFFSET, UnderWay
-from kraftd.broker_node.verification import Batch, Guards, Support
+from kraftd.broker_node.coordination.verification import Batch, Guards, Support
+from kraftd.broker_node.partitions.produces import NO_OFFSET, UnderWay
 from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.partitions import Results

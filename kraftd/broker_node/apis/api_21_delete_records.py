@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.unread_denials import unread as unread
-from kraftd.broker_node.record_deletions import NO_LOW_WATERMARK, Deletion
+from kraftd.broker_node.partitions.record_deletions import NO_LOW_WATERMARK, Deletion
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
 from kraftd.partition.reading import delete_records

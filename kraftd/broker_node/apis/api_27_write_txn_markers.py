@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
-from kraftd.broker_node.markers import write_marker
+from kraftd.broker_node.coordination.markers import write_marker
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.transactions.partitions import Results
 from kraftd.messages.write_txn_markers_response import (

@@ -1,12 +1,12 @@
 """AlterReplicaLogDirs (34), v1-2: move logs of this broker to other log directories (KIP-113).
 
 Authorization: ALTER on the cluster. Sent by: admin clients. Answered once the future logs are made; they are
-filled afterwards (`kraftd.broker_node.log_moves`). A move to another directory ends one that is under way,
-and one to the present directory only ends it. Errors: CLUSTER_AUTHORIZATION_FAILED (whole request); per
-partition LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (a log directory is offline), INVALID_REPLICA_ASSIGNMENT (the
-directory is cordoned, KIP-1066), REPLICA_NOT_AVAILABLE (no such replica here: a later one will be made in
-that directory), INVALID_TOPIC_EXCEPTION (the name of the future log would be too long). Differs from Apache
-Kafka: nowhere.
+filled afterwards (`kraftd.broker_node.directories.log_moves`). A move to another directory ends one that is
+under way, and one to the present directory only ends it. Errors: CLUSTER_AUTHORIZATION_FAILED (whole
+request); per partition LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (a log directory is offline),
+INVALID_REPLICA_ASSIGNMENT (the directory is cordoned, KIP-1066), REPLICA_NOT_AVAILABLE (no such replica here:
+a later one will be made in that directory), INVALID_TOPIC_EXCEPTION (the name of the future log would be too
+long). Differs from Apache Kafka: nowhere.
 """
 
 from __future__ import annotations

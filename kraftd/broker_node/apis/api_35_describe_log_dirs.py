@@ -22,7 +22,7 @@ from kraftd.metadata.metadata_version import allows_cordoned_directories
 if TYPE_CHECKING:
     from kraftd.broker_node.events import DirectoryState, LogView
     from kraftd.broker_node.node import BrokerNode
-    from kraftd.broker_node.replicas import Hosted
+    from kraftd.broker_node.partitions.replicas import Hosted
     from kraftd.requests.call import Call
 
 LOG_US = 2  # a log that is described

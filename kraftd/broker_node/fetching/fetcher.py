@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from kraftd.broker_node.fetching.leader_session import Key, LeaderSession
-from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.broker_node.replication_quotas import RECHECK_MS
 from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, ReplicaState

@@ -6,7 +6,7 @@ from zlib import crc32
 
 from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed, State
 from kraftd.broker_node.fetching.leader_session import Key
-from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
 from kraftd.partition.partition import FOLLOWER
 from kraftd.wire.error_code import ErrorCode

@@ -8,7 +8,7 @@ from typing import Protocol
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.fetching.fetchers import fetch_version
 from kraftd.broker_node.own_requests import OwnRequests
-from kraftd.broker_node.replicas import Hosted, Replicas
+from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.effect import Effect

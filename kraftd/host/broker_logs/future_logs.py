@@ -3,7 +3,7 @@ the place of the present ones.
 
 A thread reads, or the event loop where nothing has to wait; the loop appends. The rules are in
 `kraftd.partition.future`. A future log is durable as far as the present one before it replaces that one, and
-the controller knows by then (`kraftd.broker_node.log_moves`).
+the controller knows by then (`kraftd.broker_node.directories.log_moves`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 
 from kraftd.broker_node.effects import CancelMove, LogMove, MoveLogs, OpenLog, ReplaceLog
 from kraftd.broker_node.events import FutureCaughtUp, FutureLost, LogReplaced, MoveBegun, MovesBegun
-from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.ground.windowed_rate import WindowedRate

@@ -13,9 +13,9 @@ from kraftd.answers.settings import ClientSettings
 from kraftd.broker_node.events import LogOpened, LogTruncated
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
-from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.partitions.replicas import Hosted
+from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.broker_node.routes import broker_registry
-from kraftd.broker_node.topic_configs import TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.event import Event
 from kraftd.host.broker_logs.broker_logs import Schedules

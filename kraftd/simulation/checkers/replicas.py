@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.log.data.data_log import DataLog
 from kraftd.metadata.state import RECOVERING, PartitionState
 from kraftd.partition.effects import MarksMoved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.broker_node.produces import Produces
+from kraftd.broker_node.partitions.produces import Produces
 from kraftd.groups import replay as group_replay
 from kraftd.groups.classic import membership
 from kraftd.groups.state import ShardState

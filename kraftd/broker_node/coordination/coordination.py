@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from kraftd.answers.view import ClusterView
     from kraftd.broker_node.events import PartitionRead
     from kraftd.broker_node.own_requests import OwnRequests
+    from kraftd.broker_node.partitions.produces import Produces
+    from kraftd.broker_node.partitions.replicas import Hosted, Replicas
     from kraftd.broker_node.producer_ids import ProducerIds
-    from kraftd.broker_node.produces import Produces
-    from kraftd.broker_node.replicas import Hosted, Replicas
     from kraftd.partition.effects import AppendBatches
     from kraftd.requests.boundary import Boundary
     from kraftd.requests.call import Call

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from kraftd.answers.log_source import READ_COMMITTED, Identity, LogSource, is_metadata, may_read
 from kraftd.answers.view import ClusterView
-from kraftd.broker_node.replicas import Hosted, Replicas
+from kraftd.broker_node.partitions.replicas import Hosted, Replicas
 from kraftd.broker_node.replication_quotas import ReplicationQuotas
 from kraftd.fetch.slots import Slot
 from kraftd.fetch.source import Availability, PartitionStatus, Reader

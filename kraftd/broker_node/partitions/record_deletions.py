@@ -15,7 +15,7 @@ from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.replicas import Hosted
+    from kraftd.broker_node.partitions.replicas import Hosted
     from kraftd.requests.call import Call
 
 NO_LOW_WATERMARK = -1

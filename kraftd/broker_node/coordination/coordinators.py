@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kraftd.broker_node.coordination import Coordination
+from kraftd.broker_node.coordination.coordination import Coordination
+from kraftd.broker_node.coordination.group_coordination import GroupCoordination
+from kraftd.broker_node.coordination.markers import MarkingNode
+from kraftd.broker_node.coordination.share_coordination import ShareCoordination
+from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
 from kraftd.broker_node.fetching.ports import inter_broker_listener
-from kraftd.broker_node.group_coordination import GroupCoordination
-from kraftd.broker_node.markers import MarkingNode
-from kraftd.broker_node.share_coordination import ShareCoordination
-from kraftd.broker_node.transaction_coordination import TransactionCoordination
 from kraftd.configdef.node import NodeConfig
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.share_state.config import ShareStateConfig
@@ -18,7 +18,7 @@ from kraftd.groups.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from kraftd.broker_node.events import AppendEnded, PartitionRead
-    from kraftd.broker_node.replicas import Hosted
+    from kraftd.broker_node.partitions.replicas import Hosted
     from kraftd.wire.error_code import ErrorCode
 
 

@@ -17,8 +17,8 @@ from kraftd.partition.producers import NO_GUARD
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.replicas import Replicas
-    from kraftd.broker_node.transaction_coordination import TransactionCoordination
+    from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
+    from kraftd.broker_node.partitions.replicas import Replicas
     from kraftd.configdef.node import NodeConfig
 
 NS_PER_MS = 1_000_000

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kraftd.broker_node.replicas import Hosted
+from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
 from kraftd.messages.alter_partition_request import (
     AlterPartitionRequest,

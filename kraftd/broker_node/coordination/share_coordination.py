@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraftd.broker_node.coordination import CoordinatingNode, Coordination, KnownTopics
+from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination, KnownTopics
 from kraftd.broker_node.topic_creation import SHARE_STATE_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.events import TopicsDeleted

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from kraftd.broker_node.coordination import CoordinatingNode
-from kraftd.broker_node.produces import UnderWay
+from kraftd.broker_node.coordination.coordination import CoordinatingNode
+from kraftd.broker_node.partitions.produces import UnderWay
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.transactions.partitions import Results
@@ -19,7 +19,7 @@ from kraftd.wire.end_marker import build_end_marker
 from kraftd.wire.error_code import ErrorCode, error_of
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.group_coordination import GroupCoordination
+    from kraftd.broker_node.coordination.group_coordination import GroupCoordination
     from kraftd.messages.write_txn_markers_request import WritableTxnMarker
 
 MARKER_US = 150  # of work: one is validated, written and waited for

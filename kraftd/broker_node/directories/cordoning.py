@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraftd.broker_node.effects import CordonDirectories
-from kraftd.broker_node.topic_configs import TopicConfigs
+from kraftd.broker_node.partitions.topic_configs import TopicConfigs
 from kraftd.configdef.definition import InvalidValue
 from kraftd.configdef.node import NodeConfig, server_key
 from kraftd.controller.configs.resources import CORDONED_LOG_DIRS

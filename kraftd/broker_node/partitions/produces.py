@@ -19,7 +19,7 @@ from kraftd.requests.boundary import Boundary
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.replicas import Hosted
+    from kraftd.broker_node.partitions.replicas import Hosted
     from kraftd.requests.call import Call
 
 NO_OFFSET = -1

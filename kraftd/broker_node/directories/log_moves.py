@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraftd.answers.view import ClusterView
-from kraftd.broker_node.cordoning import Cordoning
-from kraftd.broker_node.directory_assignments import DirectoryAssignments
+from kraftd.broker_node.directories.assignments import DirectoryAssignments
+from kraftd.broker_node.directories.cordoning import Cordoning
 from kraftd.broker_node.effects import CancelMove, ReplaceLog
 from kraftd.broker_node.events import FutureCaughtUp, FutureLost, LogReplaced, LogView, MoveBegun, MovesBegun
-from kraftd.broker_node.replicas import Hosted, Replicas, TopicPartition
+from kraftd.broker_node.partitions.replicas import Hosted, Replicas, TopicPartition
 from kraftd.metadata.metadata_version import allows_directory_assignment
 from kraftd.requests.outbox import Outbox
 from kraftd.types import Uuid

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kraftd.broker_node.coordination import Coordination, KnownTopics
-from kraftd.broker_node.markers import MarkingNode, write_marker
+from kraftd.broker_node.coordination.coordination import Coordination, KnownTopics
+from kraftd.broker_node.coordination.markers import MarkingNode, write_marker
 from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Slices
 from kraftd.groups.effects import RespondInSlices

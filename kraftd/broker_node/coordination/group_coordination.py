@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from kraftd.acl import AclResourceType
 from kraftd.answers.operations import allowed_operations
 from kraftd.broker_node.audit import audit
-from kraftd.broker_node.coordination import CoordinatingNode, Coordination, KnownTopics
-from kraftd.broker_node.group_pieces import joined, pieces_of
+from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination, KnownTopics
+from kraftd.broker_node.coordination.group_pieces import joined, pieces_of
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.groups.answers import refused_transactional_commit
 from kraftd.groups.batches import Producer

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from kraftd.answers.view import ClusterView
 from kraftd.broker_node.effects import DeleteLog, OfPartition, OpenLog, SetLog
 from kraftd.broker_node.events import LogNotOpened, LogOpened, LogTruncated, LogView
-from kraftd.broker_node.topic_configs import TopicConfig, TopicConfigs
-from kraftd.broker_node.traffic import TopicTraffic, Traffic
+from kraftd.broker_node.partitions.topic_configs import TopicConfig, TopicConfigs
+from kraftd.broker_node.partitions.traffic import TopicTraffic, Traffic
 from kraftd.ground.effect import Effect
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.metadata.state import PartitionState
