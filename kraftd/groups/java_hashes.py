@@ -15,6 +15,7 @@ LEAST_BUCKETS = 16
 _FIBONACCI = -7046029254386353131
 
 K = TypeVar("K")
+V = TypeVar("V")
 
 
 @lru_cache(maxsize=16_384)
@@ -49,6 +50,36 @@ def uuid_hash(uuid: bytes) -> int:
 def int_hash(number: int) -> int:
     """``Integer.hashCode`` of a number that is not negative."""
     return number
+
+
+class HashTable(dict[K, V]):
+    """A dictionary whose `in_order` is the order of a ``java.util.HashMap`` that was filled as this one.
+
+    expected: the number of keys for which Kafka's ``newHashMap`` made the table. It only ever grows.
+    is_computed: it is filled by ``computeIfAbsent``, which puts a key before others of its bucket; ``put``
+    puts it behind them.
+    """
+
+    def __init__(
+        self, hash_of: Callable[[K], int], expected: int | None = None, *, is_computed: bool = False
+    ) -> None:
+        super().__init__()
+        self._hash_of = hash_of
+        self._is_computed = is_computed
+        self._buckets = LEAST_BUCKETS
+        if expected is not None:
+            self._buckets = 1
+            while self._buckets < int((expected + 1) / 0.75 + 1):
+                self._buckets *= 2
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        if len(self) > self._buckets * 3 // 4:
+            self._buckets *= 2
+
+    def in_order(self) -> list[K]:
+        keys = reversed(self) if self._is_computed else iter(self)
+        return sorted(keys, key=lambda key: _bucket(self._hash_of(key), self._buckets))
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:

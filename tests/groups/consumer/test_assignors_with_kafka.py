@@ -12,7 +12,8 @@ import pytest
 
 from kraftd.groups.consumer.assignors import ASSIGNORS
 from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, Partitions, finish
-from kraftd.groups.java_hashes import hash_map_order
+from kraftd.groups.java_hashes import grown_order, hash_map_order, uuid_hash
+from kraftd.groups.share.assignor import SIMPLE, assign_simply
 from kraftd.types import uuid_text
 from testkit.java import QUICK_START, classpath, compile_java, find_java, find_javac
 
@@ -35,17 +36,18 @@ class Kafka:
             text=True,
         )
 
-    def assign(self, name: str, spec: GroupSpec) -> str:
+    def assign(self, name: str, spec: GroupSpec, assignable: Partitions | None = None) -> str:
         kind = "HOMOGENEOUS" if spec.is_homogeneous else "HETEROGENEOUS"
         topics = [f"{uuid_text(topic)}={count}" for topic, count in spec.partition_counts.items()]
         members = [
             f"{member_id}|{member.instance_id or '-'}|{','.join(map(uuid_text, member.topic_ids))}|"
-            + ",".join(f"{uuid_text(topic)}:{dotted(indexes)}" for topic, indexes in member.assigned.items())
+            + listed(member.assigned)
             for member_id, member in spec.members.items()
         ]
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(" ".join([name, kind, ";".join(topics), ";".join(members)]) + "\n")
+        words = [name, kind, ";".join(topics), ";".join(members), listed(assignable or {})]
+        self.process.stdin.write(" ".join(words) + "\n")
         self.process.stdin.flush()
         return self.process.stdout.readline().rstrip("\n")
 
@@ -53,6 +55,10 @@ class Kafka:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(30)
+
+
+def listed(partitions: Partitions) -> str:
+    return ",".join(f"{uuid_text(topic)}:{dotted(indexes)}" for topic, indexes in partitions.items())
 
 
 def dotted(indexes: object) -> str:
@@ -129,7 +135,8 @@ class Group:
         members = {}
         for name in hash_map_order(self.members):
             instance, topics = self.members[name]
-            members[name] = MemberSpec(instance, sorted(topics), self.assigned.get(name, {}))
+            ordered = grown_order(sorted(topics), uuid_hash)
+            members[name] = MemberSpec(instance, ordered, self.assigned.get(name, {}))
         return GroupSpec(members, self.is_homogeneous, self.topics)
 
 
@@ -143,5 +150,22 @@ def test_every_member_gets_what_kafka_gives_it(kafka: Kafka, name: str) -> None:
             ours = finish(ASSIGNORS[name](spec))
             theirs = kafka.assign(name, spec)
             assert text_of(ours) == theirs, f"case {case}: {spec!r}"
+            group.assigned = ours
+            group.change()
+
+
+def test_every_member_of_a_share_group_gets_what_kafka_gives_it__kip932(kafka: Kafka) -> None:
+    random = Random("share groups")
+    for case in range(3 * CASES):
+        group = Group(random)
+        assignable: dict[bytes, set[int]] = {}
+        for _ in range(CHANGES):
+            spec = group.spec()
+            for topic, count in group.topics.items():  # partitions are initialized one after the other
+                initialized = {index for index in range(count) if random.random() < 0.7}
+                assignable.setdefault(topic, set()).update(initialized)
+            ours = finish(assign_simply(spec, assignable))
+            theirs = kafka.assign(SIMPLE, spec, assignable)
+            assert text_of(ours) == theirs, f"case {case}: {spec!r} {assignable!r}"
             group.assigned = ours
             group.change()

@@ -1,9 +1,10 @@
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -24,8 +25,9 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
- * Runs Kafka's assignors of consumer groups. A line "ASSIGNOR HOMOGENEOUS|HETEROGENEOUS TOPICS MEMBERS" is answered by
- * the members with their partitions. Topics are "id=count;"; members "id|instance or -|ids,|id:index.index,;".
+ * Runs Kafka's assignors of consumer and share groups. A line "ASSIGNOR HOMOGENEOUS|HETEROGENEOUS TOPICS MEMBERS ASSIGNABLE"
+ * is answered by the members with their partitions. Topics are "id=count;"; members "id|instance or -|ids,|id:index.index,;";
+ * what a share group may assign "id:index.index,".
  */
 public class AssignorOracle {
     private record Topics(Map<Uuid, Integer> counts) implements SubscribedTopicDescriber {
@@ -49,6 +51,17 @@ public class AssignorOracle {
         return text.isEmpty() ? new String[0] : text.split(by);
     }
 
+    private static Map<Uuid, Set<Integer>> partitions(String text) {
+        Map<Uuid, Set<Integer>> found = new HashMap<>();
+        for (String topic : list(text, ",")) {
+            List<Integer> indexes = new ArrayList<>();
+            for (String index : list(topic.substring(topic.indexOf(':') + 1), "\\."))
+                indexes.add(Integer.parseInt(index));
+            found.put(Uuid.fromString(topic.substring(0, topic.indexOf(':'))), new HashSet<>(indexes));
+        }
+        return found;
+    }
+
     private static String answer(String[] words) {
         Map<Uuid, Integer> counts = new HashMap<>();
         for (String topic : list(words[2], ";")) {
@@ -62,23 +75,21 @@ public class AssignorOracle {
             Set<Uuid> subscribed = new HashSet<>();
             for (String id : list(fields[2], ","))
                 subscribed.add(Uuid.fromString(id));
-            Map<Uuid, Set<Integer>> assigned = new HashMap<>();
-            for (String topic : list(fields[3], ",")) {
-                Uuid id = Uuid.fromString(topic.split(":")[0]);
-                List<Integer> partitions = new ArrayList<>();
-                for (String index : topic.split(":")[1].split("\\.")) {
-                    partitions.add(Integer.parseInt(index));
-                    owners.computeIfAbsent(id, __ -> new HashMap<>()).put(Integer.parseInt(index), fields[0]);
-                }
-                assigned.put(id, new HashSet<>(partitions));
-            }
+            Map<Uuid, Set<Integer>> assigned = partitions(fields[3]);
+            assigned.forEach((id, indexes) -> indexes.forEach(
+                index -> owners.computeIfAbsent(id, __ -> new HashMap<>()).put(index, fields[0])));
             Optional<String> instance = fields[1].equals("-") ? Optional.empty() : Optional.of(fields[1]);
             members.put(fields[0], new MemberSubscriptionAndAssignmentImpl(
                 Optional.empty(), instance, subscribed, new Assignment(assigned)));
         }
-        ConsumerGroupPartitionAssignor assignor = words[0].equals("range") ? new RangeAssignor() : new UniformAssignor();
+        PartitionAssignor assignor = switch (words[0]) {
+            case "range" -> new RangeAssignor();
+            case "uniform" -> new UniformAssignor();
+            default -> new SimpleAssignor();
+        };
         GroupSpecImpl spec = new GroupSpecImpl(
-            Collections.unmodifiableMap(members), SubscriptionType.valueOf(words[1]), owners);
+            Collections.unmodifiableMap(members), SubscriptionType.valueOf(words[1]), owners,
+            words[0].equals("simple") ? Optional.of(partitions(words[4])) : Optional.empty());
         return text(assignor.assign(spec, new Topics(counts)));
     }
 
