@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from kraftd.answers.effects import MetadataMoved
 from kraftd.messages.create_topics_request import CreateTopicsRequest
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.initialize_share_group_state_request import (
@@ -109,3 +110,47 @@ def test_share_partitions_go_with_their_topic(tmp_path: Path) -> None:
     harness.delete_topic("t")
     harness.pass_time(100)
     assert not shard.states
+
+
+def ask(harness: BrokerHarness, request: Any) -> list[Any]:
+    """Ask the share coordinators as this broker itself; the answer comes into the list."""
+    answers: list[Any] = []
+    harness.broker.coordinators.persister.ask(request, answers.append)
+    harness.broker_step(MetadataMoved())
+    return answers
+
+
+def test_a_broker_asks_share_coordinators_until_they_serve(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t", 2)
+    known, unknown = topic_id(harness), bytes(15) + b"\7"
+    topics = [
+        InitializeStateData(
+            known, [Initialization(1, 1, 5), Initialization(0, 1, 6), Initialization(2, 1, 7)]
+        ),
+        InitializeStateData(unknown, [Initialization(0, 1, 8)]),
+    ]
+    answers = ask(harness, InitializeShareGroupStateRequest("g", topics))
+    assert not answers
+    assert any(isinstance(message, CreateTopicsRequest) for message in harness.wire.sent)
+    harness.create_topic(TOPIC, 3)
+    harness.pass_time(200)
+    (answer,) = answers
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [
+        (topic.topic_id, [(row.partition, row.error_code) for row in topic.partitions])
+        for topic in answer.results
+    ] == [(known, [(1, 0), (0, 0), (2, missing)]), (unknown, [(0, missing)])]
+    assert summary(harness) == (0, 6)
+
+
+def test_a_share_coordinator_that_never_serves_is_an_error_in_the_end(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("t")
+    topics = [InitializeStateData(topic_id(harness), [Initialization(0, 1, 5)])]
+    answers = ask(harness, InitializeShareGroupStateRequest("g", topics))
+    for _ in range(40):
+        harness.pass_time(1_000)
+    (answer,) = answers
+    assert answer.results[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert ask(harness, InitializeShareGroupStateRequest("g", []))[0].results == []

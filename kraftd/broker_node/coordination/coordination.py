@@ -53,10 +53,24 @@ if TYPE_CHECKING:
     from kraftd.broker_node.partitions.produces import Produces
     from kraftd.broker_node.partitions.replicas import Hosted, Replicas
     from kraftd.broker_node.producer_ids import ProducerIds
+    from kraftd.broker_node.topic_creation import TopicCreation
     from kraftd.partition.effects import AppendBatches
     from kraftd.requests.boundary import Boundary
     from kraftd.requests.call import Call
     from kraftd.requests.outbox import Outbox
+
+
+NO_LEADER = -1
+
+
+def leader_of(view: ClusterView, topic: str, index: int) -> int | None:
+    """The live leader of a partition, NO_LEADER without one, None if there is no such partition."""
+    image = view.image
+    state = image.partition(image.topic_names().get(topic, ZERO_UUID), index)
+    if state is None:
+        return None
+    broker = image.brokers.get(state.leader)
+    return NO_LEADER if broker is None or broker.fenced else state.leader
 
 
 class _KnownHash(Struct):
@@ -162,6 +176,8 @@ class CoordinatingNode(Protocol):
     def own_requests(self) -> OwnRequests: ...
     @property
     def producer_ids(self) -> ProducerIds: ...
+    @property
+    def topic_creation(self) -> TopicCreation: ...
     @property
     def wall_ms(self) -> int: ...
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kraftd.broker_node.coordination.coordination import Coordination
 from kraftd.broker_node.coordination.group_coordination import GroupCoordination
 from kraftd.broker_node.coordination.markers import MarkingNode
+from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import ShareCoordination
 from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
 from kraftd.broker_node.fetching.ports import inter_broker_listener
@@ -34,6 +35,7 @@ class Coordinators:
             inter_broker_listener(static),
         )
         self.share_states = ShareCoordination(node, static.settings(ShareStateConfig))
+        self.persister = Persister(node, self.share_states, inter_broker_listener(static))
         every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in every}
 
@@ -48,12 +50,14 @@ class Coordinators:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work; None for never."""
-        due = (each.deadline_ms() for each in self._by_topic.values())
+        due = [each.deadline_ms() for each in self._by_topic.values()]
+        due.append(self.persister.deadline_ms())
         return min((one for one in due if one is not None), default=None)
 
     def run_due(self) -> None:
         for each in self._by_topic.values():
             each.run_due()
+        self.persister.run_due()
 
     def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
         """Forget what is kept of topics that are gone, by name and id; a name may be there repeatedly."""

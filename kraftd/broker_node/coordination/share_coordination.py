@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination, KnownTopics
 from kraftd.broker_node.topic_creation import SHARE_STATE_TOPIC
 from kraftd.ground.pace import Pace, Slices
+from kraftd.groups.call import Call as CoordinatorCall
+from kraftd.groups.effects import Respond
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.share_state.config import ShareStateConfig
 from kraftd.groups.share_state.coordinator import ShareCoordinator
 from kraftd.groups.share_state.effects import PruneRecords
 from kraftd.partition.reading import DeletedRecords, delete_records
+from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 SHARE_VERSION = "share.version"
 PARTITION_US, BATCH_US = 40, 15  # to write of a share partition, and of a batch of its offsets
+
+
+class _OwnCall(NamedTuple):
+    """The token of a request of this broker; `then` gets the answer."""
+
+    then: Callable[[Message], None]
 
 
 class ShareCoordination(Coordination):
@@ -33,8 +43,23 @@ class ShareCoordination(Coordination):
 
     def handle(self, call: Call) -> Slices[None]:
         """Take a request of a broker, some partitions in each callback."""
+        return self._perform_parts(self.new_call(call), call.message)
+
+    def ask(self, request: Message, then: Callable[[Message], None]) -> None:
+        """Take a request of this broker itself."""
+        self.follow_image()
+        own = _OwnCall(then)
+        self._node.go_on(self._perform_parts(CoordinatorCall(own, 0), request))
+
+    def _respond(self, effect: Respond) -> None:
+        if isinstance(effect.token, _OwnCall):
+            effect.token.then(effect.response)
+        else:
+            super()._respond(effect)
+
+    def _perform_parts(self, call: CoordinatorCall, request: Message) -> Slices[None]:
         pace = Pace()
-        for batch_count, part in self.coordinator.parts(self.new_call(call), call.message):
+        for batch_count, part in self.coordinator.parts(call, request):
             part(self._node.wall_ms)
             if pace.spent(PARTITION_US + batch_count * BATCH_US):
                 self.perform(self.coordinator.take_effects())

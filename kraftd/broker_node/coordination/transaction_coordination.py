@@ -7,7 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kraftd.broker_node.coordination.coordination import Coordination, KnownTopics
+from kraftd.broker_node.coordination.coordination import (
+    NO_LEADER,
+    Coordination,
+    KnownTopics,
+    leader_of,
+)
 from kraftd.broker_node.coordination.markers import MarkingNode, write_marker
 from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Slices
@@ -34,7 +39,6 @@ from kraftd.messages.write_txn_markers_request import (
     WriteTxnMarkersRequest,
 )
 from kraftd.messages.write_txn_markers_response import WriteTxnMarkersResponse
-from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode, error_of
 from kraftd.wire.message import Message
 
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
     from kraftd.requests.large_requests import Work
 
 TRANSACTION_VERSION = "transaction.version"
-NO_LEADER = -1
 
 
 class TransactionCoordination(Coordination):
@@ -112,7 +115,7 @@ class TransactionCoordination(Coordination):
         results: Results = {}
         by_leader: dict[int, list[TopicPartition]] = {}
         for place in effect.partitions:
-            leader = self._leader_of(*place)
+            leader = leader_of(self._node.view, *place)
             if leader is None:
                 results[place] = ErrorCode.NONE  # the topic was deleted: it has no more to decide
             elif leader == NO_LEADER:
@@ -169,7 +172,7 @@ class TransactionCoordination(Coordination):
     def without_leader(self) -> int:
         """How many markers wait for a leader of their partition."""
         return sum(
-            self._leader_of(*place) == NO_LEADER
+            leader_of(self._node.view, *place) == NO_LEADER
             for shard in self.coordinator.shards.values()
             for id in shard.ending
             for place in shard.ids[id].current.partitions
@@ -181,7 +184,8 @@ class TransactionCoordination(Coordination):
         """Ask the coordinator of a transaction whether partitions are in it, or to add them."""
         self.follow_image()
         coordinator = self.coordinator
-        leader = self._leader_of(TRANSACTIONS_TOPIC, coordinator.partition_for(added.transactional_id))
+        partition = coordinator.partition_for(added.transactional_id)
+        leader = leader_of(self._node.view, TRANSACTIONS_TOPIC, partition)
         if leader in (None, NO_LEADER):
             then(dict.fromkeys(added.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
         elif leader != self._node.view.node_id:
@@ -225,15 +229,6 @@ class TransactionCoordination(Coordination):
         self._ask(leader, "add-partitions-to-txn", AddPartitionsToTxnRequest([one]), answered)
 
     # -- other brokers
-
-    def _leader_of(self, topic: str, index: int) -> int | None:
-        """The live leader of a partition, NO_LEADER without one, None if there is no such partition."""
-        image = self._node.view.image
-        state = image.partition(image.topic_names().get(topic, ZERO_UUID), index)
-        if state is None:
-            return None
-        broker = image.brokers.get(state.leader)
-        return NO_LEADER if broker is None or broker.fenced else state.leader
 
     def _ask(
         self, broker_id: int, purpose: str, message: Message, then: Callable[[Message | None], None]
