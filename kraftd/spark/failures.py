@@ -58,11 +58,18 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 
 def quiet_if_interrupted(session: SparkSession) -> None:
-    """Cancel Spark's jobs without its stack traces if a KeyboardInterrupt is on its way."""
+    """Cancel Spark's jobs and streams without its stack traces if a KeyboardInterrupt is on its way.
+
+    A stream whose session ends first dies with a stack trace of its own, and PySpark's server of accumulators
+    prints one when Spark hangs up.
+    """
     if isinstance(sys.exc_info()[1], KeyboardInterrupt):
         with suppress(Exception):
+            session.sparkContext._accumulatorServer.handle_error = lambda *_: None
             session.sparkContext.setLogLevel("OFF")
             session.sparkContext.cancelAllJobs()
+            for query in session.streams.active:
+                query.stop()
 
 
 def what_failed(error: Exception) -> str:

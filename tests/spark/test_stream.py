@@ -20,6 +20,7 @@ from pyspark.errors import StreamingQueryException
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.spark.commands import ingest as ingest_module
 from kraftd.spark.commands.ingest import append_batch
+from kraftd.spark.failures import quiet_if_interrupted
 from tests.spark.logs import LogDirectory
 from tests.spark.test_planning import written
 
@@ -156,3 +157,16 @@ def test_ingest_loses_and_duplicates_nothing_when_its_driver_is_killed(tmp_path:
     assert last.wait(300) == 0
     found = ds.dataset(str(out / "records"), partitioning="hive").to_table(columns=["offset"])
     assert sorted(found["offset"].to_pylist()) == list(range(directory.end_offset))
+
+
+def test_an_interrupt_ends_the_streams_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
+    directory = written(tmp_path / "a")
+    rows = spark.readStream.format("kraft").schema("offset long").load(str(directory.path))
+    query = rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).format("noop").start()
+    with suppress(KeyboardInterrupt):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            quiet_if_interrupted(spark)
+            spark.sparkContext.setLogLevel("WARN")
+    assert not query.isActive
