@@ -13,39 +13,56 @@ from kraftd.cli.doctor.judge_cluster import (
     judge_partitions,
     judge_registered,
 )
+from kraftd.cli.doctor.judge_replicas import judge_replicas
+from kraftd.cli.doctor.replica_probe import LOOPBACK, find_behind, look_at
 from kraftd.cli.failures import CommandFailure
 from kraftd.client.failures import ClientFailure
 from kraftd.log.errors import StorageError
 
 if TYPE_CHECKING:
     from kraftd.metadata.image import Image
+    from kraftd.metrics.survey import Survey
     from kraftd.types import Endpoint
 
 MAX_BROKERS = 50  # whose listeners are asked
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) -> list[Finding]:
     """All findings about brokers and partitions. own_id: that of this machine's node."""
     from kraftd.cli.cluster_options import opened_source
     from kraftd.cli.metadata.replaying import load
+    from kraftd.cli.quorum.leader import parse_addresses
     from kraftd.cli.sources.source import Limit
-    from kraftd.metrics.survey import survey
 
     try:
         async with opened_source(bootstrap, None, timeout_s) as source:
             image = (await load(source, Limit())).image
+            surveyed = _surveyed(image)
+            behind = await find_behind(source, image, surveyed)
     except (CommandFailure, ClientFailure, StorageError) as failure:
         text = " ".join(str(failure).split())
         return [note("brokers", "cluster", f"the metadata was not read: {text}")]
-    found = [*judge_registered(image), *judge_directories(image)]
+    near = any(host in LOOPBACK for host, _ in parse_addresses(bootstrap))
+    seen = await look_at(image, behind, near, timeout_s)
+    return [
+        *judge_registered(image),
+        *judge_directories(image),
+        *judge_partitions(surveyed),
+        *judge_replicas(image, behind, seen),
+        *await _probe_listeners(image, timeout_s, own_id),
+    ]
+
+
+def _surveyed(image: Image) -> Survey:
+    from kraftd.metrics.survey import survey
+
     steps = survey(image)
-    try:
-        while True:
+    while True:
+        try:
             next(steps)
-    except StopIteration as end:
-        found += judge_partitions(end.value)
-    return [*found, *await _probe_listeners(image, timeout_s, own_id)]
+        except StopIteration as end:
+            found: Survey = end.value
+            return found
 
 
 async def _probe_listeners(image: Image, timeout_s: float, own_id: int | None) -> list[Finding]:

@@ -45,8 +45,9 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     data directories (files, free space, duration of a sync). It takes no lock and changes nothing.
 
     It asks the quorum which nodes answer, and what the voters, brokers and registered controllers do. It
-    reads the metadata for brokers and partitions, and asks the listeners that brokers advertise. It compares
-    clocks, and the features that each node supports. The exit code is 1 if it finds a problem or a warning.
+    reads the metadata for brokers and partitions, and asks the listeners that brokers advertise. Of followers
+    that are not in sync it says why, since when, and how far they are behind. It compares clocks, and the
+    features that each node supports. The exit code is 1 if it finds a problem or a warning.
     """
     if file is None and bootstrap is None:
         raise click.UsageError("Give --config FILE, --bootstrap HOST:PORT, or both.")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kraftd.cli.doctor.findings import Finding, note, ok, problem, warning
 from kraftd.cli.doctor.judge_peers import Answer
 from kraftd.metadata.image import Image
+from kraftd.metadata.state import BrokerState
 from kraftd.metrics.survey import Group, Survey
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Endpoint, address_text
 
@@ -38,16 +39,21 @@ def judge_directories(image: Image) -> Iterator[Finding]:
         for partition in topic.partitions.values():
             for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
                 broker = image.brokers.get(broker_id)
-                # A broker that reports no directories is of before KIP-858.
-                if broker is None or not broker.directories or directory in _NO_DIRECTORIES:
-                    continue
-                if directory == DIRECTORY_LOST or directory not in broker.directories:
+                if broker is not None and is_lost(broker, directory):
                     lost[broker_id] = lost.get(broker_id, 0) + 1
     for broker_id, count in sorted(lost.items()):
         what = "1 replica is" if count == 1 else f"{count:,} replicas are"
         text = f"{what} in a log directory of this broker that is offline or gone"
         remedy = "repair its disk, or remove the directory from log.dirs, and restart the broker"
         yield problem("partitions", f"node {broker_id}", text, remedy)
+
+
+def is_lost(broker: BrokerState, directory: bytes) -> bool:
+    """Return whether the broker does not report a directory that has a replica."""
+    # A broker that reports no directories is of before KIP-858.
+    if not broker.directories or directory in _NO_DIRECTORIES:
+        return False
+    return directory == DIRECTORY_LOST or directory not in broker.directories
 
 
 def judge_partitions(found: Survey) -> Iterator[Finding]:

@@ -1,0 +1,120 @@
+"""Judges why a follower is not in sync: its broker, its disk, its link, or that it only catches up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kraftd.cli.doctor.findings import Finding, note, warning
+from kraftd.cli.doctor.judge_cluster import is_lost
+from kraftd.metadata.image import Image
+from kraftd.metrics.survey import Example
+from kraftd.types import DIRECTORY_LOST, address_text, time_text, uuid_text
+
+NAMED = 5  # partitions of a finding
+FULL_RATIO = 0.01  # of a disk's bytes; a broker's appends need some
+MIN_USABLE_BYTES = 64 << 20
+
+
+class Ends(Struct, frozen=True):
+    """How many records a follower lacks, at two looks; `asked` is the partition of the looks."""
+
+    asked: Example
+    first: int
+    second: int
+    pause_s: float
+
+
+class Seen(Struct, frozen=True):
+    """What one broker outside of ISRs answered; `failure` is why it could not be asked."""
+
+    failure: str = ""
+    ends: Ends | None = None
+    full_directories: tuple[str, ...] = ()
+
+
+class Behind(Struct, frozen=True):
+    """The partitions whose ISR lacks a broker: how many, some of them, and since when the metadata log tells
+    it (of the earliest; None: for longer than it goes back).
+    """
+
+    broker_id: int
+    count: int
+    examples: Sequence[Example]
+    since_ms: int | None
+
+
+def is_full(total_bytes: int, usable_bytes: int) -> bool:
+    """Return whether a disk of these sizes has hardly room. -1 stands for an unknown size."""
+    return 0 <= usable_bytes < max(MIN_USABLE_BYTES, FULL_RATIO * total_bytes)
+
+
+def judge_replicas(image: Image, behind: Sequence[Behind], seen: Mapping[int, Seen]) -> Iterator[Finding]:
+    """The reason for each broker that is out of an ISR."""
+    for one in behind:
+        reason, remedy = _by_metadata(image, one) or _by_answers(image, seen.get(one.broker_id, Seen()))
+        names = ", ".join(f"{each.topic}-{each.partition}" for each in one.examples[:NAMED])
+        more = ", …" if one.count > NAMED else ""
+        noun = "partition" if one.count == 1 else "partitions"
+        since = "before what the metadata log covers" if one.since_ms is None else time_text(one.since_ms)
+        text = f"out of sync in {one.count:,} {noun} ({names}{more}), since {since}: {reason}"
+        make = warning if remedy else note
+        yield make("replicas", f"node {one.broker_id}", text, remedy)
+
+
+def _by_metadata(image: Image, one: Behind) -> tuple[str, str] | None:
+    """The reason and remedy that the metadata tells: the broker or its directory is gone."""
+    broker = image.brokers.get(one.broker_id)
+    if broker is None:
+        return "it is not registered", "start it, or move its replicas (kafka-reassign-partitions.sh)"
+    if broker.in_controlled_shutdown:
+        return "it is shutting down", "start it again"
+    if broker.fenced:
+        return "it is fenced, as its heartbeats do not arrive", "start it, or read its log"
+    places = (_directory(image, each, one.broker_id) for each in one.examples)
+    lost = {each for each in places if each is not None and is_lost(broker, each)}
+    if lost:
+        named = ", ".join(sorted(uuid_text(each) for each in lost if each != DIRECTORY_LOST))
+        remedy = "repair its disk, or remove the directory from log.dirs, and restart the broker"
+        return f"its log directory {named} is offline or gone".replace("  ", " "), remedy
+    return None
+
+
+def _by_answers(image: Image, seen: Seen) -> tuple[str, str]:
+    """The reason and remedy that the broker's answers tell; no remedy is needed while it catches up."""
+    if seen.full_directories:
+        return f"the disk of its {', '.join(seen.full_directories)} is full", "make room on that disk"
+    ends = seen.ends
+    if ends is None:
+        why = seen.failure or "its leader was not asked"
+        return (
+            f"how far was not found out ({why})",
+            "read its log, and look from where its listener is reached",
+        )
+    leader = f"node {ends.asked.leader}"
+    what = f"{ends.second:,} records of {ends.asked.topic}-{ends.asked.partition} behind its leader, {leader}"
+    if ends.second <= 0:
+        return f"it has the records of its leader, {leader}, that has not taken it into the ISR yet", ""
+    if ends.second < ends.first:
+        rate = (ends.first - ends.second) / ends.pause_s
+        return f"{what}, and catching up by {rate:,.0f} a second", ""
+    registered = image.brokers.get(ends.asked.leader)
+    at = (
+        ""
+        if registered is None
+        else " at " + ", ".join(address_text((each.host, each.port)) for each in registered.listeners)
+    )
+    remedy = (
+        f"read its log about its fetches from {leader}{at}: it must reach that listener; look for a throttle "
+        "(follower.replication.throttled.rate)"
+    )
+    return f"{what}, and not catching up", remedy
+
+
+def _directory(image: Image, one: Example, broker_id: int) -> bytes | None:
+    topic_id = image.topic_names().get(one.topic)
+    state = None if topic_id is None else image.partition(topic_id, one.partition)
+    if state is None:
+        return None
+    return dict(zip(state.replicas, state.directories, strict=False)).get(broker_id)

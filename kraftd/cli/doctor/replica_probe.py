@@ -1,0 +1,149 @@
+"""Finds who is out of an ISR, since when by the metadata log, and how far by asking leaders and followers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import TYPE_CHECKING
+
+from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full
+from kraftd.client.connection import Connection
+from kraftd.client.failures import ClientFailure, Refused, Unreachable
+from kraftd.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kraftd.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraftd.messages.list_offsets_response import ListOffsetsResponse
+from kraftd.messages.partition_change_record import PartitionChangeRecord
+from kraftd.messages.partition_record import PartitionRecord
+from kraftd.wire.error_code import error_name
+
+if TYPE_CHECKING:
+    from kraftd.cli.sources.source import Source
+    from kraftd.metadata.image import Image
+    from kraftd.metrics.survey import Example, Survey
+    from kraftd.wire.message import Message
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+DEBUGGER = -2  # the replica id that asks any replica, a follower too, for its own log end offset
+LATEST = -1
+PAUSE_S = 1.0  # between two looks at a follower
+
+Key = tuple[bytes, int]  # a topic id and a partition
+
+
+async def find_behind(source: Source, image: Image, found: Survey) -> list[Behind]:
+    """The brokers that are out of an ISR, of the partitions that the survey names."""
+    topic_ids = image.topic_names()
+    lacking: dict[int, dict[Key, Example]] = {}
+    for one in found.under_replicated.examples:
+        key = topic_ids[one.topic], one.partition
+        state = image.partition(*key)
+        if state is None or one.leader < 0:
+            continue
+        for broker_id in set(state.replicas) - set(state.isr) - set(state.adding_replicas):
+            lacking.setdefault(broker_id, {})[key] = one
+    if not lacking:
+        return []
+    left_ms = await _left_at(source, {key for own in lacking.values() for key in own})
+    behind = []
+    for broker_id, own in sorted(lacking.items()):
+        times = [left_ms[key].get(broker_id, 0) for key in own]
+        count = found.brokers[broker_id].lagging
+        behind.append(Behind(broker_id, count, list(own.values()), min(times) or None))
+    return behind
+
+
+async def _left_at(source: Source, keys: Set[Key]) -> dict[Key, dict[int, int]]:
+    """By partition, when each broker that is out of its ISR left it, in ms, as far as the log tells."""
+    from kraftd.cli.metadata.replaying import messages_of
+    from kraftd.cli.sources.source import Limit
+
+    beginning = await source.begin(Limit())
+    isrs: dict[Key, Sequence[int]] = {}
+    for run in beginning.runs:
+        isrs.update(_isrs(run, keys))
+    left_ms: dict[Key, dict[int, int]] = {key: {} for key in keys}
+    async for batch in source.batches(beginning.next_offset):
+        if batch.header.is_control:
+            continue
+        for key, isr in _isrs(messages_of(batch), keys):
+            left = dict.fromkeys(set(isrs.get(key, ())).difference(isr), batch.header.max_timestamp_ms)
+            left_ms[key] = {each: at for each, at in left_ms[key].items() if each not in isr} | left
+            isrs[key] = isr
+    return left_ms
+
+
+def _isrs(messages: Iterable[Message], keys: Set[Key]) -> Iterator[tuple[Key, Sequence[int]]]:
+    """The ISRs that records set, of the wanted partitions."""
+    for one in messages:
+        if isinstance(one, PartitionRecord | PartitionChangeRecord) and one.isr is not None:
+            key = one.topic_id, one.partition_id
+            if key in keys:
+                yield key, one.isr
+
+
+async def look_at(image: Image, behind: Iterable[Behind], near: bool, timeout_s: float) -> dict[int, Seen]:
+    """What each running broker outside of ISRs answers about its disk and the end of its log.
+
+    `near`: the brokers may be on this machine, so that their loopback addresses lead to them.
+    """
+    asked = [
+        one for one in behind if one.broker_id in image.brokers and image.brokers[one.broker_id].is_active
+    ]
+    looks = await asyncio.gather(*(_look(image, one, near, timeout_s) for one in asked))
+    return {one.broker_id: seen for one, seen in zip(asked, looks, strict=True)}
+
+
+async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen:
+    example = one.examples[0]
+    try:
+        async with (
+            await _connected(image, one.broker_id, near, timeout_s) as follower,
+            await _connected(image, example.leader, near, timeout_s) as leader,
+        ):
+            full = await _full_directories(follower, example)
+            first = await _lack(leader, follower, example)
+            began_s = time.monotonic()
+            await asyncio.sleep(PAUSE_S)
+            second = await _lack(leader, follower, example)
+            ends = Ends(example, first, second, time.monotonic() - began_s)
+            return Seen(ends=ends, full_directories=full)
+    except ClientFailure as failure:
+        return Seen(" ".join(str(failure).split()))
+
+
+async def _connected(image: Image, broker_id: int, near: bool, timeout_s: float) -> Connection:
+    """A connection to a broker, by the first of its listeners that works."""
+    failure: ClientFailure = Unreachable(f"node {broker_id} has no listener that is reached from here")
+    broker = image.brokers.get(broker_id)
+    for endpoint in () if broker is None else broker.listeners:
+        if near or endpoint.host not in LOOPBACK:
+            try:
+                return await Connection.open(endpoint.host, endpoint.port, timeout_s)
+            except ClientFailure as error:
+                failure = error
+    raise failure
+
+
+async def _full_directories(follower: Connection, example: Example) -> tuple[str, ...]:
+    """The follower's directories that have a partition and hardly any room."""
+    request = DescribeLogDirsRequest([DescribableLogDirTopic(example.topic, (example.partition,))])
+    answer = await follower.ask(request, DescribeLogDirsResponse)
+    holding = (one for one in answer.results if one.topics)
+    return tuple(one.log_dir for one in holding if is_full(one.total_bytes, one.usable_bytes))
+
+
+async def _lack(leader: Connection, follower: Connection, example: Example) -> int:
+    """How many records the follower's log lacks. The leader is asked first."""
+    end = await _log_end(leader, example)
+    return end - await _log_end(follower, example)
+
+
+async def _log_end(broker: Connection, example: Example) -> int:
+    wanted = ListOffsetsTopic(example.topic, [ListOffsetsPartition(example.partition, timestamp=LATEST)])
+    answer = await broker.ask(ListOffsetsRequest(DEBUGGER, 0, [wanted]), ListOffsetsResponse)
+    found = answer.topics[0].partitions[0]
+    if found.error_code:
+        raise Refused(f"{broker.address} answers {error_name(found.error_code)}", found.error_code)
+    return found.offset

@@ -1,0 +1,135 @@
+"""``kraftd doctor`` says why a follower is not in sync."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from kraftd.cli.doctor.findings import Level
+from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full, judge_replicas
+from kraftd.metrics.survey import Example
+from testkit.process import free_port, wait_until
+from tests.cli.doctor.test_brokers import OTHER, broker, image_of, partition, shown
+from tests.cli.doctor.test_doctor import CLUSTER_ID
+from tests.cli.run import command, run, started, write_config
+
+OF_NODE_1 = Example("t", 0, 1, (1,), (1, 2))
+HERE = "out of sync in 1 partition (t-0), since before what the metadata log covers: "
+BEHIND = "9,000 records of t-0 behind its leader, node 1"
+
+
+def ends(first: int, second: int) -> Seen:
+    return Seen(ends=Ends(OF_NODE_1, first, second, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("follower", "seen", "level", "reason"),
+    [
+        (None, Seen(), Level.WARNING, "it is not registered"),
+        (broker(2, fenced=True), Seen(), Level.WARNING, "it is fenced, as its heartbeats do not arrive"),
+        (broker(2, leaving=True), Seen(), Level.WARNING, "it is shutting down"),
+        (broker(2), Seen("refused"), Level.WARNING, "how far was not found out (refused)"),
+        (broker(2), Seen(full_directories=("/a",)), Level.WARNING, "the disk of its /a is full"),
+        (broker(2), ends(9_200, 9_000), Level.NOTE, f"{BEHIND}, and catching up by 100 a second"),
+        (broker(2), ends(9_000, 9_000), Level.WARNING, f"{BEHIND}, and not catching up"),
+        (broker(2), ends(8_000, 9_000), Level.WARNING, f"{BEHIND}, and not catching up"),
+        (
+            broker(2),
+            ends(1, 0),
+            Level.NOTE,
+            "it has the records of its leader, node 1, that has not taken it into the ISR yet",
+        ),
+    ],
+)
+def test_a_follower_has_a_reason(follower: object, seen: Seen, level: Level, reason: str) -> None:
+    records = [broker(1), *([follower] if follower else []), partition(0, 1, (1,))]
+    found = list(judge_replicas(image_of(*records), [Behind(2, 1, [OF_NODE_1], None)], {2: seen}))
+    assert shown(found) == [(level, "node 2", HERE + reason)]
+
+
+def test_a_lost_directory_comes_before_what_its_broker_answers() -> None:
+    lost = image_of(broker(1), broker(2), partition(0, 1, (1,), b"\1" * 16, OTHER))
+    (found,) = judge_replicas(lost, [Behind(2, 1, [OF_NODE_1], None)], {2: ends(5, 5)})
+    assert "its log directory AgICAgICAgICAgICAgICAg is offline or gone" in found.text
+
+
+def test_a_disk_is_full_when_little_is_left_of_it() -> None:
+    assert is_full(1 << 40, 1 << 30) and is_full(100, 0) and is_full(-1, 0)
+    assert not is_full(1 << 40, 1 << 36) and not is_full(-1, -1)
+
+
+def test_a_follower_that_a_throttle_holds_and_one_that_is_gone(tmp_path: Path) -> None:
+    """A follower of a whole Kafka comes back to records that it may not fetch, and is stopped then."""
+    controller, first, second = free_port(), free_port(), free_port()
+    boot = f"127.0.0.1:{first}"
+    (tmp_path / "second").mkdir()
+    config = write_config(
+        tmp_path,
+        controller,
+        process__roles="broker,controller",
+        listeners=f"PLAINTEXT://{boot},CONTROLLER://127.0.0.1:{controller}",
+        default__replication__factor="2",
+    )
+    follower = write_config(
+        tmp_path / "second",
+        controller,
+        node__id="2",
+        process__roles="broker",
+        listeners=f"PLAINTEXT://127.0.0.1:{second}",
+    )
+    assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
+    assert run("format", "-c", follower, "-t", CLUSTER_ID).code == 0
+
+    def produced(records: bytes) -> bool:
+        words = command("produce", "t", "--bootstrap", boot)
+        return subprocess.run(words, input=records, capture_output=True, check=False).returncode == 0
+
+    def reason(text: str) -> bool:
+        found = run("doctor", "--bootstrap", f"127.0.0.1:{controller}", "--json").out
+        return text in found and "since 20" in found
+
+    with started(config):
+        with running(follower):
+            wait_until(lambda: produced(b"one\n"), "a record is on both")
+            hold_back(boot)
+        for _ in range(3):
+            assert produced(b"x" * 1_000_000 + b"\n")
+        wait_until(lambda: reason("it is fenced"), "the one that is gone is named")
+        held = "behind its leader, node 1, and not catching up"
+        with running(follower):
+            wait_until(lambda: reason(held), "its lag is told", 60)
+
+
+@contextmanager
+def running(config: Path) -> Iterator[None]:
+    """A daemon, which is stopped at the end."""
+    process = subprocess.Popen(command("start", config), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def hold_back(bootstrap: str) -> None:
+    """Let followers that are not in sync fetch a byte a second."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for kind, name, key, value in (
+        (ResourceType.TOPIC, "t", "follower.replication.throttled.replicas", "*"),
+        (ResourceType.BROKER, "2", "follower.replication.throttled.rate", "1"),
+    ):
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(kind, name, incremental_configs=[entry])
+        for done in admin.incremental_alter_configs([resource]).values():
+            done.result(20)
