@@ -21,6 +21,12 @@ SETTINGS = {
     "num.replica.fetchers": 2,
     "offsets.topic.num.partitions": 2,
     "share.coordinator.state.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+    "log.cleaner.backoff.ms": 1000,
+    "group.consumer.min.session.timeout.ms": 6000,
+    "group.consumer.session.timeout.ms": 6000,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 500,
 }
 
 
@@ -29,7 +35,12 @@ class MixedCluster(Cluster):
 
     def __init__(self, home: Path, kinds: Mapping[int, Kind], controller: Kind = "kraftd") -> None:
         timeout = {"broker.session.timeout.ms": 3000}
-        settings = {**SETTINGS, "offsets.topic.replication.factor": len(kinds)}
+        settings = {
+            **SETTINGS,
+            "offsets.topic.replication.factor": len(kinds),
+            "transaction.state.log.replication.factor": len(kinds),
+            "transaction.state.log.min.isr": 2,
+        }
         super().__init__(home, controller, controller_properties=timeout, broker_properties=settings)
         self.start_controller()
         self.ours: dict[int, Controller] = {}
@@ -96,8 +107,9 @@ class MixedCluster(Cluster):
 class Writer:
     """An idempotent producer with acks=all, which writes numbers to both partitions until it is stopped."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, pause_s: float = 0.0) -> None:
         self.acknowledged: list[set[bytes]] = [set(), set()]
+        self._pause_s = pause_s
         self._stopped = threading.Event()
         self._producer = Producer(
             {
@@ -119,6 +131,7 @@ class Writer:
                 self._producer.produce(TOPIC, b"%08d" % number, partition=partition, callback=self._delivered)
             number += 1
             self._producer.poll(0.005)
+            self._stopped.wait(self._pause_s)
         assert self._producer.flush(60) == 0
 
     def _delivered(self, error: object, message: object) -> None:
