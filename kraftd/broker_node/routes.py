@@ -58,6 +58,8 @@ ROWS: tuple[Row, ...] = (
     _of_groups(ApiKey.DELETE_GROUPS, _DELETE),
     _of_groups(ApiKey.CONSUMER_GROUP_HEARTBEAT, _READ, (_DESCRIBE, _TOPIC)),
     _of_groups(ApiKey.CONSUMER_GROUP_DESCRIBE, _DESCRIBE, *_SHOWN, (_DESCRIBE, _TOPIC)),
+    _of_groups(ApiKey.SHARE_GROUP_HEARTBEAT, _READ, (_DESCRIBE, _TOPIC)),
+    _of_groups(ApiKey.SHARE_GROUP_DESCRIBE, _DESCRIBE, *_SHOWN, (_DESCRIBE, _TOPIC)),
     _of_groups(ApiKey.OFFSET_DELETE, _DELETE, (_READ, _TOPIC)),
     Row(
         ApiKey.FIND_COORDINATOR,

@@ -24,6 +24,8 @@ OF_BROKERS = frozenset(
         "group.max.session.timeout.ms",
         "group.max.size",
         "group.min.session.timeout.ms",
+        "group.share.initialize.retry.interval.ms",
+        "group.share.max.size",
         "log.cleaner.backoff.ms",
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.enable",

@@ -42,5 +42,16 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     group_consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_share_session_timeout_ms: int = 45_000
+    group_share_min_session_timeout_ms: int = 45_000
+    group_share_max_session_timeout_ms: int = 60_000
+    group_share_heartbeat_interval_ms: int = 5000
+    group_share_min_heartbeat_interval_ms: int = 5000
+    group_share_max_heartbeat_interval_ms: int = 15_000
+    group_share_assignment_interval_ms: int = 1000
+    group_share_min_assignment_interval_ms: int = 0
+    group_share_max_assignment_interval_ms: int = 15_000
+    group_share_initialize_retry_interval_ms: int = 30_000
+    group_share_max_size: int = 200
     max_batch_bytes: int = 1024 * 1024 + 12  # max.message.bytes of __consumer_offsets
     members_max_bytes: int = 256 * 1024 * 1024

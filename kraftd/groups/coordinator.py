@@ -26,11 +26,10 @@ from kraftd.groups.answers import (
     refused_leave,
     refused_transactional_commit,
 )
-from kraftd.groups.batches import NO_PRODUCER, Producer
+from kraftd.groups.batches import Producer
 from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.join import Joining
 from kraftd.groups.classic.membership import described, heartbeat, leave, sync
-from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.consumer.describing import described_consumer_group, refused_consumer_group, visible_group
 from kraftd.groups.consumer.fencing import leave as leave_consumer_group
@@ -39,15 +38,16 @@ from kraftd.groups.consumer.validation import check_heartbeat
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
-from kraftd.groups.group_shard import GroupShard
+from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.listing import listed_groups
 from kraftd.groups.offsets.commit import commit, commit_in_transaction, delete_offsets
 from kraftd.groups.offsets.fetch import fetch_offsets
 from kraftd.groups.offsets.removal import delete_groups
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.shard import Refuse, ShardStatus
-from kraftd.groups.shards import Shards
-from kraftd.groups.state import Counts, ShardState
+from kraftd.groups.shard import ShardStatus
+from kraftd.groups.share.apis import ShareGroupApis
+from kraftd.groups.share.effects import ShareCoordinatorsAnswered
+from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
@@ -73,6 +73,8 @@ from kraftd.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kraftd.messages.offset_fetch_response import OffsetFetchResponseGroup
+from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
+from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.messages.sync_group_request import SyncGroupRequest
 from kraftd.messages.sync_group_response import SyncGroupResponse
 from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequest
@@ -83,21 +85,12 @@ from kraftd.wire.message import Message
 SYNC_PROTOCOL_VERSION = 5  # of SyncGroup: it names the protocol (KIP-559)
 
 
-class GroupCoordinator(Shards[GroupShard]):
-    """What a broker does for groups, API by API. `new_uuid` makes the random part of member ids."""
+class GroupCoordinator(GroupShards):
+    """What a broker does for groups, API by API. `share` has the APIs of share groups."""
 
     def __init__(self, config: GroupConfig, topics: Metadata, new_uuid: Callable[[], str]) -> None:
-        super().__init__(config.offsets_topic_num_partitions)
-        self.config = config
-        self.topics = topics
-        self.new_uuid = new_uuid
-        self.counts = Counts()
-        self.memory = MemberMemory(config.members_max_bytes)
-        self.group_version = 1  # the finalized level; 0 has no consumer groups
-
-    def new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
-        state = ShardState(self.config, self.respond, self.new_uuid, self.counts, self.memory, self.topics)
-        return GroupShard(partition, leader_epoch, state, self.effects)
+        super().__init__(config, topics, new_uuid)
+        self.share = ShareGroupApis(self)
 
     def in_version(self, response: Message, version: int) -> Message:
         return in_version(response, version)
@@ -105,8 +98,12 @@ class GroupCoordinator(Shards[GroupShard]):
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         """Take an event."""
         if isinstance(event, TopicsDeleted):
+            topic_ids = frozenset(event.topics.values())
             for shard in self.active(now_ms):
                 shard.write(partial(shard.remove_topics, event.topics))
+                shard.write(partial(shard.remove_state_of_topics, topic_ids))
+        elif isinstance(event, ShareCoordinatorsAnswered):
+            self.share.asking.answered(event, now_ms)
         return super().step(event, now_ms)
 
     def handle(self, call: Call, request: Message, now_ms: int) -> list[Effect]:
@@ -419,47 +416,6 @@ class GroupCoordinator(Shards[GroupShard]):
                 continue
             shard.write(partial(delete_groups, shard.state, group_ids), put, refuse)
 
-    # Writing
-
-    def write(
-        self,
-        call: Call,
-        group_id: str,
-        now_ms: int,
-        operation: Callable[[ShardState], Outcome],
-        refuse: Refuse,
-        allow_empty_id: bool = False,
-        producer: Producer = NO_PRODUCER,
-    ) -> None:
-        """Perform an operation in the shard of its group, with errors as a client is answered them."""
-
-        def refuse_mapped(error: ErrorCode) -> Any:
-            return refuse(answer_to_failed_append(error))
-
-        if not group_id and not allow_empty_id:
-            self.respond(call, refuse(ErrorCode.INVALID_GROUP_ID))
-            return
-        try:
-            shard = self.shard_of(group_id, now_ms)
-        except Refusal as error:
-            self.respond(call, refuse(error.code))
-            return
-        shard.write(partial(operation, shard.state), partial(self.respond, call), refuse_mapped, producer)
-
-    def may(self, call: Call, operation: AclOperation, group_id: str) -> bool:
-        """Return whether the caller may do this to a group."""
-        return call.allows(operation, AclResourceType.GROUP, group_id)
-
-    def permit(self, call: Call, operation: AclOperation, group_id: str, refuse: Refuse) -> bool:
-        """Answer a call that may not do this to a group.
-
-        Return whether it may.
-        """
-        if self.may(call, operation, group_id):
-            return True
-        self.respond(call, refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED))
-        return False
-
 
 # OffsetFetch answers these errors of an append so, because old consumers do not know the usual ones.
 FETCH_NOT_COORDINATOR = frozenset(
@@ -492,4 +448,6 @@ HANDLERS: dict[type[Message], Callable[[GroupCoordinator, Call, Any, int], None]
     DescribeGroupsRequest: GroupCoordinator.describe_groups,
     ListGroupsRequest: GroupCoordinator.list_groups,
     DeleteGroupsRequest: GroupCoordinator.delete_groups,
+    ShareGroupHeartbeatRequest: lambda coordinator, *asked: coordinator.share.heartbeat(*asked),
+    ShareGroupDescribeRequest: lambda coordinator, *asked: coordinator.share.describe(*asked),
 }

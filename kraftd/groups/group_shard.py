@@ -21,6 +21,9 @@ from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord, UnknownRecordType, decode_record
 from kraftd.groups.replay import replay
 from kraftd.groups.shard import Answer, Limits, Shard
+from kraftd.groups.share.group import ShareGroup
+from kraftd.groups.share.sessions import watch as watch_share_group
+from kraftd.groups.share.topics import remove_state_of_topics
 from kraftd.groups.state import ShardState
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.records import Record
@@ -69,6 +72,8 @@ class GroupShard(Shard):
         for group in islice(self.arming, GROUPS_A_SLICE):
             if isinstance(group, ConsumerGroup):
                 watch(state, group)
+            elif isinstance(group, ShareGroup):
+                watch_share_group(state, group)
             elif isinstance(group, ClassicGroup):
                 for member in group.members.values():
                     heard(state, group, member)
@@ -117,6 +122,12 @@ class GroupShard(Shard):
         """Remove expired offsets, and groups that are empty without them."""
         self.schedule_expiration()
         return self.in_slices("expiring", partial(expire_offsets, self.state), list(self.state.groups))
+
+    def remove_state_of_topics(self, topic_ids: frozenset[bytes]) -> Outcome:
+        """Forget which partitions of deleted topics share groups have read."""
+        remove = partial(remove_state_of_topics, self.state, topic_ids)
+        groups = [one.group_id for one in self.state.groups.values() if isinstance(one, ShareGroup)]
+        return self.in_slices(("removing state", *topic_ids), remove, groups)
 
     def remove_topics(self, topics: dict[str, bytes]) -> Outcome:
         """Remove the offsets of deleted topics."""

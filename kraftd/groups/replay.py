@@ -11,6 +11,7 @@ from kraftd.groups.group import GroupType
 from kraftd.groups.offsets.committed import Committed, committed_of
 from kraftd.groups.other_group import OtherGroup
 from kraftd.groups.records import CoordinatorRecord
+from kraftd.groups.share.replay import SHARE_REPLAYED
 from kraftd.groups.state import ShardState
 from kraftd.messages.group_metadata_key import GroupMetadataKey
 from kraftd.messages.group_metadata_value import GroupMetadataValue
@@ -18,7 +19,6 @@ from kraftd.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kraftd.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kraftd.messages.offset_commit_key import OffsetCommitKey
 from kraftd.messages.offset_commit_value import OffsetCommitValue
-from kraftd.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kraftd.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from kraftd.wire.message import Message
 
@@ -96,6 +96,6 @@ REPLAYED: dict[type[Message], Replay] = {
     LegacyOffsetCommitKey: replay_legacy_offset,
     GroupMetadataKey: replay_group,
     **CONSUMER_REPLAYED,
-    ShareGroupMetadataKey: replay_other(GroupType.SHARE),
+    **SHARE_REPLAYED,
     StreamsGroupMetadataKey: replay_other(GroupType.STREAMS),
 }

@@ -30,6 +30,7 @@ class Counts(Struct):
     offset_deletions: int = 0
     completed_rebalances: int = 0
     consumer_rebalances: int = 0
+    share_rebalances: int = 0
     refused_members: int = 0
 
 

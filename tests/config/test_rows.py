@@ -80,7 +80,8 @@ HANDED_ON: tuple[type[Any], ...] = (
 ELSEWHERE_TOO = {
     "group.coordinator.rebalance.protocols",
     *(
-        f"group.consumer.{bound}{timing}.ms"
+        f"group.{kind}.{bound}{timing}.ms"
+        for kind in ("consumer", "share")
         for timing in ("session.timeout", "heartbeat.interval", "assignment.interval")
         for bound in ("", "min.", "max.")
     ),

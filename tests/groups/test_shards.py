@@ -39,8 +39,8 @@ from kraftd.groups.timeline import Timeline
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListGroupsResponse
 from kraftd.messages.offset_commit_value import OffsetCommitValue
-from kraftd.messages.share_group_metadata_key import ShareGroupMetadataKey
-from kraftd.messages.share_group_metadata_value import ShareGroupMetadataValue
+from kraftd.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+from kraftd.messages.streams_group_metadata_value import StreamsGroupMetadataValue
 from kraftd.wire.error_code import ErrorCode
 from testkit.keyed_batches import keyed_batch
 from tests.groups.desk import Desk
@@ -109,7 +109,7 @@ def test_records_of_unknown_types_are_passed_over() -> None:
 
 def test_a_group_of_another_protocol_keeps_its_id() -> None:
     desk = Desk()
-    record = CoordinatorRecord(ShareGroupMetadataKey("modern"), ShareGroupMetadataValue(3))
+    record = CoordinatorRecord(StreamsGroupMetadataKey("modern"), StreamsGroupMetadataValue(3))
     desk.logs[0].append((encode_record(record), -1))
     desk.committed[0] = 1
     desk.reload()
@@ -117,7 +117,7 @@ def test_a_group_of_another_protocol_keeps_its_id() -> None:
     assert desk.ask(join("modern"), JOIN).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     refused = desk.ask(commit(1, 1, "m", group="modern"), COMMIT)
     assert refused.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert [row.group_type for row in desk.ask(ListGroupsRequest(), 5).groups] == ["share"]
+    assert [row.group_type for row in desk.ask(ListGroupsRequest(), 5).groups] == ["streams"]
 
 
 def test_requests_that_wait_are_answered_when_the_partition_moves() -> None:

@@ -27,15 +27,15 @@ class Coordinators:
     """Hands what happens to partitions of internal topics to their coordinators; other topics have none."""
 
     def __init__(self, node: MarkingNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
-        self.groups = GroupCoordination(node, static.settings(GroupConfig), new_uuid)
+        self.share_states = ShareCoordination(node, static.settings(ShareStateConfig))
+        self.persister = Persister(node, self.share_states, inter_broker_listener(static))
+        self.groups = GroupCoordination(node, static.settings(GroupConfig), self.persister, new_uuid)
         self.transactions = TransactionCoordination(
             node,
             static.settings(TransactionConfig),
             self.groups.coordinator.partition_for,
             inter_broker_listener(static),
         )
-        self.share_states = ShareCoordination(node, static.settings(ShareStateConfig))
-        self.persister = Persister(node, self.share_states, inter_broker_listener(static))
         every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in every}
 

@@ -13,6 +13,8 @@ from kraftd.answers.operations import allowed_operations
 from kraftd.broker_node.audit import audit
 from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination, KnownTopics
 from kraftd.broker_node.coordination.group_pieces import joined, pieces_of
+from kraftd.broker_node.coordination.persister import Persister
+from kraftd.broker_node.coordination.share_coordination import SHARE_VERSION
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.groups.answers import refused_transactional_commit
 from kraftd.groups.batches import Producer
@@ -21,11 +23,14 @@ from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
 from kraftd.groups.shard import ShardStatus
+from kraftd.groups.share.effects import AskShareCoordinators, ShareCoordinatorsAnswered
 from kraftd.groups.topics import known_transactional_commit, merge_by_name
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
+from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from kraftd.messages.write_txn_markers_request import WritableTxnMarker
@@ -35,6 +40,8 @@ if TYPE_CHECKING:
 
 GROUP_VERSION = "group.version"  # the feature that allows consumer groups
 
+Described = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
+
 
 class GroupCoordination(Coordination):
     """Drives the group coordinator."""
@@ -42,12 +49,26 @@ class GroupCoordination(Coordination):
     topic = OFFSETS_TOPIC
     content = "groups"
 
-    def __init__(self, node: CoordinatingNode, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        node: CoordinatingNode,
+        config: GroupConfig,
+        persister: Persister,
+        new_uuid: Callable[[], str],
+    ) -> None:
         self.coordinator = GroupCoordinator(config, KnownTopics(node.view), new_uuid)
         super().__init__(node, self.coordinator)
         # Pieces of large requests, with the whole ones and where their answers go.
         self._pieces: dict[Call, tuple[Call, Callable[[Any], None]]] = {}
         self._setting_back: set[Call] = set()  # commits of an offset before that of the group
+        self._persister = persister
+        self._performers |= {AskShareCoordinators: self._ask_share_coordinators}
+
+    def _ask_share_coordinators(self, effect: AskShareCoordinators) -> None:
+        def then(response: Message) -> None:
+            self.step(ShareCoordinatorsAnswered(effect.number, response))
+
+        self._persister.ask(effect.request, then)
 
     def handle(self, call: Call, guard: int = 0) -> None:
         """Take a request of a group; `guard` is that of a verified part of a transaction."""
@@ -86,6 +107,7 @@ class GroupCoordination(Coordination):
         super().follow_image()
         levels, _ = self._node.view.finalized_features
         self.coordinator.group_version = levels.get(GROUP_VERSION, 0)
+        self.coordinator.share.version = levels.get(SHARE_VERSION, 0)
 
     def list_in_slices(self, call: Call) -> Work:
         """Answer a ListGroups."""
@@ -101,7 +123,7 @@ class GroupCoordination(Coordination):
         return shard is not None and shard.status is ShardStatus.ACTIVE
 
     def answer(self, call: Call, response: Any) -> None:
-        if isinstance(response, DescribeGroupsResponse | ConsumerGroupDescribeResponse):
+        if isinstance(response, Described):
             self._add_operations(call, response)
         if call in self._pieces:
             whole, put = self._pieces.pop(call)
@@ -123,9 +145,7 @@ class GroupCoordination(Coordination):
         audit(self._node.outbox, call, response, sets_back=call in self._setting_back)
         self._setting_back.discard(call)
 
-    def _add_operations(
-        self, call: Call, response: DescribeGroupsResponse | ConsumerGroupDescribeResponse
-    ) -> None:
+    def _add_operations(self, call: Call, response: Described) -> None:
         """Add what the client may do with each group, if it asks for that."""
         if call.message.include_authorized_operations:
             for group in response.groups:

@@ -17,6 +17,7 @@ from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.offset_delete_request import OffsetDeleteRequest
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest
+from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraftd.messages.txn_offset_commit_request import TxnOffsetCommitRequest
 from kraftd.wire.message import Message
 
@@ -71,7 +72,9 @@ def _describe_groups(request: DescribeGroupsRequest) -> Iterator[Message]:
         yield replace(request, groups=request.groups[first : first + GROUPS_OF_A_PIECE])
 
 
-def _consumer_group_describe(request: ConsumerGroupDescribeRequest) -> Iterator[Message]:
+def _modern_group_describe(
+    request: ConsumerGroupDescribeRequest | ShareGroupDescribeRequest,
+) -> Iterator[Message]:
     for first in range(0, len(request.group_ids), GROUPS_OF_A_PIECE):
         yield replace(request, group_ids=request.group_ids[first : first + GROUPS_OF_A_PIECE])
 
@@ -87,7 +90,8 @@ DIVIDED: dict[type[Message], Callable[[Any], Iterator[Message]]] = {
     OffsetDeleteRequest: _by_partitions,
     TxnOffsetCommitRequest: _by_partitions,
     OffsetFetchRequest: _offset_fetch,
-    ConsumerGroupDescribeRequest: _consumer_group_describe,
+    ConsumerGroupDescribeRequest: _modern_group_describe,
+    ShareGroupDescribeRequest: _modern_group_describe,
     DescribeGroupsRequest: _describe_groups,
     DeleteGroupsRequest: _delete_groups,
 }

@@ -6,13 +6,12 @@ All of it changes by records alone, through the timeline: a record that could no
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
 
 from kraftd.ground.refusal import Refusal
-from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved, group_tombstones
 from kraftd.groups.group import CommitCheck, GroupType, RetentionStart
+from kraftd.groups.modern_group import NOBODY, Facts, ModernGroup, Subscribers
 from kraftd.groups.offsets.committed import Committed
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.timeline import Timeline
@@ -22,66 +21,20 @@ from kraftd.wire.error_code import ErrorCode
 PROTOCOL_TYPE = "consumer"
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
 EPOCH_COMMIT_VERSION = 9  # of OffsetCommit: the first that knows member epochs
-NO_TARGET_EPOCH = -1
 
 
-class Subscribers(NamedTuple):
-    """By how many members a topic is named, and by how many patterns it is matched."""
+class ConsumerGroup(ModernGroup[Member]):
+    """Kafka's ConsumerGroup. owners: which member has a partition, or still has to give it up."""
 
-    by_name: int = 0
-    by_regex: int = 0
-
-
-class Facts(NamedTuple):
-    """What is true of the group as a whole.
-
-    metadata_hash: of the topics to which it is subscribed. target_epoch: the group epoch for which the target
-    was computed; target_ms: when. has_partition_metadata: a record of a release before 4.1 is in the log.
-    """
-
-    epoch: int = 1
-    metadata_hash: int = 0
-    target_epoch: int = 1
-    target_ms: int = 0
-    has_partition_metadata: bool = False
-
-
-class ConsumerGroup:
-    """Kafka's ConsumerGroup. owners: which member has a partition, or still has to give it up.
-
-    By which metadata the topics were compared last is in no record, so it is not taken back.
-    """
-
-    __slots__ = (
-        "_facts",
-        "_seen_epoch",
-        "_seen_version",
-        "assignors",
-        "group_id",
-        "members",
-        "owners",
-        "regexes",
-        "resolved",
-        "static_members",
-        "targets",
-        "timeline",
-        "topics",
-    )
+    __slots__ = ("assignors", "owners", "regexes", "resolved", "static_members")
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
-        self.group_id = group_id
-        self.timeline = timeline
-        self._facts: dict[None, Facts] = {}
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, Partitions] = {}
+        super().__init__(group_id, timeline)
         self.static_members: dict[str, str] = {}  # member ids by instance id
         self.assignors: dict[str, int] = {}  # how many members prefer each
-        self.topics: dict[str, Subscribers] = {}
         self.regexes: dict[str, int] = {}  # how many members are subscribed by each
         self.resolved: dict[str, Resolved] = {}
         self.owners: dict[bytes, dict[int, str]] = {}  # member ids by topic id and partition
-        self._seen_version = -1
-        self._seen_epoch = 0
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -95,9 +48,6 @@ class ConsumerGroup:
     @property
     def type(self) -> GroupType:
         return GroupType.CONSUMER
-
-    def is_empty(self) -> bool:
-        return not self.members
 
     def state_name(self) -> str:
         """The state as of the high watermark."""
@@ -160,52 +110,16 @@ class ConsumerGroup:
 
     # Members
 
-    @property
-    def facts(self) -> Facts:
-        return self._facts.get(None, INITIAL)
-
-    def committed_facts(self) -> Facts:
-        """As of the high watermark."""
-        return self.timeline.committed_value(self._facts, None) or INITIAL
-
     def state_now(self) -> str:
         """The state with what is not committed yet."""
         return _state(self.members.values(), self.facts)
-
-    def member(self, member_id: str) -> Member:
-        """A member; Refusal if there is none."""
-        member = self.members.get(member_id)
-        if member is None:
-            reason = f"Member {member_id} is not a member of group {self.group_id}."
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
-        return member
 
     def static_member(self, instance_id: str) -> Member | None:
         """The member that holds an instance id."""
         member_id = self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
-    def target(self, member_id: str) -> Partitions:
-        return self.targets.get(member_id, NOTHING)
-
-    def needs_refresh(self, version: int) -> bool:
-        """Return whether the topics are to be compared: the metadata is newer, or what was noted is lost."""
-        return version != self._seen_version or self.facts.epoch < self._seen_epoch
-
-    def refreshed(self, version: int, epoch: int) -> None:
-        """The topics were compared by this metadata, which led to this epoch."""
-        self._seen_version, self._seen_epoch = version, epoch
-
     # Changes, by records
-
-    def set_facts(self, **changes: Any) -> None:
-        self.timeline.put(self._facts, None, self.facts._replace(**changes))
-
-    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
-        if partitions is None:
-            self.timeline.remove(self.targets, member_id)
-        else:
-            self.timeline.put(self.targets, member_id, partitions)
 
     def put(self, member: Member) -> None:
         """Add a member, or replace it."""
@@ -234,26 +148,14 @@ class ConsumerGroup:
 
     def _count_matches(self, resolved: Resolved | None, by: int) -> None:
         for topic in () if resolved is None else resolved.topics:
-            names, regexes = self.topics.get(topic, Subscribers())
-            self._set_subscribers(topic, Subscribers(names, regexes + by))
+            names, regexes = self.topics.get(topic, NOBODY)
+            self.set_subscribers(topic, Subscribers(names, regexes + by))
 
     def _count(self, old: Member | None, new: Member | None) -> None:
-        old_topics = frozenset() if old is None else old.topics
-        new_topics = frozenset() if new is None else new.topics
-        if old_topics != new_topics:
-            for topics, by in ((old_topics - new_topics, -1), (new_topics - old_topics, 1)):
-                for topic in topics:
-                    names, regexes = self.topics.get(topic, Subscribers())
-                    self._set_subscribers(topic, Subscribers(names + by, regexes))
+        self.count_names(old, new)
         self._recount(self.assignors, _assignor(old), _assignor(new))
         self._recount(self.regexes, _regex(old), _regex(new))
         self._own(old, new)
-
-    def _set_subscribers(self, topic: str, subscribers: Subscribers) -> None:
-        if any(subscribers):
-            self.timeline.put(self.topics, topic, subscribers)
-        else:
-            self.timeline.remove(self.topics, topic)
 
     def _recount(self, counts: dict[str, int], old: str | None, new: str | None) -> None:
         if old == new:
@@ -291,7 +193,6 @@ class ConsumerGroup:
 
 
 NOTHING_AT_ALL: frozenset[int] = frozenset()
-INITIAL = Facts()
 
 
 def _assignor(member: Member | None) -> str | None:

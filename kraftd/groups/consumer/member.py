@@ -41,6 +41,11 @@ class MemberState(Enum):
 _STATES = {state.value: state for state in MemberState}
 
 
+def state_of(value: int) -> MemberState:
+    """The state that a record has by its number."""
+    return _STATES.get(value, MemberState.UNKNOWN)
+
+
 class Member(Struct, frozen=True, gc=False):
     """A member: what it says of itself, and what it has.
 
@@ -140,7 +145,7 @@ def with_assignment(member: Member, value: ConsumerGroupCurrentMemberAssignmentV
         member.member_id,
         value.member_epoch,
         value.previous_member_epoch,
-        _STATES.get(value.state, MemberState.UNKNOWN),
+        state_of(value.state),
         member.instance_id,
         member.rack_id,
         member.rebalance_timeout_ms,

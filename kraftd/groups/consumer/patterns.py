@@ -16,10 +16,11 @@ from msgspec import Struct
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
-from kraftd.groups.consumer.group import ConsumerGroup, Subscribers
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved, epoch_record, regex_record, regex_tombstone
 from kraftd.groups.consumer.subscriptions import regexes_after
+from kraftd.groups.modern_group import Subscribers
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraftd.groups.classic.group import ClassicGroup
-from kraftd.groups.consumer.group import NO_TARGET_EPOCH, ConsumerGroup
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import (
     LEAVING_EPOCH,
     Member,
@@ -15,6 +15,7 @@ from kraftd.groups.consumer.member import (
     with_subscription,
 )
 from kraftd.groups.consumer.records import Resolved
+from kraftd.groups.modern_group import NO_TARGET_EPOCH
 from kraftd.groups.records import UnreadableRecord
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_current_member_assignment_key import (

@@ -9,7 +9,7 @@ from kraftd.groups.config import GroupConfig
 
 def session_timeout_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
     """How long a member may be silent."""
-    return _within(
+    return within(
         own.get("consumer.session.timeout.ms"),
         config.group_consumer_min_session_timeout_ms,
         config.group_consumer_max_session_timeout_ms,
@@ -19,7 +19,7 @@ def session_timeout_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
 
 def heartbeat_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
     """How often a member is to send a heartbeat."""
-    return _within(
+    return within(
         own.get("consumer.heartbeat.interval.ms"),
         config.group_consumer_min_heartbeat_interval_ms,
         config.group_consumer_max_heartbeat_interval_ms,
@@ -29,7 +29,7 @@ def heartbeat_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
 
 def assignment_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
     """The least time between two targets."""
-    return _within(
+    return within(
         own.get("consumer.assignment.interval.ms"),
         config.group_consumer_min_assignment_interval_ms,
         config.group_consumer_max_assignment_interval_ms,
@@ -37,5 +37,6 @@ def assignment_interval_ms(config: GroupConfig, own: Mapping[str, str]) -> int:
     )
 
 
-def _within(own: str | None, least: int, most: int, inherited: int) -> int:
+def within(own: str | None, least: int, most: int, inherited: int) -> int:
+    """The group's own value within the broker's bounds; without one, the inherited value."""
     return inherited if own is None else max(least, min(most, int(own)))

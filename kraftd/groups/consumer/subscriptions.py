@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kraftd.groups.consumer.group import ConsumerGroup, Subscribers
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import Member
-
-NOBODY = Subscribers()
+from kraftd.groups.modern_group import Subscribers, add_subscribers, names_after
 
 
 def topics_after(group: ConsumerGroup, old: Member, new: Member) -> dict[str, Subscribers]:
     """The topics with their subscribers when a member has become another."""
-    topics = dict(group.topics)
-    for name in old.topics:
-        _add(topics, name, by_name=-1)
-    for name in new.topics:
-        _add(topics, name, by_name=1)
+    topics = names_after(group.topics, old, new)
     if old.regex and old.regex != new.regex and group.regexes.get(old.regex) == 1:
         _drop_matches(topics, group, old.regex)
     return topics
@@ -29,7 +24,7 @@ def topics_without(
     topics = dict(group.topics)
     for member in members:
         for name in member.topics:
-            _add(topics, name, by_name=-1)
+            add_subscribers(topics, name, by_name=-1)
     for regex in regexes:
         _drop_matches(topics, group, regex)
     return topics
@@ -63,16 +58,7 @@ def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, Subscribers]
     return all(subscribers == Subscribers(0, 1) for subscribers in topics.values())
 
 
-def _add(topics: dict[str, Subscribers], name: str, by_name: int = 0, by_regex: int = 0) -> None:
-    names, regexes = topics.get(name, NOBODY)
-    subscribers = Subscribers(names + by_name, regexes + by_regex)
-    if any(number > 0 for number in subscribers):
-        topics[name] = subscribers
-    else:
-        topics.pop(name, None)
-
-
 def _drop_matches(topics: dict[str, Subscribers], group: ConsumerGroup, regex: str) -> None:
     resolved = group.resolved.get(regex)
     for name in () if resolved is None else resolved.topics:
-        _add(topics, name, by_regex=-1)
+        add_subscribers(topics, name, by_regex=-1)

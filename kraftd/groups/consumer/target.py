@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -80,6 +81,15 @@ class Plan(Struct, frozen=True):
         return [*records, target_epoch_record(group.group_id, self.epoch, computed_ms)]
 
 
+class Subscriber(Protocol):
+    """A member with its topics' names, and the pattern of further ones."""
+
+    @property
+    def topics(self) -> frozenset[str]: ...
+    @property
+    def regex(self) -> str | None: ...
+
+
 class SubscribedTopics:
     """The ids of the topics to which members are subscribed; equal subscriptions are looked up once."""
 
@@ -88,14 +98,14 @@ class SubscribedTopics:
         self._metadata = metadata
         self._known: dict[tuple[frozenset[str], str | None], tuple[bytes, ...]] = {}
 
-    def of(self, member: Member) -> tuple[bytes, ...]:
+    def of(self, member: Subscriber) -> tuple[bytes, ...]:
         key = member.topics, member.regex
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = tuple(self._ids(member))
         return found
 
-    def _ids(self, member: Member) -> Iterable[bytes]:
+    def _ids(self, member: Subscriber) -> Iterable[bytes]:
         names = member.topics
         resolved = self._resolved.get(member.regex or "")
         if resolved is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kraftd.ground.refusal import Refusal
-from kraftd.groups.group import Group
+from kraftd.groups.group import Group, GroupType
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord, offset_record
 from kraftd.groups.state import ShardState
@@ -19,7 +19,9 @@ def expire_offsets(state: ShardState, group_ids: Iterable[str]) -> Outcome:
     records: list[CoordinatorRecord] = []
     for group_id in group_ids:
         group = state.groups.get(group_id)
-        if group is not None and expire_of_group(state, group, records) and group.is_empty():
+        if group is None or group.type is GroupType.SHARE:
+            continue  # a share group stays until it is deleted
+        if expire_of_group(state, group, records) and group.is_empty():
             records += group.tombstones()
     return Outcome(records, atomic=False)
 

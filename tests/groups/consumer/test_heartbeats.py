@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kraftd.groups import assigning
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.consumer import retargeting
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.wire.error_code import ErrorCode
@@ -264,8 +264,8 @@ def test_targets_are_not_computed_more_often_than_the_interval() -> None:
 
 
 def test_a_large_group_is_assigned_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retargeting, "AT_ONCE", 0)
-    monkeypatch.setattr(retargeting, "RECORDS_A_SLICE", 2)
+    monkeypatch.setattr(assigning, "AT_ONCE", 0)
+    monkeypatch.setattr(assigning, "RECORDS_A_SLICE", 2)
     desk = desk_of()
     joined = [Consumer(desk.ask, f"m{number}") for number in range(7)]
     for one in joined:

@@ -1,0 +1,79 @@
+"""A broker's partitions of ``__consumer_offsets``, and how a request of a group gets into its shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.batches import NO_PRODUCER, Producer
+from kraftd.groups.call import Call, Metadata
+from kraftd.groups.classic.memory import MemberMemory
+from kraftd.groups.config import GroupConfig
+from kraftd.groups.errors import answer_to_failed_append
+from kraftd.groups.group_shard import GroupShard
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.shard import Refuse
+from kraftd.groups.shards import Shards
+from kraftd.groups.state import Counts, ShardState
+from kraftd.wire.error_code import ErrorCode
+
+
+class GroupShards(Shards[GroupShard]):
+    """All shards of groups. `new_uuid` makes the random part of member ids."""
+
+    def __init__(self, config: GroupConfig, topics: Metadata, new_uuid: Callable[[], str]) -> None:
+        super().__init__(config.offsets_topic_num_partitions)
+        self.config = config
+        self.topics = topics
+        self.new_uuid = new_uuid
+        self.counts = Counts()
+        self.memory = MemberMemory(config.members_max_bytes)
+        self.group_version = 1  # the finalized level; 0 has no consumer groups
+
+    def new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
+        state = ShardState(self.config, self.respond, self.new_uuid, self.counts, self.memory, self.topics)
+        return GroupShard(partition, leader_epoch, state, self.effects)
+
+    # Writing
+
+    def write(
+        self,
+        call: Call,
+        group_id: str,
+        now_ms: int,
+        operation: Callable[[ShardState], Outcome],
+        refuse: Refuse,
+        allow_empty_id: bool = False,
+        producer: Producer = NO_PRODUCER,
+    ) -> None:
+        """Perform an operation in the shard of its group, with errors as a client is answered them."""
+
+        def refuse_mapped(error: ErrorCode) -> Any:
+            return refuse(answer_to_failed_append(error))
+
+        if not group_id and not allow_empty_id:
+            self.respond(call, refuse(ErrorCode.INVALID_GROUP_ID))
+            return
+        try:
+            shard = self.shard_of(group_id, now_ms)
+        except Refusal as error:
+            self.respond(call, refuse(error.code))
+            return
+        shard.write(partial(operation, shard.state), partial(self.respond, call), refuse_mapped, producer)
+
+    def may(self, call: Call, operation: AclOperation, group_id: str) -> bool:
+        """Return whether the caller may do this to a group."""
+        return call.allows(operation, AclResourceType.GROUP, group_id)
+
+    def permit(self, call: Call, operation: AclOperation, group_id: str, refuse: Refuse) -> bool:
+        """Answer a call that may not do this to a group.
+
+        Return whether it may.
+        """
+        if self.may(call, operation, group_id):
+            return True
+        self.respond(call, refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED))
+        return False

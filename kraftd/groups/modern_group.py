@@ -1,0 +1,164 @@
+"""What consumer groups and share groups have in common: members, a target, epochs, topics with subscribers.
+
+All of it changes by records alone, through the timeline: a record that could not be written is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from kraftd.ground.refusal import Refusal
+from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
+from kraftd.groups.timeline import Timeline
+from kraftd.wire.error_code import ErrorCode
+
+NO_TARGET_EPOCH = -1
+
+
+class Subscribers(NamedTuple):
+    """By how many members a topic is named, and by how many patterns it is matched."""
+
+    by_name: int = 0
+    by_regex: int = 0
+
+
+NOBODY = Subscribers()
+
+
+class Facts(NamedTuple):
+    """What is true of the group as a whole.
+
+    metadata_hash: of the topics to which it is subscribed. target_epoch: the group epoch for which the target
+    was computed; target_ms: when. has_partition_metadata: a record of a release before 4.1 is in the log.
+    """
+
+    epoch: int = 1
+    metadata_hash: int = 0
+    target_epoch: int = 1
+    target_ms: int = 0
+    has_partition_metadata: bool = False
+
+
+INITIAL = Facts()
+
+
+class GroupMember(Protocol):
+    """What a group asks of its members; topics: the names to which one is subscribed."""
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def topics(self) -> AbstractSet[str]: ...
+
+
+M = TypeVar("M", bound=GroupMember)
+
+
+class ModernGroup(Generic[M]):
+    """Kafka's ModernGroup.
+
+    By which metadata the topics were compared last is in no record, so it is not taken back.
+    """
+
+    __slots__ = (
+        "_facts",
+        "_seen_epoch",
+        "_seen_version",
+        "group_id",
+        "members",
+        "targets",
+        "timeline",
+        "topics",
+    )
+
+    def __init__(self, group_id: str, timeline: Timeline) -> None:
+        self.group_id = group_id
+        self.timeline = timeline
+        self._facts: dict[None, Facts] = {}
+        self.members: dict[str, M] = {}
+        self.targets: dict[str, Partitions] = {}
+        self.topics: dict[str, Subscribers] = {}
+        self._seen_version = -1
+        self._seen_epoch = 0
+
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts.get(None, INITIAL)
+
+    def committed_facts(self) -> Facts:
+        """As of the high watermark."""
+        return self.timeline.committed_value(self._facts, None) or INITIAL
+
+    def member(self, member_id: str) -> M:
+        """A member; Refusal if there is none."""
+        member = self.members.get(member_id)
+        if member is None:
+            reason = f"Member {member_id} is not a member of group {self.group_id}."
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, reason)
+        return member
+
+    def target(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NOTHING)
+
+    def needs_refresh(self, version: int) -> bool:
+        """Return whether the topics are to be compared: the metadata is newer, or what was noted is lost."""
+        return version != self._seen_version or self.facts.epoch < self._seen_epoch
+
+    def refreshed(self, version: int, epoch: int) -> None:
+        """The topics were compared by this metadata, which led to this epoch."""
+        self._seen_version, self._seen_epoch = version, epoch
+
+    # Changes, by records
+
+    def set_facts(self, **changes: Any) -> None:
+        self.timeline.put(self._facts, None, self.facts._replace(**changes))
+
+    def set_target(self, member_id: str, partitions: Partitions | None) -> None:
+        if partitions is None:
+            self.timeline.remove(self.targets, member_id)
+        else:
+            self.timeline.put(self.targets, member_id, partitions)
+
+    def count_names(self, old: M | None, new: M | None) -> None:
+        """Count the subscribers by name when a member has become another, come or gone."""
+        old_topics: AbstractSet[str] = frozenset() if old is None else old.topics
+        new_topics: AbstractSet[str] = frozenset() if new is None else new.topics
+        if old_topics == new_topics:
+            return
+        for topics, by in ((old_topics - new_topics, -1), (new_topics - old_topics, 1)):
+            for topic in topics:
+                names, regexes = self.topics.get(topic, NOBODY)
+                self.set_subscribers(topic, Subscribers(names + by, regexes))
+
+    def set_subscribers(self, topic: str, subscribers: Subscribers) -> None:
+        if any(subscribers):
+            self.timeline.put(self.topics, topic, subscribers)
+        else:
+            self.timeline.remove(self.topics, topic)
+
+
+def add_subscribers(topics: dict[str, Subscribers], name: str, by_name: int = 0, by_regex: int = 0) -> None:
+    """Add to the subscribers of a topic, or take some away; a topic without any goes."""
+    names, regexes = topics.get(name, NOBODY)
+    subscribers = Subscribers(names + by_name, regexes + by_regex)
+    if any(number > 0 for number in subscribers):
+        topics[name] = subscribers
+    else:
+        topics.pop(name, None)
+
+
+def names_after(
+    topics: Mapping[str, Subscribers], old: GroupMember | None, new: GroupMember | None
+) -> dict[str, Subscribers]:
+    """The topics with their subscribers when a member has become another, come or gone."""
+    after = dict(topics)
+    for name in () if old is None else old.topics:
+        add_subscribers(after, name, by_name=-1)
+    for name in () if new is None else new.topics:
+        add_subscribers(after, name, by_name=1)
+    return after

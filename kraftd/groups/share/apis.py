@@ -1,0 +1,100 @@
+"""What a group coordinator does for share groups, API by API."""
+
+from __future__ import annotations
+
+from kraftd.acl import AclOperation
+from kraftd.ground.refusal import Refusal
+from kraftd.groups import topics as known
+from kraftd.groups.call import Call
+from kraftd.groups.group_shards import GroupShards
+from kraftd.groups.outcome import Outcome
+from kraftd.groups.share.asking import Asking
+from kraftd.groups.share.describing import described_share_group, visible_group
+from kraftd.groups.share.heartbeat import ShareHeartbeat, check_heartbeat
+from kraftd.groups.share.initializing import begin
+from kraftd.groups.share.member import LEAVING_EPOCH
+from kraftd.groups.share.sessions import leave
+from kraftd.groups.state import ShardState
+from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
+from kraftd.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
+from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from kraftd.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from kraftd.wire.error_code import ErrorCode
+
+MAX_MEMBER_ID_CHARACTERS = 36  # those of a UUID
+
+
+class ShareGroupApis:
+    """The APIs of share groups, in the shards of a coordinator. `version` is the finalized share.version: at
+    level 0 there are no share groups.
+    """
+
+    def __init__(self, shards: GroupShards) -> None:
+        self.shards = shards
+        self.asking = Asking(shards.effects)
+        self.version = 1
+
+    def __repr__(self) -> str:
+        return f"<ShareGroupApis at version {self.version}, {self.asking!r}>"
+
+    def heartbeat(self, call: Call, request: ShareGroupHeartbeatRequest, now_ms: int) -> None:
+        def refuse(error: ErrorCode, message: str | None = None) -> ShareGroupHeartbeatResponse:
+            return ShareGroupHeartbeatResponse(error_code=error, error_message=message)
+
+        shards = self.shards
+        if self.version < 1:
+            shards.respond(call, refuse(ErrorCode.UNSUPPORTED_VERSION))
+            return
+        if not shards.permit(call, AclOperation.READ, request.group_id, refuse):
+            return
+        if not 0 < len(request.member_id) <= MAX_MEMBER_ID_CHARACTERS:
+            shards.respond(call, refuse(ErrorCode.INVALID_REQUEST))
+            return
+        if not all(
+            known.may(call, AclOperation.DESCRIBE, name) for name in request.subscribed_topic_names or ()
+        ):
+            shards.respond(call, refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            return
+
+        def operation(state: ShardState) -> Outcome:
+            try:
+                if request.member_epoch == LEAVING_EPOCH:
+                    return leave(state, request)
+                beat = ShareHeartbeat(state, call, request)
+                outcome = beat.run()
+            except Refusal as error:
+                return Outcome(response=refuse(error.code, error.message))
+            if beat.begun:
+                outcome.after = lambda error: self._begin(beat, error)
+            return outcome
+
+        try:
+            check_heartbeat(request)
+        except Refusal as error:
+            shards.respond(call, refuse(error.code, error.message))
+        else:
+            shards.write(call, request.group_id, now_ms, operation, refuse)
+
+    def _begin(self, beat: ShareHeartbeat, error: ErrorCode | None) -> None:
+        """The records of a heartbeat are committed, or not: then the next heartbeat asks again."""
+        if error is None:
+            partitions = {topic_id: one.indexes for topic_id, one in beat.begun.items()}
+            begin(self.shards, self.asking, beat.group.group_id, beat.epoch, partitions)
+
+    def describe(self, call: Call, request: ShareGroupDescribeRequest, now_ms: int) -> None:
+        refused: list[DescribedGroup] = []
+        rows: list[DescribedGroup] = []
+        for group_id in request.group_ids:
+            if self.version < 1:
+                rows.append(DescribedGroup(ErrorCode.UNSUPPORTED_VERSION, group_id=group_id))
+            elif not self.shards.may(call, AclOperation.DESCRIBE, group_id):
+                refused.append(DescribedGroup(ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id))
+            elif not group_id:
+                rows.append(DescribedGroup(ErrorCode.INVALID_GROUP_ID, group_id=group_id))
+            else:
+                try:
+                    state = self.shards.shard_of(group_id, now_ms).state
+                    rows.append(visible_group(call, described_share_group(state, group_id)))
+                except Refusal as error:
+                    rows.append(DescribedGroup(error.code, error.code.message, group_id))
+        self.shards.respond(call, ShareGroupDescribeResponse(groups=refused + rows))

@@ -1,0 +1,53 @@
+"""The target of a share group: what the assignor makes of the members and the initialized partitions."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kraftd.groups.call import Metadata
+from kraftd.groups.consumer.assignors.spec import NOTHING, Assigned, GroupSpec, MemberSpec, Slices
+from kraftd.groups.consumer.target import SubscribedTopics
+from kraftd.groups.java_hashes import hash_map_order
+from kraftd.groups.records import CoordinatorRecord
+from kraftd.groups.share.assignor import assign_simply
+from kraftd.groups.share.group import ShareGroup
+from kraftd.groups.share.member import ShareMember
+from kraftd.groups.share.records import target_epoch_record, target_record
+
+MEMBERS_A_SLICE = 200
+
+
+class SharePlan(Struct, frozen=True):
+    """What a target is computed of: the group's members, with one of them new or changed."""
+
+    group: ShareGroup
+    epoch: int
+    is_homogeneous: bool
+    metadata: Metadata
+    changed: ShareMember | None = None
+
+    def compute(self) -> Slices[Assigned]:
+        """The partitions of each member, slice by slice."""
+        members = dict(self.group.members)
+        if self.changed is not None:
+            members[self.changed.member_id] = self.changed
+        topics = SubscribedTopics({}, self.metadata)
+        specs: dict[str, MemberSpec] = {}
+        for number, member_id in enumerate(hash_map_order(members), 1):
+            specs[member_id] = MemberSpec(None, topics.of(members[member_id]), self.group.target(member_id))
+            if number % MEMBERS_A_SLICE == 0:
+                yield
+        assignable = {topic_id: one.indexes for topic_id, one in self.group.known().initialized.items()}
+        spec = GroupSpec(specs, self.is_homogeneous, topics.partition_counts())
+        assigned = yield from assign_simply(spec, assignable)
+        return {member_id: assigned.get(member_id, NOTHING) for member_id in specs}
+
+    def records(self, assigned: Assigned, computed_ms: int) -> list[CoordinatorRecord]:
+        """The records of the targets that have changed; that of the epoch is the last."""
+        group = self.group
+        records = [
+            target_record(group.group_id, member_id, partitions)
+            for member_id, partitions in assigned.items()
+            if group.targets.get(member_id) != partitions
+        ]
+        return [*records, target_epoch_record(group.group_id, self.epoch, computed_ms)]
