@@ -18,6 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraftd.history.points import Point
 from kraftd.spark.as_of import check_offset, extent_at, point_of
+from kraftd.spark.coordinators.choice import OF_GROUPS, OF_TRANSACTIONS, Choice, choose_tables
+from kraftd.spark.coordinators.tables import write_coordinator_tables
 from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.extent import Extent
@@ -44,11 +46,19 @@ STAGING = ".staging"
 class Tables(Mapping[str, DataFrame]):
     """The tables of docs/tables.md by name, as of one offset; `damaged` too in mode permissive.
 
+    Brokers' directories have those of coordinators as well, as of a time, or of their first use.
+
     The data frames read what `close` deletes, or the end of the process.
     """
 
     def __init__(
-        self, session: SparkSession, timeline: Timeline, replicas: Sequence[Replica], directory: str
+        self,
+        session: SparkSession,
+        timeline: Timeline,
+        replicas: Sequence[Replica],
+        directory: str,
+        choice: Choice,
+        point: Point | None,
     ) -> None:
         self._session = session
         self._timeline = timeline
@@ -57,7 +67,9 @@ class Tables(Mapping[str, DataFrame]):
         self._replay: Replay | None = None
         self._made: dict[str, DataFrame] = {}
         self._lock = threading.RLock()
-        self._names = (*NAMES, DAMAGED) if timeline.permissive else NAMES
+        self._choice = choice
+        self._point = point
+        self._names = (*NAMES, *([DAMAGED] if timeline.permissive else choice.coordinators))
         self.close = weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
 
     def __repr__(self) -> str:
@@ -89,7 +101,9 @@ class Tables(Mapping[str, DataFrame]):
         if name not in self._names:
             raise KeyError(f"there is no table {name}; there are {', '.join(self._names)}")
         with self._lock:
-            if name not in self._made:
+            if name in self._choice.coordinators and name not in self._made:
+                self._made.update(self._of_coordinators(name))
+            elif name not in self._made:
                 self._made[name] = self._make(name)
             return self._made[name]
 
@@ -124,6 +138,15 @@ class Tables(Mapping[str, DataFrame]):
         timeline.keep(name, path)
         return self._session.read.parquet(path)
 
+    def _of_coordinators(self, name: str) -> dict[str, DataFrame]:
+        """A table of coordinators, and those that are made with it."""
+        names = OF_GROUPS if name in OF_GROUPS else OF_TRANSACTIONS
+        assert self._choice.directories is not None
+        write_coordinator_tables(
+            self._choice.directories, self._directory, names, self._point, session=self._session
+        )
+        return {each: self._session.read.parquet(join(self._directory, each)) for each in names}
+
     def _records(self) -> DataFrame:
         schema = from_arrow_schema(record_schema())
         assert self._timeline.records_path is not None
@@ -147,6 +170,7 @@ def open_tables(
     mode, note = mode.lower(), note or warn
     point = point_of(as_of)
     register_source(session)
+    choice = Choice([], [], None)
     directory = tempfile.mkdtemp(prefix="kraftd-spark-", dir=scratch)
     try:
         if isinstance(source, str) and is_listener(source):
@@ -154,13 +178,14 @@ def open_tables(
         else:
             paths = paths_of([source] if isinstance(source, str) else source)
             replicas, log = find_log(paths, mode, high_watermark, note, lambda: session, scratch)
+            choice = choose_tables(None, paths, point, "" if mode == "failfast" else mode)
             timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
         check_offset(timeline.source, point)
         timeline = extent_at(timeline, point, note)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return Tables(session, timeline, replicas, directory)
+    return Tables(session, timeline, replicas, directory, choice, point)
 
 
 def write_tables(

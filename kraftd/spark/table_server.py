@@ -22,6 +22,7 @@ from kraftd.spark.inputs.hadoop import copy_inputs
 from kraftd.spark.inputs.storage import join, list_files
 from kraftd.spark.source.options import SourceOptions, parse_options
 from kraftd.spark.source.table_source import Answer
+from kraftd.spark.tables.columns import COORDINATOR_TABLES
 
 PARQUET = ".parquet"
 
@@ -71,6 +72,9 @@ class TableServer:
             return {"error": what_failed(error)}
 
     def _table(self, options: SourceOptions) -> Answer:
+        name = options.table or ""
+        if name in COORDINATOR_TABLES:
+            raise InputError(f"table={name}: kraftd.spark.tables(spark, path) has the tables of coordinators")
         found = open_tables(
             self._session,
             options.paths if len(options.paths) > 1 else options.paths[0],
@@ -83,7 +87,6 @@ class TableServer:
         if key in self._made:
             found.close()
         found = self._made.setdefault(key, found)
-        name = options.table or ""
         if name not in found:
             raise InputError(f"table={name}: there is no such table; there are {', '.join(found)}")
         directory = found.path(name)

@@ -21,6 +21,8 @@ from kraftd.spark.commands.options import (
     input_options,
     print_note,
 )
+from kraftd.spark.coordinators.choice import choose_tables
+from kraftd.spark.coordinators.tables import write_coordinator_tables
 from kraftd.spark.divided_tables import MAX_BYTES, write_divided_tables
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.inputs.extent import Extent
@@ -32,14 +34,21 @@ from kraftd.spark.inputs.storage import absolute, is_local, join, open_parquet
 from kraftd.spark.lake.tables import CATALOG_FILE, FORMATS, refuse_tables_of_a_lake
 from kraftd.spark.lake.update import Target, update_lake
 from kraftd.spark.session import start_session
-from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG, known_tables
+from kraftd.spark.tables.catalog import NAMES, WITHOUT_LOG
+from kraftd.spark.tables.columns import COORDINATOR_TABLES
 from kraftd.spark.writing import delete
 
 
 @click.command("tables")
 @input_options()
 @click.option("--output", required=True, metavar="OUT", help="Write OUT/<table>/, and replace what is there.")
-@click.option("--tables", "names", metavar="A,B", help=f"The tables to write.  [default: {', '.join(NAMES)}]")
+@click.option(
+    "--tables",
+    "names",
+    metavar="A,B",
+    help=f"The tables to write.  [default: {', '.join(NAMES)}; if inputs are brokers' log.dirs also "
+    f"{', '.join(COORDINATOR_TABLES)}]",
+)
 @click.option(
     "--as-of",
     type=AsOf(),
@@ -81,11 +90,19 @@ def tables_command(
     if kind != "parquet" and mode == "permissive":
         raise click.UsageError(f"--format {kind} reads sound logs alone: leave --mode permissive out")
     with ends_on_failure():
-        chosen = known_tables(None if names is None else names.split(","))
-        refuse_output_in_input(inputs, output, [*NAMES, DAMAGED, STAGING])
         target = absolute(output)
+        why_not = _why_no_coordinators(kind, mode, target)
+        chosen, of_coordinators, brokers = choose_tables(
+            None if names is None else names.split(","), inputs, as_of, why_not
+        )
+        refuse_output_in_input(inputs, output, [*NAMES, *COORDINATOR_TABLES, DAMAGED, STAGING])
         if kind == "parquet":
-            refuse_tables_of_a_lake(target, chosen)
+            refuse_tables_of_a_lake(target, [*chosen, *of_coordinators])
+        if brokers is not None and of_coordinators:
+            step = Progress(len(of_coordinators)).step
+            write_coordinator_tables(brokers, target, of_coordinators, as_of, step=step)
+        if not chosen:
+            return
         start = partial(start_session, master, settings=dict(settings))
         replicas, log = find_input(inputs, mode, high_watermark, start, scratch)
         check_offset(log, as_of)
@@ -112,6 +129,15 @@ def tables_command(
             faults = _report_damage(join(target, DAMAGED), log.log.torn)
     if faults:
         sys.exit(2)
+
+
+def _why_no_coordinators(kind: str, mode: str, target: str) -> str:
+    """Why a run makes no tables of coordinators, or ""."""
+    if kind != "parquet":
+        return "tables of coordinators are written as Parquet"
+    if mode == "permissive":
+        return "tables of coordinators are made of sound logs: leave --mode permissive out"
+    return "" if is_local(target) else "tables of coordinators are written to a local disk"
 
 
 def _update(

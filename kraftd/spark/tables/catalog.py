@@ -22,6 +22,7 @@ from kraftd.spark.tables import (
     reassignments,
     topics,
 )
+from kraftd.spark.tables.columns import COORDINATOR_TABLES
 from kraftd.spark.tables.validity import with_timestamps
 from kraftd.spark.timeline import Timeline
 
@@ -81,5 +82,6 @@ def known_tables(names: Sequence[str] | None) -> list[str]:
     found = [name.strip() for name in names if name.strip()]
     for name in found:
         if name not in NAMES:
-            raise InputError(f"--tables {name}: there is no such table; there are {', '.join(NAMES)}")
+            known = ", ".join((*NAMES, *COORDINATOR_TABLES))
+            raise InputError(f"--tables {name}: there is no such table; there are {known}")
     return list(dict.fromkeys(found))

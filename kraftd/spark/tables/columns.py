@@ -18,7 +18,7 @@ from kraftd.spark.decoding.fields import MAX_TIMESTAMP_MS, record_schema
 Row = dict[str, Any]
 Rows = list[Row]
 
-DURATIONS = frozenset(("duration_ms", "longest_ms"))
+DURATIONS = frozenset(("duration_ms", "longest_ms", "transaction_timeout_ms"))
 """Columns in milliseconds that are no time."""
 
 _VALIDITY = "valid_from_offset valid_from_ms valid_to_offset valid_to_ms"
@@ -36,6 +36,10 @@ _ACL = (
     "id resource_type resource_name pattern_type principal host operation permission_type resource_type_name "
     "pattern_type_name operation_name permission_type_name"
 )
+_COMMIT = "committed_offset committed_leader_epoch metadata commit_timestamp_ms expire_timestamp_ms"
+_PLACE = "coordinator_partition offset timestamp_ms"
+_GROUP = f"group_type generation protocol_type protocol leader_id member_count members {_PLACE}"
+_PRODUCER = "transactional_id producer_id producer_epoch"
 _INTERVAL = "start_offset start_timestamp_ms end_offset end_timestamp_ms duration_ms"
 COLUMNS = {
     "topic_history": f"topic_id name {_VALIDITY}",
@@ -81,11 +85,45 @@ COLUMNS = {
     "snapshots": (
         "path node_id end_offset epoch size_bytes last_contained_log_timestamp_ms kraft_version voters"
     ),
+    "offset_commits": (
+        f"group_id topic_name partition_id {_COMMIT} outcome ended_ms producer_id producer_epoch "
+        f"log_end_offset lag lag_before {_PLACE}"
+    ),
+    "committed_offsets": f"group_id topic_name partition_id {_COMMIT} log_end_offset lag {_PLACE}",
+    "rebalances": f"group_id {_GROUP} old_generation joined left",
+    "groups": f"group_id {_GROUP}",
+    "transactions": (
+        f"{_PRODUCER} outcome start_timestamp_ms decided_ms completed_ms duration_ms partitions "
+        "transaction_timeout_ms client_transaction_version coordinator_partition first_offset last_offset"
+    ),
+    "transactional_ids": (
+        f"{_PRODUCER} state start_timestamp_ms last_update_timestamp_ms partitions transaction_timeout_ms "
+        f"client_transaction_version {_PLACE}"
+    ),
 }
 _INTS = pa.list_(pa.int32())
 _LONGS = (
     "leader_epoch partition_epoch fenced_count intervals partitions changes isr_shrinks isr_expands "
     "leader_moves first_producer_id size_bytes"
+)
+_MEMBER = ("member_id", "group_instance_id", "client_id", "client_host")
+_OF_COORDINATORS = (
+    ("group_id group_type protocol_type protocol metadata outcome transactional_id state", pa.string()),
+    ("generation old_generation member_count coordinator_partition committed_leader_epoch", pa.int32()),
+    ("transaction_timeout_ms client_transaction_version producer_epoch", pa.int32()),
+    ("producer_id lag lag_before", pa.int64()),
+    ("joined left", pa.list_(pa.string())),
+    ("partitions", pa.list_(pa.struct([("topic_name", pa.string()), ("partition_id", pa.int32())]))),
+    ("members", pa.list_(pa.struct([(name, pa.string()) for name in _MEMBER]))),
+)
+"""Types by name, in the tables of coordinators."""
+COORDINATOR_TABLES = (
+    "offset_commits",
+    "committed_offsets",
+    "rebalances",
+    "groups",
+    "transactions",
+    "transactional_ids",
 )
 _TEXTS = (
     "topic_name outcome ended_by kind scope cause action resource detail old_value new_value path "
@@ -101,6 +139,13 @@ _TYPES = (
         ("quotas", "value"): pa.float64(),
         ("quota_history", "value"): pa.float64(),
     }
+    | {
+        (table, name): kind
+        for table in COORDINATOR_TABLES
+        for names, kind in _OF_COORDINATORS
+        for name in names.split()
+    }
+    | {("rebalances", "leader_id"): pa.string(), ("groups", "leader_id"): pa.string()}
 )
 
 
