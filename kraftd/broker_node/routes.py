@@ -60,6 +60,9 @@ ROWS: tuple[Row, ...] = (
     _of_groups(ApiKey.CONSUMER_GROUP_DESCRIBE, _DESCRIBE, *_SHOWN, (_DESCRIBE, _TOPIC)),
     _of_groups(ApiKey.SHARE_GROUP_HEARTBEAT, _READ, (_DESCRIBE, _TOPIC)),
     _of_groups(ApiKey.SHARE_GROUP_DESCRIBE, _DESCRIBE, *_SHOWN, (_DESCRIBE, _TOPIC)),
+    _of_groups(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, _DESCRIBE, (_DESCRIBE, _TOPIC)),
+    _of_groups(ApiKey.ALTER_SHARE_GROUP_OFFSETS, _READ, (_READ, _TOPIC)),
+    _of_groups(ApiKey.DELETE_SHARE_GROUP_OFFSETS, _DELETE, (_READ, _TOPIC)),
     _of_groups(ApiKey.OFFSET_DELETE, _DELETE, (_READ, _TOPIC)),
     Row(
         ApiKey.FIND_COORDINATOR,

@@ -38,16 +38,19 @@ from kraftd.groups.consumer.validation import check_heartbeat
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
+from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.listing import listed_groups
 from kraftd.groups.offsets.commit import commit, commit_in_transaction, delete_offsets
 from kraftd.groups.offsets.fetch import fetch_offsets
 from kraftd.groups.offsets.removal import delete_groups
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.shard import ShardStatus
+from kraftd.groups.shard import Answer, Refuse, ShardStatus
 from kraftd.groups.share.apis import ShareGroupApis
-from kraftd.groups.share.effects import ShareCoordinatorsAnswered
+from kraftd.groups.share.deleting import Errors, forget_groups, has_share_groups
+from kraftd.groups.share.effects import LatestOffsetsFound, ShareCoordinatorsAnswered
 from kraftd.groups.state import ShardState
+from kraftd.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.consumer_group_describe_response import DescribedGroup as DescribedConsumerGroup
@@ -55,8 +58,10 @@ from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartb
 from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kraftd.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
+from kraftd.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
 from kraftd.messages.heartbeat_request import HeartbeatRequest
 from kraftd.messages.join_group_request import JoinGroupRequest
 from kraftd.messages.join_group_response import JoinGroupResponse
@@ -102,7 +107,7 @@ class GroupCoordinator(GroupShards):
             for shard in self.active(now_ms):
                 shard.write(partial(shard.remove_topics, event.topics))
                 shard.write(partial(shard.remove_state_of_topics, topic_ids))
-        elif isinstance(event, ShareCoordinatorsAnswered):
+        elif isinstance(event, ShareCoordinatorsAnswered | LatestOffsetsFound):
             self.share.asking.answered(event, now_ms)
         return super().step(event, now_ms)
 
@@ -414,7 +419,31 @@ class GroupCoordinator(GroupShards):
             except Refusal as error:
                 put(refuse(error.code))
                 continue
-            shard.write(partial(delete_groups, shard.state, group_ids), put, refuse)
+            if has_share_groups(shard.state, group_ids):
+                self.delete_share_groups_first(shard, group_ids, put, refuse)
+            else:
+                shard.write(partial(delete_groups, shard.state, group_ids), put, refuse)
+
+    def delete_share_groups_first(
+        self, shard: GroupShard, group_ids: list[str], put: Answer, refuse: Refuse
+    ) -> None:
+        """Delete groups once the share coordinators have forgotten those of them that are share groups."""
+
+        def go_on(errors: Errors, now_ms: int) -> None:
+            refused = [DeletableGroupResult(group_id, error) for group_id, error in errors.items()]
+            rest = [group_id for group_id in group_ids if group_id not in errors]
+
+            def finish(response: DeleteGroupsResponse) -> None:
+                put(DeleteGroupsResponse(results=[*refused, *response.results]))
+
+            try:
+                present = self.shard_of(group_ids[0], now_ms)
+            except Refusal as error:
+                finish(refused_deletion(rest, error.code))
+                return
+            present.write(partial(delete_groups, present.state, rest), finish, refuse)
+
+        forget_groups(self.share.asking, shard, group_ids, go_on)
 
 
 # OffsetFetch answers these errors of an append so, because old consumers do not know the usual ones.
@@ -449,5 +478,8 @@ HANDLERS: dict[type[Message], Callable[[GroupCoordinator, Call, Any, int], None]
     ListGroupsRequest: GroupCoordinator.list_groups,
     DeleteGroupsRequest: GroupCoordinator.delete_groups,
     ShareGroupHeartbeatRequest: lambda coordinator, *asked: coordinator.share.heartbeat(*asked),
+    DescribeShareGroupOffsetsRequest: lambda coordinator, *asked: coordinator.share.describe_offsets(*asked),
+    AlterShareGroupOffsetsRequest: lambda coordinator, *asked: coordinator.share.alter_offsets(*asked),
+    DeleteShareGroupOffsetsRequest: lambda coordinator, *asked: coordinator.share.delete_offsets(*asked),
     ShareGroupDescribeRequest: lambda coordinator, *asked: coordinator.share.describe(*asked),
 }

@@ -15,7 +15,7 @@ from kraftd.groups.config import GroupConfig
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.shard import Refuse
+from kraftd.groups.shard import Answer, Refuse
 from kraftd.groups.shards import Shards
 from kraftd.groups.state import Counts, ShardState
 from kraftd.wire.error_code import ErrorCode
@@ -48,21 +48,27 @@ class GroupShards(Shards[GroupShard]):
         refuse: Refuse,
         allow_empty_id: bool = False,
         producer: Producer = NO_PRODUCER,
+        answer: Answer | None = None,
     ) -> None:
-        """Perform an operation in the shard of its group, with errors as a client is answered them."""
+        """Perform an operation in the shard of its group, with errors as a client is answered them.
+
+        answer: takes the response, or the refusal, once its records are committed; without it the call is
+        answered.
+        """
+        take = answer or partial(self.respond, call)
 
         def refuse_mapped(error: ErrorCode) -> Any:
             return refuse(answer_to_failed_append(error))
 
         if not group_id and not allow_empty_id:
-            self.respond(call, refuse(ErrorCode.INVALID_GROUP_ID))
+            take(refuse(ErrorCode.INVALID_GROUP_ID))
             return
         try:
             shard = self.shard_of(group_id, now_ms)
         except Refusal as error:
-            self.respond(call, refuse(error.code))
+            take(refuse(error.code))
             return
-        shard.write(partial(operation, shard.state), partial(self.respond, call), refuse_mapped, producer)
+        shard.write(partial(operation, shard.state), take, refuse_mapped, producer)
 
     def may(self, call: Call, operation: AclOperation, group_id: str) -> bool:
         """Return whether the caller may do this to a group."""

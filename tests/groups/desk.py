@@ -29,7 +29,7 @@ from kraftd.groups.events import (
     RecordsRead,
 )
 from kraftd.groups.records import KeyAndValue, decode_record
-from kraftd.groups.share.effects import AskShareCoordinators
+from kraftd.groups.share.effects import AskShareCoordinators, FindLatestOffsets
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from testkit.keyed_batches import keyed_batch, marker_batch
@@ -98,7 +98,7 @@ class Desk:
         self.committed: dict[int, int] = dict.fromkeys(self.logs, 0)
         self.answers: dict[int, Message] = {}
         self.notes: list[Effect] = []
-        self.asked: list[AskShareCoordinators] = []  # not answered yet
+        self.asked: list[AskShareCoordinators | FindLatestOffsets] = []  # not answered yet
         self.is_held = False
         self.failure: ErrorCode | None = None
         self.calls = 0
@@ -144,7 +144,7 @@ class Desk:
                 data = self.batches(effect.partition, effect.offset)
                 number, epoch = effect.partition, effect.leader_epoch
                 self.step(RecordsRead(number, epoch, data, self.committed[number]))
-            elif isinstance(effect, AskShareCoordinators):
+            elif isinstance(effect, AskShareCoordinators | FindLatestOffsets):
                 self.asked.append(effect)
             elif isinstance(effect, ScheduleLoading):
                 self.step(LoadingDue(effect.partition, effect.leader_epoch))

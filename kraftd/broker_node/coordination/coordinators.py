@@ -28,13 +28,15 @@ class Coordinators:
 
     def __init__(self, node: MarkingNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
         self.share_states = ShareCoordination(node, static.settings(ShareStateConfig))
-        self.persister = Persister(node, self.share_states, inter_broker_listener(static))
-        self.groups = GroupCoordination(node, static.settings(GroupConfig), self.persister, new_uuid)
+        listener = inter_broker_listener(static)
+        self.persister = Persister(node, self.share_states, listener)
+        config = static.settings(GroupConfig)
+        self.groups = GroupCoordination(node, config, self.persister, listener, new_uuid)
         self.transactions = TransactionCoordination(
             node,
             static.settings(TransactionConfig),
             self.groups.coordinator.partition_for,
-            inter_broker_listener(static),
+            listener,
         )
         every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in every}

@@ -13,6 +13,7 @@ from kraftd.answers.operations import allowed_operations
 from kraftd.broker_node.audit import audit
 from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination, KnownTopics
 from kraftd.broker_node.coordination.group_pieces import joined, pieces_of
+from kraftd.broker_node.coordination.latest_offsets import find_latest_offsets
 from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import SHARE_VERSION
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
@@ -23,7 +24,13 @@ from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
 from kraftd.groups.shard import ShardStatus
-from kraftd.groups.share.effects import AskShareCoordinators, ShareCoordinatorsAnswered
+from kraftd.groups.share.asking import Offsets
+from kraftd.groups.share.effects import (
+    AskShareCoordinators,
+    FindLatestOffsets,
+    LatestOffsetsFound,
+    ShareCoordinatorsAnswered,
+)
 from kraftd.groups.topics import known_transactional_commit, merge_by_name
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
@@ -44,7 +51,7 @@ Described = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupD
 
 
 class GroupCoordination(Coordination):
-    """Drives the group coordinator."""
+    """Drives the group coordinator. `listener` is the one among brokers."""
 
     topic = OFFSETS_TOPIC
     content = "groups"
@@ -54,6 +61,7 @@ class GroupCoordination(Coordination):
         node: CoordinatingNode,
         config: GroupConfig,
         persister: Persister,
+        listener: str,
         new_uuid: Callable[[], str],
     ) -> None:
         self.coordinator = GroupCoordinator(config, KnownTopics(node.view), new_uuid)
@@ -62,7 +70,17 @@ class GroupCoordination(Coordination):
         self._pieces: dict[Call, tuple[Call, Callable[[Any], None]]] = {}
         self._setting_back: set[Call] = set()  # commits of an offset before that of the group
         self._persister = persister
-        self._performers |= {AskShareCoordinators: self._ask_share_coordinators}
+        self._listener = listener
+        self._performers |= {
+            AskShareCoordinators: self._ask_share_coordinators,
+            FindLatestOffsets: self._find_latest_offsets,
+        }
+
+    def _find_latest_offsets(self, effect: FindLatestOffsets) -> None:
+        def then(offsets: Offsets) -> None:
+            self.step(LatestOffsetsFound(effect.number, offsets))
+
+        find_latest_offsets(self._node, effect.places, self._listener, then)
 
     def _ask_share_coordinators(self, effect: AskShareCoordinators) -> None:
         def then(response: Message) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kraftd.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.offset_delete_request import OffsetDeleteRequest
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest
@@ -32,7 +34,10 @@ def pieces_of(request: Message) -> list[Message]:
 
 
 def _by_partitions(
-    request: OffsetCommitRequest | OffsetDeleteRequest | TxnOffsetCommitRequest,
+    request: OffsetCommitRequest
+    | OffsetDeleteRequest
+    | TxnOffsetCommitRequest
+    | AlterShareGroupOffsetsRequest,
 ) -> Iterator[Message]:
     for topics in _topics_of_pieces(request.topics, "partitions"):
         yield replace(request, topics=topics)
@@ -67,6 +72,14 @@ def _offset_fetch(request: OffsetFetchRequest) -> Iterator[Message]:
             yield replace(request, groups=[replace(group, topics=topics)])
 
 
+def _describe_share_group_offsets(request: DescribeShareGroupOffsetsRequest) -> Iterator[Message]:
+    """Each group alone, some partitions at a time."""
+    for group in request.groups:
+        divided: list[Any] = list(_topics_of_pieces(group.topics or (), "partitions"))
+        for topics in divided or [group.topics]:
+            yield replace(request, groups=[replace(group, topics=topics)])
+
+
 def _describe_groups(request: DescribeGroupsRequest) -> Iterator[Message]:
     for first in range(0, len(request.groups), GROUPS_OF_A_PIECE):
         yield replace(request, groups=request.groups[first : first + GROUPS_OF_A_PIECE])
@@ -93,6 +106,8 @@ DIVIDED: dict[type[Message], Callable[[Any], Iterator[Message]]] = {
     ConsumerGroupDescribeRequest: _modern_group_describe,
     ShareGroupDescribeRequest: _modern_group_describe,
     DescribeGroupsRequest: _describe_groups,
+    DescribeShareGroupOffsetsRequest: _describe_share_group_offsets,
+    AlterShareGroupOffsetsRequest: _by_partitions,
     DeleteGroupsRequest: _delete_groups,
 }
 
@@ -106,6 +121,8 @@ def joined(answers: Sequence[Any]) -> Any:
     for answer in answers[1:]:
         if hasattr(whole, "results"):
             whole.results += answer.results
+        elif hasattr(whole, "responses"):
+            _add_topics(whole.responses, answer.responses)
         elif getattr(whole, "groups", None):
             _add_groups(whole.groups, answer.groups)
         else:
@@ -138,4 +155,5 @@ def _add_topics(topics: list[Any], more: list[Any]) -> None:
 
 
 def _key(topic: Any) -> tuple[str, bytes]:
-    return topic.name, getattr(topic, "topic_id", b"")
+    name = topic.topic_name if hasattr(topic, "topic_name") else topic.name
+    return name, getattr(topic, "topic_id", b"")

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from msgspec.structs import replace
+
 from kraftd.acl import AclOperation
 from kraftd.ground.refusal import Refusal
 from kraftd.groups import topics as known
 from kraftd.groups.call import Call
+from kraftd.groups.gathered import Gathered
 from kraftd.groups.group_shards import GroupShards
 from kraftd.groups.outcome import Outcome
+from kraftd.groups.share.altering import Alteration, refused_alteration
 from kraftd.groups.share.asking import Asking
+from kraftd.groups.share.deleting import OffsetDeletion, refused_deletion
 from kraftd.groups.share.describing import described_share_group, visible_group
 from kraftd.groups.share.heartbeat import ShareHeartbeat, check_heartbeat
 from kraftd.groups.share.initializing import begin
 from kraftd.groups.share.member import LEAVING_EPOCH
+from kraftd.groups.share.progress import Progress, Put
 from kraftd.groups.share.sessions import leave
 from kraftd.groups.state import ShardState
+from kraftd.messages.alter_share_group_offsets_request import AlterShareGroupOffsetsRequest
+from kraftd.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
+from kraftd.messages.describe_share_group_offsets_request import DescribeShareGroupOffsetsRequest
+from kraftd.messages.describe_share_group_offsets_response import (
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+)
 from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraftd.messages.share_group_describe_response import DescribedGroup, ShareGroupDescribeResponse
 from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
@@ -98,3 +113,44 @@ class ShareGroupApis:
                 except Refusal as error:
                     rows.append(DescribedGroup(error.code, error.code.message, group_id))
         self.shards.respond(call, ShareGroupDescribeResponse(groups=refused + rows))
+
+    # Offsets
+
+    def describe_offsets(self, call: Call, request: DescribeShareGroupOffsetsRequest, now_ms: int) -> None:
+        groups = request.groups
+
+        def finish(rows: list[DescribeShareGroupOffsetsResponseGroup]) -> None:
+            self.shards.respond(call, DescribeShareGroupOffsetsResponse(groups=rows))
+
+        gathered: Gathered[DescribeShareGroupOffsetsResponseGroup] = Gathered(len(groups), finish)
+        if not groups:
+            finish([])
+        for number, group in enumerate(groups):
+            put = partial(gathered.put, number)
+            refused = DescribeShareGroupOffsetsResponseGroup(group.group_id)
+            if self.version < 1:
+                put(replace(refused, error_code=ErrorCode.UNSUPPORTED_VERSION))
+            elif not self.shards.may(call, AclOperation.DESCRIBE, group.group_id):
+                put(replace(refused, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            elif group.topics is None:
+                try:
+                    self.progress(call, group.group_id, put).of_all(now_ms)
+                except Refusal as error:
+                    put(replace(refused, error_code=error.code, error_message=error.code.message))
+            else:
+                self.progress(call, group.group_id, put).of(group)
+
+    def progress(self, call: Call, group_id: str, put: Put) -> Progress:
+        return Progress(self.shards, self.asking, call, group_id, put)
+
+    def alter_offsets(self, call: Call, request: AlterShareGroupOffsetsRequest, now_ms: int) -> None:
+        if self.version < 1:
+            self.shards.respond(call, refused_alteration(ErrorCode.UNSUPPORTED_VERSION))
+        elif self.shards.permit(call, AclOperation.READ, request.group_id, refused_alteration):
+            Alteration(self.shards, self.asking, call, request).run(now_ms)
+
+    def delete_offsets(self, call: Call, request: DeleteShareGroupOffsetsRequest, now_ms: int) -> None:
+        if self.version < 1:
+            self.shards.respond(call, refused_deletion(ErrorCode.UNSUPPORTED_VERSION))
+        elif self.shards.permit(call, AclOperation.DELETE, request.group_id, refused_deletion):
+            OffsetDeletion(self.shards, self.asking, call, request).run(now_ms)

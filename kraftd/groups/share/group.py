@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from kraftd.ground.refusal import Refusal
-from kraftd.groups.group import GroupType
+from kraftd.groups.group import Group, GroupType
 from kraftd.groups.modern_group import ModernGroup
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.share.member import ShareMember
@@ -17,6 +17,9 @@ from kraftd.wire.error_code import ErrorCode
 
 PROTOCOL_TYPE = "share"
 EMPTY, STABLE = "Empty", "Stable"
+
+
+Groups = Mapping[str, Group]  # by id
 
 
 class ShareGroup(ModernGroup[ShareMember]):
@@ -108,10 +111,22 @@ class ShareGroup(ModernGroup[ShareMember]):
             self.count_names(old, None)
 
 
-def share_group(groups: Any, group_id: str) -> ShareGroup:
+def share_group(groups: Groups, group_id: str) -> ShareGroup:
     """A share group; Refusal if there is none."""
     group = groups.get(group_id)
     if isinstance(group, ShareGroup):
         return group
     reason = "not found" if group is None else "is not a share group"
     raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+
+
+def found_group(groups: Groups, timeline: Timeline, group_id: str, *, may_make: bool) -> ShareGroup:
+    """The group; a missing one may be made. Raises Refusal."""
+    present = groups.get(group_id)
+    if isinstance(present, ShareGroup):
+        return present
+    if present is not None:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+    if not may_make:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+    return ShareGroup(group_id, timeline)

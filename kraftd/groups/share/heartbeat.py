@@ -23,7 +23,7 @@ from kraftd.groups.consumer.subscriptions import is_homogeneous
 from kraftd.groups.modern_group import Subscribers, names_after
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
-from kraftd.groups.share.group import ShareGroup
+from kraftd.groups.share.group import ShareGroup, found_group
 from kraftd.groups.share.member import JOINING_EPOCH, ShareMember
 from kraftd.groups.share.records import current_record, epoch_record, state_record, subscription_record
 from kraftd.groups.share.sessions import heard
@@ -52,7 +52,7 @@ class ShareHeartbeat:
         self.call = call
         self.request = request
         self.records: list[CoordinatorRecord] = []
-        self.group = found_group(state, request.group_id, may_make=self.is_joining)
+        self.group = found_group(state.groups, state.timeline, request.group_id, may_make=self.is_joining)
         self.epoch = self.group.facts.epoch
         self.begun: Topics = {}
 
@@ -218,18 +218,6 @@ def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
 def _require(condition: object, message: str) -> None:
     if not condition:
         raise Refusal(ErrorCode.INVALID_REQUEST, message)
-
-
-def found_group(state: ShardState, group_id: str, *, may_make: bool) -> ShareGroup:
-    """The group; a missing one may be made. Raises Refusal."""
-    present = state.groups.get(group_id)
-    if isinstance(present, ShareGroup):
-        return present
-    if present is not None:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
-    if not may_make:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
-    return ShareGroup(group_id, state.timeline)
 
 
 def is_assignment_pending(group: ShareGroup) -> bool:
