@@ -12,9 +12,9 @@ from kraftd.raft.transitions import IllegalTransition
 from kraftd.simulation.brokers.traffic import Traffic
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.checkers.checks import Checks
+from kraftd.simulation.checkers.control.reference import Reference
+from kraftd.simulation.checkers.control.standby import StandbyChecker
 from kraftd.simulation.checkers.liveness import Liveness
-from kraftd.simulation.checkers.reference import Reference
-from kraftd.simulation.checkers.standby import StandbyChecker
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.faults.nemesis import Fault, Nemesis, plan_faults
 from kraftd.simulation.load.admin import AdminWorkload

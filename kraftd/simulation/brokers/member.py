@@ -20,7 +20,7 @@ from kraftd.messages.offset_fetch_request import (
 )
 from kraftd.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraftd.simulation.brokers.broker_side import BrokerSide
-from kraftd.simulation.checkers.partitions import PartitionKey
+from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.schedule import MS, SECOND
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

@@ -6,7 +6,7 @@ from typing import Any
 
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kraftd.simulation.checkers.partitions import PartitionKey
+from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.schedule import MS
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.records import build_records_batch

@@ -24,9 +24,9 @@ from kraftd.simulation.brokers.broker_side import OFFSETS_PARTITIONS, BrokerSide
 from kraftd.simulation.brokers.member import Member
 from kraftd.simulation.brokers.peers import Peers
 from kraftd.simulation.brokers.producer import Producer
-from kraftd.simulation.checkers.groups import GroupChecker
-from kraftd.simulation.checkers.partitions import PartitionChecker, PartitionKey
-from kraftd.simulation.checkers.replicas import ReplicaChecker
+from kraftd.simulation.checkers.brokers.groups import GroupChecker
+from kraftd.simulation.checkers.brokers.partitions import PartitionChecker, PartitionKey
+from kraftd.simulation.checkers.brokers.replicas import ReplicaChecker
 from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND

@@ -6,17 +6,17 @@ from typing import NoReturn
 
 from kraftd.ground.event import Event
 from kraftd.simulation.checkers.checker import OnEffect, Violation
-from kraftd.simulation.checkers.commits import CommitChecker
-from kraftd.simulation.checkers.divergence import DivergenceChecker
-from kraftd.simulation.checkers.elections import ElectionChecker
-from kraftd.simulation.checkers.logs import LogChecker
-from kraftd.simulation.checkers.membership import MembershipChecker
-from kraftd.simulation.checkers.parked_appends import ParkedAppendChecker
-from kraftd.simulation.checkers.parked_fetches import ParkedFetchChecker
-from kraftd.simulation.checkers.snapshots import SnapshotChecker
-from kraftd.simulation.checkers.truncations import TruncationChecker
+from kraftd.simulation.checkers.consensus.commits import CommitChecker
+from kraftd.simulation.checkers.consensus.divergence import DivergenceChecker
+from kraftd.simulation.checkers.consensus.elections import ElectionChecker
+from kraftd.simulation.checkers.consensus.logs import LogChecker
+from kraftd.simulation.checkers.consensus.membership import MembershipChecker
+from kraftd.simulation.checkers.consensus.parked_appends import ParkedAppendChecker
+from kraftd.simulation.checkers.consensus.parked_fetches import ParkedFetchChecker
+from kraftd.simulation.checkers.consensus.snapshots import SnapshotChecker
+from kraftd.simulation.checkers.consensus.truncations import TruncationChecker
+from kraftd.simulation.checkers.consensus.went_back import WentBackChecker
 from kraftd.simulation.checkers.wall_clock import WallClockChecker
-from kraftd.simulation.checkers.went_back import WentBackChecker
 from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import Host, World
 from kraftd.types import OffsetAndEpoch

@@ -15,9 +15,9 @@ from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kraftd.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
-from kraftd.simulation.checkers.access import AccessChecker, AccessOperation
-from kraftd.simulation.checkers.controllers import NOT_DECIDED
-from kraftd.simulation.checkers.records import RecordChecker
+from kraftd.simulation.checkers.control.access import AccessChecker, AccessOperation
+from kraftd.simulation.checkers.control.controllers import NOT_DECIDED
+from kraftd.simulation.checkers.control.records import RecordChecker
 from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.randomness import SeededRandomness

@@ -29,7 +29,7 @@ from kraftd.metadata.features import supported_features
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, METADATA_VERSION, allows_transactions
 from kraftd.metadata.state import BROKER_RESOURCE
 from kraftd.raft.events import RequestReceived
-from kraftd.simulation.checkers.controllers import (
+from kraftd.simulation.checkers.control.controllers import (
     ConfigOperation,
     ControllerChecker,
     Registered,

@@ -12,7 +12,7 @@ from typing import Any
 from kraftd.fetch.session_cache import next_epoch
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
-from kraftd.simulation.checkers.fetch_sessions import (
+from kraftd.simulation.checkers.consensus.fetch_sessions import (
     METADATA,
     PartitionKey,
     Reported,

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from kraftd.log.errors import CorruptStorage
 from kraftd.simulation.checkers.checker import Checker
+from kraftd.simulation.checkers.control.records import RecordChecker
 from kraftd.simulation.checkers.linearizability import History, linearizable
-from kraftd.simulation.checkers.records import RecordChecker
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.processes.controller_process import ControllerProcess
 from kraftd.simulation.processes.process import Process

@@ -13,8 +13,8 @@ from kraftd.log.data.data_log import DataLog
 from kraftd.metadata.state import RECOVERING, PartitionState
 from kraftd.partition.effects import MarksMoved
 from kraftd.partition.partition import FOLLOWER
+from kraftd.simulation.checkers.brokers.partitions import PartitionChecker, PartitionKey
 from kraftd.simulation.checkers.checker import Checker
-from kraftd.simulation.checkers.partitions import PartitionChecker, PartitionKey
 from kraftd.simulation.processes.process import Process
 from kraftd.wire.batch import iter_batches
 

@@ -16,7 +16,7 @@ from kraftd.metadata.image import Image
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.checkers.checker import Violation
-from kraftd.simulation.checkers.records import RecordChecker
+from kraftd.simulation.checkers.control.records import RecordChecker
 from kraftd.simulation.cluster import Cluster
 from kraftd.simulation.processes.mirror import Entry
 from kraftd.simulation.processes.state import image_values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.checkers.checker import Checker
-from kraftd.simulation.checkers.partitions import PartitionKey
 
 
 class GroupChecker(Checker):

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from kraftd.security.acl_index import AclIndex
 from kraftd.simulation.checkers.checker import Checker
+from kraftd.simulation.checkers.control.records import RecordChecker
 from kraftd.simulation.checkers.linearizability import History, linearizable
-from kraftd.simulation.checkers.records import RecordChecker
 from kraftd.simulation.processes.controller_process import ControllerProcess
 from kraftd.simulation.protocols import World
 

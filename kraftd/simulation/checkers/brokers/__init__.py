@@ -1,0 +1,1 @@
+"""Invariants of brokers: the records of their partitions, their replicas, and groups."""

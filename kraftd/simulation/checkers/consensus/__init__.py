@@ -1,0 +1,1 @@
+"""Invariants of the quorum and its log: elections, commits, fetches, snapshots, voters."""

@@ -1,0 +1,1 @@
+"""Invariants of what controllers decide: committed records, images and answers."""
