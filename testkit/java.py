@@ -48,6 +48,7 @@ TOOLS = {
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
     "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
     "reassign": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "storage": "kafka.tools.StorageTool",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",

@@ -14,16 +14,12 @@ from kraftd.client.failures import NoLeader, Refused
 from kraftd.client.group_member import PROTOCOL_TYPE, decode_assignment
 from kraftd.client.group_offsets import GroupOffsets, Place
 from kraftd.client.partition_reader import LATEST, PartitionReader
+from kraftd.client.share_offsets import fetch_share_offsets
 from kraftd.messages import consumer_group_describe_response, share_group_describe_response
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
-from kraftd.messages.describe_share_group_offsets_request import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-)
-from kraftd.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
 from kraftd.types import address_text
@@ -105,7 +101,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
         return await _classic(connection, group)
 
     described = await offsets.coordinator.ask(attempt)
-    committed = await (_share_offsets(offsets) if described.kind == SHARE else offsets.fetch_all())
+    committed = await (fetch_share_offsets(offsets) if described.kind == SHARE else offsets.fetch_all())
     owners = defaultdict(list)
     for member in described.members:
         for place in member.partitions:
@@ -170,24 +166,6 @@ _DESCRIBERS: tuple[tuple[ApiKey, Callable[[Connection, str], Awaitable[tuple[int
     (ApiKey.CONSUMER_GROUP_DESCRIBE, _consumer),
     (ApiKey.SHARE_GROUP_DESCRIBE, _share),
 )
-
-
-async def _share_offsets(offsets: GroupOffsets) -> dict[Place, int]:
-    request = DescribeShareGroupOffsetsRequest(
-        [DescribeShareGroupOffsetsRequestGroup(offsets.group, topics=None)]
-    )
-
-    async def attempt(connection: Connection) -> tuple[int, dict[Place, int]]:
-        answer = await connection.ask(request, DescribeShareGroupOffsetsResponse)
-        found = answer.groups[0]
-        return found.error_code, {
-            (topic.topic_name, one.partition_index): one.start_offset
-            for topic in found.topics
-            for one in topic.partitions
-            if not one.error_code and one.start_offset >= 0
-        }
-
-    return await offsets.coordinator.ask(attempt)
 
 
 async def _log_end(cluster: Cluster, place: Place) -> int | None:

@@ -10,6 +10,7 @@ from kraftd.client.cluster import Cluster
 from kraftd.client.group_description import DEAD, EMPTY, SHARE, GroupState
 from kraftd.client.group_offsets import Committed, GroupOffsets, Place
 from kraftd.client.partition_reader import EARLIEST, LATEST, PartitionReader
+from kraftd.client.share_offsets import alter_share_offsets
 
 NO_EPOCH = -1
 
@@ -40,9 +41,7 @@ class Move(NamedTuple):
 
 
 def check_resettable(state: GroupState) -> None:
-    """Raises ResetRefused for a group with members, or of another kind than classic and consumer."""
-    if state.kind == SHARE:
-        raise ResetRefused(f"{state.group} is a share group: it has no committed offsets.")
+    """Raises ResetRefused for a group with members."""
     if state.state not in (EMPTY, DEAD):
         raise ResetRefused(
             f"Group {state.group} is {state.state}, with {len(state.members)} members: stop them first, "
@@ -84,7 +83,13 @@ async def _move(cluster: Cluster, place: Place, committed: int | None, rule: Rul
     return Move(*place, committed, wanted, min(max(wanted, start), end))
 
 
-async def commit_moves(cluster: Cluster, group: str, moves: Iterable[Move]) -> None:
-    """Commit the offsets of planned moves. Raises Refused, as if a member has joined, and Unreachable."""
-    offsets = {(one.topic, one.partition): Committed(one.offset, NO_EPOCH) for one in moves}
-    await GroupOffsets(cluster, group).commit(offsets)
+async def commit_moves(cluster: Cluster, state: GroupState, moves: Iterable[Move]) -> None:
+    """Commit the offsets of planned moves; a share group will begin there.
+
+    Raises Refused, as if a member has joined, and Unreachable.
+    """
+    offsets = GroupOffsets(cluster, state.group)
+    if state.kind == SHARE:
+        await alter_share_offsets(offsets, {(one.topic, one.partition): one.offset for one in moves})
+    else:
+        await offsets.commit({(one.topic, one.partition): Committed(one.offset, NO_EPOCH) for one in moves})

@@ -23,6 +23,10 @@ from kraftd.groups.transactions.states import BY_NUMBER, EMPTY
 from kraftd.messages.group_metadata_value import GroupMetadataValue
 from kraftd.messages.offset_commit_key import OffsetCommitKey
 from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.messages.share_group_state_partition_metadata_value import (
+    ShareGroupStatePartitionMetadataValue,
+    TopicPartitionsInfo,
+)
 from kraftd.messages.share_snapshot_key import ShareSnapshotKey
 from kraftd.messages.share_snapshot_value import ShareSnapshotValue
 from kraftd.messages.share_update_key import ShareUpdateKey
@@ -99,6 +103,8 @@ def sentence(record: CoordinatorRecord, producer_id: int = NO_PRODUCER_ID) -> st
         return f"{about}: no {kind} any more"
     if isinstance(value, GroupMetadataValue):
         return _classic_group(about, value)
+    if isinstance(value, ShareGroupStatePartitionMetadataValue):
+        return f"{about}: share state of {_share_topics(value)}"
     said = ", ".join(
         f"{_words(name)} {shown}"
         for name in _names(value)
@@ -159,6 +165,20 @@ def _share_partition(
         for one in value.state_batches
     )
     return "; ".join((text, *batches))
+
+
+def _share_topics(value: ShareGroupStatePartitionMetadataValue) -> str:
+    """The partitions that the share coordinator is to begin, those that it has begun, topics to forget."""
+
+    def places(topics: list[TopicPartitionsInfo]) -> str:
+        return ", ".join(f"{topic.topic_name}-{index}" for topic in topics for index in topic.partitions)
+
+    parts = {
+        "to begin": places(value.initializing_topics),
+        "begun": places(value.initialized_topics),
+        "to be forgotten": ", ".join(topic.topic_name for topic in value.deleting_topics),
+    }
+    return "; ".join(f"{names} {what}" for what, names in parts.items() if names) or "nothing"
 
 
 def _marker(batch: Batch, view: RecordView) -> Fields:

@@ -18,6 +18,14 @@ from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraftd.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kraftd.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraftd.messages.offset_commit_value import OffsetCommitValue
+from kraftd.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kraftd.messages.share_group_metadata_value import ShareGroupMetadataValue
+from kraftd.messages.share_group_state_partition_metadata_key import ShareGroupStatePartitionMetadataKey
+from kraftd.messages.share_group_state_partition_metadata_value import (
+    ShareGroupStatePartitionMetadataValue,
+    TopicInfo,
+    TopicPartitionsInfo,
+)
 from kraftd.metadata_dir.dump import Row, dump, verify
 from testkit.keyed_batches import keyed_batch, marker_batch
 
@@ -103,6 +111,27 @@ def test_the_state_of_a_share_partition_is_in_words(tmp_path: Path) -> None:
         f"{about}, epoch 2, leader epoch 4, done before 5; 5 to 6 archived after 5; 9 to 9 available after 1",
         f"{about}, leader epoch 0",
         f"{about} has no share state any more",
+    ]
+
+
+def test_the_partitions_of_a_share_group_are_in_words(tmp_path: Path) -> None:
+    id, key = bytes(16), ShareGroupStatePartitionMetadataKey("g")
+    begun, more = TopicPartitionsInfo(id, "orders", (0, 2)), TopicPartitionsInfo(id, "orders", (1,))
+    full = ShareGroupStatePartitionMetadataValue([more], [begun], [TopicInfo(id, "audit")])
+    plain = [
+        CoordinatorRecord(key, full),
+        CoordinatorRecord(key, ShareGroupStatePartitionMetadataValue()),
+        CoordinatorRecord(key, None),
+        CoordinatorRecord(ShareGroupMetadataKey("g"), ShareGroupMetadataValue(3, 7)),
+    ]
+    found = rows_of(
+        tmp_path, "__consumer_offsets-2", keyed_batch([encode_record(one) for one in plain], 0, 0, BEGUN_MS)
+    )
+    assert [row["text"] for row in found] == [
+        "group g: share state of orders-1 to begin; orders-0, orders-2 begun; audit to be forgotten",
+        "group g: share state of nothing",
+        "group g: no share group state partition metadata any more",
+        "group g: share group metadata, epoch 3, metadata hash 7",
     ]
 
 

@@ -86,7 +86,7 @@ async def reset(
     except ResetRefused as error:
         raise CommandFailure(str(error), FAILED) from None
     if execute:
-        await commit_moves(cluster, group, moves)
+        await commit_moves(cluster, state, moves)
     _show(group, moves, execute, as_json)
     return OK
 

@@ -67,7 +67,7 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def check_delete(self) -> None:
         if self.members:
-            raise Refusal(ErrorCode.NON_EMPTY_GROUP)
+            raise Refusal(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.topics

@@ -10,12 +10,15 @@ from typing import Any
 
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.java_hashes import partition_for
+from kraftd.messages.alter_share_group_offsets_response import AlterShareGroupOffsetsResponse
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
 from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_groups_response import DeleteGroupsResponse
+from kraftd.messages.delete_share_group_offsets_response import DeleteShareGroupOffsetsResponse
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
+from kraftd.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.join_group_request import JoinGroupRequest
 from kraftd.messages.join_group_response import JoinGroupResponse
@@ -26,6 +29,8 @@ from kraftd.messages.offset_commit_response import OffsetCommitResponse
 from kraftd.messages.offset_delete_response import OffsetDeleteResponse
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest
 from kraftd.messages.offset_fetch_response import OffsetFetchResponse
+from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
+from kraftd.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from kraftd.wire.codec import decode, encode_bytes
 from kraftd.wire.frames import parse_response
 from kraftd.wire.message import Message
@@ -48,6 +53,10 @@ CONFIG = GroupConfig(
     group_consumer_min_session_timeout_ms=2000,
     group_consumer_heartbeat_interval_ms=1000,
     group_consumer_min_heartbeat_interval_ms=1000,
+    group_share_assignment_interval_ms=0,
+    group_share_max_size=4,
+    group_share_heartbeat_interval_ms=1000,
+    group_share_min_heartbeat_interval_ms=1000,
 )
 LONG_MS = 600_000  # no timeout that is not asked for
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
@@ -288,17 +297,29 @@ def sorted_parts(answer: Any) -> Any:
             sort_topics(holder)
     elif isinstance(answer, OffsetCommitResponse | OffsetDeleteResponse):
         sort_topics(answer)
-    elif isinstance(answer, ConsumerGroupHeartbeatResponse):
+    elif isinstance(answer, ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse):
         if answer.assignment is not None:
             sort_assignment(answer.assignment)
-    elif isinstance(answer, ConsumerGroupDescribeResponse):
+    elif isinstance(answer, ConsumerGroupDescribeResponse | ShareGroupDescribeResponse):
         answer.groups.sort(key=lambda row: row.group_id)
         for described in answer.groups:
             described.members.sort(key=lambda row: row.member_id)
             for member in described.members:
                 member.subscribed_topic_names = tuple(sorted(member.subscribed_topic_names))
                 sort_assignment(member.assignment)
-                sort_assignment(member.target_assignment)
+                if isinstance(answer, ConsumerGroupDescribeResponse):
+                    sort_assignment(member.target_assignment)
+    elif isinstance(answer, AlterShareGroupOffsetsResponse | DeleteShareGroupOffsetsResponse):
+        answer.responses.sort(key=lambda topic: topic.topic_name)
+        answer.error_message = answer.error_message and "some"  # kraftd has its own words for codes
+        for topic in answer.responses:
+            for row in getattr(topic, "partitions", (topic,)):
+                row.error_message = row.error_message and "some"
+    elif isinstance(answer, DescribeShareGroupOffsetsResponse):
+        for group in answer.groups:
+            group.topics.sort(key=lambda topic: topic.topic_name)
+            for topic in group.topics:
+                topic.partitions.sort(key=lambda row: row.partition_index)
     return answer
 
 

@@ -14,6 +14,8 @@ from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListGroupsResponse
 from kraftd.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
+from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from testkit.client import Client
 from testkit.cluster import Cluster
 from testkit.java import tools
@@ -28,7 +30,7 @@ from tests.kafka.groups.reading import load
 pytestmark = pytest.mark.kafka
 
 TOPIC = "__consumer_offsets"
-NAMES = ("moving", "static", "plain", "left", "gone", "modern")
+NAMES = ("moving", "static", "plain", "left", "gone", "modern", "shared")
 READS: list[tuple[Any, int]] = [
     (ListGroupsRequest(), 5),
     (DescribeGroupsRequest(NAMES), 6),
@@ -39,6 +41,7 @@ READS: list[tuple[Any, int]] = [
         9,
     ),
     (ConsumerGroupDescribeRequest(("modern",)), 1),
+    (ShareGroupDescribeRequest(("shared",)), 1),
 ]
 
 
@@ -62,13 +65,15 @@ def fill(pair_send: Any) -> None:
     pair_send(leave((joined.member_id, None), group="left"), LEAVE)
     pair_send(joining("m1", ("orders",), group="modern", instance="i1"), 1)
     pair_send(joining("m2", ("orders", "audit"), group="modern", assignor="range"), 1)
+    for name in ("s1", "s2"):
+        pair_send(ShareGroupHeartbeatRequest("shared", name, 0, None, ("orders",)), 1)
 
 
 def of_here(answer: Any) -> Any:
     """A list without the groups of other tests, some of which rebalance: that is in no record."""
     if isinstance(answer, ListGroupsResponse):
         answer.groups = [row for row in answer.groups if row.group_id in NAMES]
-        assert len(answer.groups) == 5
+        assert len(answer.groups) == 6
     return answer
 
 
@@ -153,6 +158,11 @@ def test_a_stock_broker_loads_what_kraftd_wrote(group_broker: Cluster) -> None:
             request = heartbeat(
                 member.member_id, member.member_epoch, group="modern", instance=member.instance_id
             )
+            assert client.call(request, 1).error_code == 0
+        (group,) = client.call(ShareGroupDescribeRequest(("shared",)), 1).groups
+        assert len(group.members) == 2
+        for member in group.members:
+            request = ShareGroupHeartbeatRequest("shared", member.member_id, member.member_epoch)
             assert client.call(request, 1).error_code == 0
 
 
