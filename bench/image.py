@@ -15,7 +15,7 @@ from typing import TypeVar
 from kraftd.host.snapshots.checkpointing import CheckpointOrder, make_checkpoint
 from kraftd.log.disk import RealDisk
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.checkpoint import CheckpointReader, by_epoch, checkpoint_path, list_checkpoints
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, by_epoch, checkpoint_path, list_checkpoints
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.replica.replay import Replay
 from kraftd.requests.effects import ScheduleSlice

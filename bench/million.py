@@ -22,8 +22,8 @@ from kraftd.messages.register_broker_record import BrokerEndpoint, BrokerFeature
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.metadata_version import MINIMUM_VERSION, partition_record_version
 from kraftd.metadata.metadata_version import register_broker_record_version as broker_version
-from kraftd.metadata_dir.checkpoint import CheckpointReader, CheckpointWriter
-from kraftd.metadata_dir.meta_properties import read_meta_properties
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, CheckpointWriter
+from kraftd.metadata_dir.files.meta_properties import read_meta_properties
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import ControlRecordType, build_batch, build_control_batch

@@ -19,7 +19,7 @@ from kraftd.log.disk import RealDisk
 from kraftd.messages.leader_change_message import LeaderChangeMessage
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, parse_checkpoint_name
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, CorruptBatch, control_records, read_batch, values
 from kraftd.wire.record_frame import decode_record, encode_record

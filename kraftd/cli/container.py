@@ -177,7 +177,7 @@ def way_of(config: DaemonConfig) -> str:
 def check_cluster_id(config: DaemonConfig, cluster_id: str) -> None:
     """Raise CommandFailure if a formatted directory is of another cluster than the environment names."""
     from kraftd.log.disk import RealDisk
-    from kraftd.metadata_dir.meta_properties import read_meta_properties
+    from kraftd.metadata_dir.files.meta_properties import read_meta_properties
 
     for directory in config.data_dirs:
         found = read_meta_properties(RealDisk(), directory)
@@ -223,7 +223,7 @@ def format_as_observer(config: DaemonConfig) -> None:
     from kraftd.cli.storage.format import format_node
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.directory import LOCK_FILE
-    from kraftd.metadata_dir.format import unformat_new_voter
+    from kraftd.metadata_dir.formatting.format import unformat_new_voter
 
     disk, directory = RealDisk(), config.metadata_log_dir
     lock = disk.lock(f"{directory}/{LOCK_FILE}")

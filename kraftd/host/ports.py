@@ -79,7 +79,7 @@ class ProcessFailed(NamedTuple):
 
 
 class FilesChecked(NamedTuple):
-    """The damage that was found, as rows of `kraftd.metadata_dir.dump.verify`; what could not be read."""
+    """The damage that was found, as rows of `metadata_dir.showing.dump.verify`; what could not be read."""
 
     rows: list[dict[str, Any]]
     error: str = ""

@@ -8,13 +8,13 @@ from kraftd.config import DaemonConfig
 from kraftd.log.disk import Disk
 from kraftd.log.settings import LogSettings
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.metadata_dir.bootstrap import read_bootstrap
-from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path, part_name
 from kraftd.metadata_dir.directory import MetadataDirectory, open_directory
-from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark, Refusal
-from kraftd.metadata_dir.last_start import LastStart, Peer, Server, note_start
+from kraftd.metadata_dir.files.bootstrap import read_bootstrap
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, checkpoint_path, part_name
+from kraftd.metadata_dir.files.high_watermark import HighWatermarkFile, Mark, Refusal
+from kraftd.metadata_dir.files.last_start import LastStart, Peer, Server, note_start
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile, check_static_voters
 from kraftd.metadata_dir.metadata_log import MetadataLog
-from kraftd.metadata_dir.quorum_state import QuorumStateFile, check_static_voters
 from kraftd.metadata_dir.recovery import OpenedLog, open_log
 from kraftd.raft.config import TAIL_BYTES, DurableState, PartialSnapshot
 from kraftd.raft.log_view import LogView

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kraftd.log.disk import Disk, Lock
 from kraftd.log.errors import DirectoryProblem
-from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP_FILE_NAME
-from kraftd.metadata_dir.file_kinds import check_file_kinds
-from kraftd.metadata_dir.last_start import check_same_identity
-from kraftd.metadata_dir.meta_properties import (
+from kraftd.metadata_dir.files.bootstrap import FILE_NAME as BOOTSTRAP_FILE_NAME
+from kraftd.metadata_dir.files.file_kinds import check_file_kinds
+from kraftd.metadata_dir.files.last_start import check_same_identity
+from kraftd.metadata_dir.files.meta_properties import (
     FILE_NAME,
     MetaProperties,
     check_meta_properties,

@@ -19,11 +19,11 @@ from kraftd.log.segment import (
     offset_of_name,
     segment_name,
 )
-from kraftd.metadata_dir.checkpoint import by_epoch, checkpoint_name
-from kraftd.metadata_dir.found_files import FoundFiles
-from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
-from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE_FILE_NAME
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.checkpoint import by_epoch, checkpoint_name
+from kraftd.metadata_dir.files.found_files import FoundFiles
+from kraftd.metadata_dir.files.high_watermark import FILE_NAME as HIGH_WATERMARK
+from kraftd.metadata_dir.files.quorum_state import FILE_NAME as QUORUM_STATE_FILE_NAME
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 
 _LOGS = (LOG_SUFFIX, f"{LOG_SUFFIX}.swap")
 _ANY_SIZE_BYTES = 1 << 62

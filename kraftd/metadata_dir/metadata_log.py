@@ -14,7 +14,7 @@ from kraftd.log.partition_log import PartitionLog
 from kraftd.log.segment import Segment
 from kraftd.log.settings import LogSettings as LogSettings
 from kraftd.log.tail import Tail
-from kraftd.metadata_dir.checkpoint import by_epoch, checkpoint_path
+from kraftd.metadata_dir.files.checkpoint import by_epoch, checkpoint_path
 from kraftd.types import OffsetAndEpoch
 
 

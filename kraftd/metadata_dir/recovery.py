@@ -21,10 +21,10 @@ from kraftd.log.opening import (
 )
 from kraftd.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from kraftd.log.partition_metadata import encode_topic_id
-from kraftd.metadata_dir.checkpoint import by_epoch
-from kraftd.metadata_dir.found_files import FoundFiles, find_files
-from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
-from kraftd.metadata_dir.high_watermark import Mark
+from kraftd.metadata_dir.files.checkpoint import by_epoch
+from kraftd.metadata_dir.files.found_files import FoundFiles, find_files
+from kraftd.metadata_dir.files.high_watermark import FILE_NAME as HIGH_WATERMARK
+from kraftd.metadata_dir.files.high_watermark import Mark
 from kraftd.metadata_dir.lost_log import check_nothing_is_lost
 from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
 from kraftd.metadata_dir.sound_checkpoints import begin_at_checkpoint, keep_sound

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
 from kraftd.log.overlay_disk import OverlayDisk
-from kraftd.metadata_dir.bootstrap import read_bootstrap
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, open_directory
-from kraftd.metadata_dir.file_kinds import check_file_kinds
-from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import read_meta_properties
-from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.bootstrap import read_bootstrap
+from kraftd.metadata_dir.files.file_kinds import check_file_kinds
+from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.files.meta_properties import read_meta_properties
+from kraftd.metadata_dir.files.quorum_state import FILE_NAME as QUORUM_STATE
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.types import OffsetAndEpoch, ReplicaKey
 

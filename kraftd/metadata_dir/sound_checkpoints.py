@@ -5,7 +5,12 @@ from __future__ import annotations
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CheckpointMissing, CorruptStorage
 from kraftd.log.opening import RecoveryReport
-from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path, set_aside, verify_checkpoint
+from kraftd.metadata_dir.files.checkpoint import (
+    CheckpointReader,
+    checkpoint_path,
+    set_aside,
+    verify_checkpoint,
+)
 from kraftd.types import OffsetAndEpoch
 
 _FIRST_REMEDY = (

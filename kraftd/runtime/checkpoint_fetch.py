@@ -29,7 +29,7 @@ from kraftd.messages.fetch_snapshot_request import (
 )
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
 from kraftd.messages.fetch_snapshot_response import PartitionSnapshot as Piece
-from kraftd.metadata_dir.checkpoint import PartFile, checkpoint_name, verify_checkpoint
+from kraftd.metadata_dir.files.checkpoint import PartFile, checkpoint_name, verify_checkpoint
 from kraftd.runtime.security.assembly import Security
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode, error_name

@@ -13,8 +13,8 @@ from kraftd.log.memory_disk import (
 )
 from kraftd.log.segment import LOG_SUFFIX
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION
-from kraftd.metadata_dir.checkpoint import SUFFIX
-from kraftd.metadata_dir.voters import InitialVoter
+from kraftd.metadata_dir.files.checkpoint import SUFFIX
+from kraftd.metadata_dir.formatting.voters import InitialVoter
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.quorum.voters import NO_VOTERS, VoterSet
 from kraftd.simulation.brokers.broker_side import BrokerSide

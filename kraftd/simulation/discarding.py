@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftd.log.errors import StorageError
 from kraftd.log.memory_disk import SimulatedCrash
-from kraftd.metadata_dir.discard import discard, plan
+from kraftd.metadata_dir.rescue.discard import discard, plan
 from kraftd.simulation.processes.files import PATH
 from kraftd.simulation.processes.mirror import LogMirror
 from kraftd.simulation.protocols import Host

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from kraftd.log.errors import StorageError
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.formatting.voters import InitialVoter
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.metadata_dir.sole_voter import Survey, compare, make_sole_voter, recovered_epoch, survey
-from kraftd.metadata_dir.voters import InitialVoter
+from kraftd.metadata_dir.rescue.sole_voter import Survey, compare, make_sole_voter, recovered_epoch, survey
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.simulation.checkers.checker import Violation
 from kraftd.simulation.cluster import WALL_MS, Host

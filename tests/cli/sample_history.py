@@ -16,7 +16,7 @@ from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
 from kraftd.metadata.metadata_version import partition_record_version
-from kraftd.metadata_dir.checkpoint import CheckpointWriter
+from kraftd.metadata_dir.files.checkpoint import CheckpointWriter
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import ControlRecordType, build_batch, build_control_batch

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kraftd.log.disk import RealDisk
-from kraftd.metadata_dir.meta_properties import MetaProperties, write_meta_properties
+from kraftd.metadata_dir.files.meta_properties import MetaProperties, write_meta_properties
 from testkit.process import free_port
 from tests.cli.cluster import create_topics, register_broker
 from tests.cli.run import run, started, tree, write_config

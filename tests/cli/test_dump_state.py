@@ -11,7 +11,7 @@ import pytest
 
 from kraftd.log.disk import RealDisk
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from tests.cli.run import run, write_config
 from tests.cli.sample_history import write_history
 

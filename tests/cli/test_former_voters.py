@@ -22,8 +22,8 @@ from kraftd.config import load
 from kraftd.messages.describe_quorum_response import PartitionData
 from kraftd.messages.register_controller_record import ControllerEndpoint, RegisterControllerRecord
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.last_start import LastStart, Peer
-from kraftd.metadata_dir.sole_voter import Survey
+from kraftd.metadata_dir.files.last_start import LastStart, Peer
+from kraftd.metadata_dir.rescue.sole_voter import Survey
 from kraftd.types import OffsetAndEpoch
 from testkit.process import free_port
 from tests.cli.run import write_config

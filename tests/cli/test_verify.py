@@ -15,7 +15,7 @@ from kraftd.log.disk import RealDisk
 from kraftd.log.errors import StorageError
 from kraftd.log.overlay_disk import OverlayDisk
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.metadata_dir.bootstrap import write_bootstrap
+from kraftd.metadata_dir.files.bootstrap import write_bootstrap
 from kraftd.wire.record_frame import VersionedRecord
 from tests.cli.run import run, tree, write_config
 from tests.cli.sample_history import write_history

@@ -16,7 +16,7 @@ from kraftd.log.disk import RealDisk
 from kraftd.log.errors import StorageError
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.raft.config import RaftConfig
 from kraftd.raft.core import RaftCore
 from kraftd.raft.events import Started

@@ -18,8 +18,8 @@ from kraftd.messages.broker_registration_request import BrokerRegistrationReques
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kraftd.metadata.features import bootstrap_records, format_levels, supported_features
-from kraftd.metadata_dir.format import FormatPlan, format_directories
-from kraftd.metadata_dir.voters import InitialVoter
+from kraftd.metadata_dir.formatting.format import FormatPlan, format_directories
+from kraftd.metadata_dir.formatting.voters import InitialVoter
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.replica.effects import MetadataLoaded, ReadCommitted

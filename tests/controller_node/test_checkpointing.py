@@ -37,7 +37,7 @@ from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTop
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointReader,
     checkpoint_path,
     list_checkpoints,

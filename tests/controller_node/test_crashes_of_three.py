@@ -19,7 +19,7 @@ from kraftd.log.memory_disk import (
     nothing_unsynced_survives,
 )
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraftd.metadata_dir.checkpoint import checkpoint_path, list_checkpoints, verify_checkpoint
+from kraftd.metadata_dir.files.checkpoint import checkpoint_path, list_checkpoints, verify_checkpoint
 from kraftd.raft.events import LogStartMoved, SnapshotTaken
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey

@@ -18,8 +18,8 @@ from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRe
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraftd.metadata.features import bootstrap_records, format_levels
-from kraftd.metadata_dir.format import FormatPlan, format_directories
-from kraftd.metadata_dir.voters import InitialVoter
+from kraftd.metadata_dir.formatting.format import FormatPlan, format_directories
+from kraftd.metadata_dir.formatting.voters import InitialVoter
 from kraftd.raft import effects as raft_effects
 from kraftd.raft import events as raft_events
 from kraftd.replica.effects import SendToController

@@ -17,7 +17,7 @@ from kraftd.log.memory_disk import (
     nothing_unsynced_survives,
 )
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointWriter,
     checkpoint_path,
     find_download,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftd.metadata_dir.checkpoint import checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import checkpoint_name
 from kraftd.types import METADATA_TOPIC
 from testkit.process import free_port, wait_until
 from tests.faults.quorum import VOTERS, FaultyQuorum, surviving

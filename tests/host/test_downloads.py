@@ -15,7 +15,7 @@ from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 from kraftd.log.errors import DiskFull, StorageFailure
 from kraftd.messages.fetch_response import FetchResponse
 from kraftd.messages.fetch_snapshot_response import FetchSnapshotResponse
-from kraftd.metadata_dir.checkpoint import checkpoint_path, list_checkpoints
+from kraftd.metadata_dir.files.checkpoint import checkpoint_path, list_checkpoints
 from kraftd.raft import effects
 from kraftd.raft.events import ResponseReceived, SnapshotFinished, SnapshotRefused
 from kraftd.runtime.threads import RealDiskThread

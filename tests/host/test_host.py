@@ -12,8 +12,8 @@ from kraftd.host.upkeep import snapshot_request
 from kraftd.host.upkeep.snapshot_request import SnapshotAnswer, request_snapshot, take_answer
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageFailure
-from kraftd.metadata_dir.checkpoint import checkpoint_name
-from kraftd.metadata_dir.high_watermark import Refusal, read_mark
+from kraftd.metadata_dir.files.checkpoint import checkpoint_name
+from kraftd.metadata_dir.files.high_watermark import Refusal, read_mark
 from kraftd.raft.effects import LocateBatch, TruncateLog
 from kraftd.raft.events import BatchLocated
 from kraftd.raft.replica import CommittedIsLost

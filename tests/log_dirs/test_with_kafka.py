@@ -19,7 +19,7 @@ from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_s
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
-from kraftd.metadata_dir.meta_properties import read_meta_properties
+from kraftd.metadata_dir.files.meta_properties import read_meta_properties
 from kraftd.wire.batch import Batch, build_batch, iter_batches
 from kraftd.wire.producer_snapshot import decode_producers, encode_producers
 from testkit.cluster import Cluster

@@ -13,10 +13,10 @@ from kraftd.log.memory_disk import (
     names_survive_without_data,
     nothing_unsynced_survives,
 )
-from kraftd.metadata_dir.backup import BackupWriter, is_occupied, read_manifest, verify_backup
-from kraftd.metadata_dir.checkpoint import CheckpointWriter, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.files.checkpoint import CheckpointWriter, checkpoint_path
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.metadata_dir.rescue.backup import BackupWriter, is_occupied, read_manifest, verify_backup
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from tests.metadata_dir.logs import batch, content

@@ -11,7 +11,7 @@ from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.voters_record import VotersRecord
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointReader,
     CheckpointWriter,
     PartFile,
@@ -20,8 +20,8 @@ from kraftd.metadata_dir.checkpoint import (
     parse_checkpoint_name,
     split_values,
 )
-from kraftd.metadata_dir.dump import as_json_line, dump, find_dumpable, verify
-from kraftd.metadata_dir.voters import parse_voters, voters_record
+from kraftd.metadata_dir.formatting.voters import parse_voters, voters_record
+from kraftd.metadata_dir.showing.dump import as_json_line, dump, find_dumpable, verify
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import build_batch, iter_batches
 from kraftd.wire.record_frame import VersionedRecord, encode_record

@@ -14,8 +14,8 @@ from kraftd.host.snapshots.checkpointing import MADE, make_checkpoint
 from kraftd.messages.leader_change_message import LeaderChangeMessage
 from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.metadata_dir.checkpoint import checkpoint_path, verify_checkpoint
-from kraftd.metadata_dir.dump import dump, verify
+from kraftd.metadata_dir.files.checkpoint import checkpoint_path, verify_checkpoint
+from kraftd.metadata_dir.showing.dump import dump, verify
 from kraftd.wire import compression
 from kraftd.wire.batch import (
     ControlRecordType,

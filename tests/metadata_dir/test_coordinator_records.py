@@ -26,7 +26,7 @@ from kraftd.messages.share_group_state_partition_metadata_value import (
     TopicInfo,
     TopicPartitionsInfo,
 )
-from kraftd.metadata_dir.dump import Row, dump, verify
+from kraftd.metadata_dir.showing.dump import Row, dump, verify
 from testkit.keyed_batches import keyed_batch, marker_batch
 
 BEGUN_MS = 1_700_000_000_123

@@ -10,7 +10,7 @@ import pytest
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CorruptStorage
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.metadata_dir.checkpoint import CheckpointWriter, checkpoint_path, verify_checkpoint
+from kraftd.metadata_dir.files.checkpoint import CheckpointWriter, checkpoint_path, verify_checkpoint
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import iter_batches
 from kraftd.wire.record_frame import VersionedRecord, encode_record

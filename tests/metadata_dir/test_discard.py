@@ -8,9 +8,9 @@ from kraftd.log.errors import DirectoryProblem
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.metadata_dir.discard import discard, plan
-from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark, Refusal, read_mark
+from kraftd.metadata_dir.files.high_watermark import HighWatermarkFile, Mark, Refusal, read_mark
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.metadata_dir.rescue.discard import discard, plan
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import build_batch
 from kraftd.wire.record_frame import VersionedRecord, encode_record

@@ -19,11 +19,9 @@ from kraftd.log.errors import CorruptStorage, DirectoryLocked, DirectoryProblem,
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
-from kraftd.metadata_dir.bootstrap import encode_bootstrap, read_bootstrap, write_bootstrap
 from kraftd.metadata_dir.directory import open_directory
-from kraftd.metadata_dir.dump import dump
-from kraftd.metadata_dir.format import DirectoryKind, FormatPlan, format_directories
-from kraftd.metadata_dir.meta_properties import (
+from kraftd.metadata_dir.files.bootstrap import encode_bootstrap, read_bootstrap, write_bootstrap
+from kraftd.metadata_dir.files.meta_properties import (
     MetaProperties,
     check_meta_properties,
     decode_identity,
@@ -31,15 +29,17 @@ from kraftd.metadata_dir.meta_properties import (
     encode_meta_properties,
     read_meta_properties,
 )
-from kraftd.metadata_dir.quorum_state import (
+from kraftd.metadata_dir.files.quorum_state import (
     QuorumStateFile,
     check_static_voters,
     decode_quorum_state,
     encode_quorum_state,
 )
+from kraftd.metadata_dir.formatting.format import DirectoryKind, FormatPlan, format_directories
+from kraftd.metadata_dir.formatting.scram import parse_scram
+from kraftd.metadata_dir.formatting.voters import InitialVoter, parse_voters
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.metadata_dir.scram import parse_scram
-from kraftd.metadata_dir.voters import InitialVoter, parse_voters
+from kraftd.metadata_dir.showing.dump import dump
 from kraftd.types import DIRECTORY_LOST, ZERO_UUID, parse_uuid
 from kraftd.wire.record_frame import VersionedRecord
 

@@ -6,7 +6,7 @@ import pytest
 
 from kraftd.log.errors import CorruptStorage, DirectoryProblem
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash
-from kraftd.metadata_dir.high_watermark import (
+from kraftd.metadata_dir.files.high_watermark import (
     HighWatermarkFile,
     Mark,
     Refusal,

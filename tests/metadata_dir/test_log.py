@@ -12,7 +12,7 @@ from kraftd.log.disk import write_atomically
 from kraftd.log.epochs import EpochCache, decode_epochs, encode_epochs
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk
-from kraftd.metadata_dir.checkpoint import CheckpointWriter
+from kraftd.metadata_dir.files.checkpoint import CheckpointWriter
 from kraftd.metadata_dir.metadata_log import LogSettings, OffsetOutOfRange
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import CorruptBatch, iter_batches

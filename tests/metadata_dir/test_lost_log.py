@@ -7,8 +7,8 @@ import pytest
 from kraftd.log.errors import DirectoryProblem
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.quorum_state_data import QuorumStateData
-from kraftd.metadata_dir.checkpoint import CheckpointWriter
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.checkpoint import CheckpointWriter
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.types import OffsetAndEpoch
 from tests.metadata_dir.logs import DIRECTORY, batch, content, opened
 

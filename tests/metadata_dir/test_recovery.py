@@ -18,7 +18,7 @@ from kraftd.log.memory_disk import (
 )
 from kraftd.log.settings import LogSettings
 from kraftd.messages.leader_change_message import LeaderChangeMessage
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointReader,
     CheckpointWriter,
     checkpoint_path,

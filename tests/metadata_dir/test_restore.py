@@ -15,11 +15,11 @@ from kraftd.log.memory_disk import (
     nothing_unsynced_survives,
 )
 from kraftd.messages.feature_level_record import FeatureLevelRecord
-from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, open_directory
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, checkpoint_path
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.metadata_dir.restore import RestorePlan, restore_directories
+from kraftd.metadata_dir.rescue.restore import RestorePlan, restore_directories
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.record_frame import VersionedRecord, encode_records
 

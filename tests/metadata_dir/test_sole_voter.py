@@ -20,11 +20,12 @@ from kraftd.log.memory_disk import (
 from kraftd.messages.leader_change_message import LeaderChangeMessage, Voter
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.messages.quorum_state_data import Voter as StateVoter
-from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter
-from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.checkpoint import BOOTSTRAP_ID, CheckpointWriter
+from kraftd.metadata_dir.files.high_watermark import HighWatermarkFile, Mark
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.metadata_dir.sole_voter import (
+from kraftd.metadata_dir.rescue.sole_voter import (
     Survey,
     compare,
     kept_copies,
@@ -32,7 +33,6 @@ from kraftd.metadata_dir.sole_voter import (
     recovered_epoch,
     survey,
 )
-from kraftd.metadata_dir.voters import InitialVoter, voters_record
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import ControlRecordType, build_control_batch, control_records, iter_batches
 from tests.metadata_dir.logs import DIRECTORY, SMALL_SEGMENTS, batch, content, opened

@@ -17,17 +17,22 @@ from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.features import bootstrap_records, format_levels
 from kraftd.metadata.metadata_version import LATEST_PRODUCTION, MINIMUM_VERSION, parse_version, version_name
-from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointReader, CheckpointWriter, checkpoint_path
 from kraftd.metadata_dir.directory import open_directory
-from kraftd.metadata_dir.dump import dump, find_dumpable, verify
-from kraftd.metadata_dir.format import FormatPlan, format_directories
-from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark
-from kraftd.metadata_dir.meta_properties import read_meta_properties
+from kraftd.metadata_dir.files.checkpoint import (
+    BOOTSTRAP_ID,
+    CheckpointReader,
+    CheckpointWriter,
+    checkpoint_path,
+)
+from kraftd.metadata_dir.files.high_watermark import HighWatermarkFile, Mark
+from kraftd.metadata_dir.files.meta_properties import read_meta_properties
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile, encode_quorum_state
+from kraftd.metadata_dir.formatting.format import FormatPlan, format_directories
+from kraftd.metadata_dir.formatting.scram import parse_scram
+from kraftd.metadata_dir.formatting.voters import parse_voters
 from kraftd.metadata_dir.metadata_log import LogSettings
-from kraftd.metadata_dir.quorum_state import QuorumStateFile, encode_quorum_state
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.metadata_dir.scram import parse_scram
-from kraftd.metadata_dir.voters import parse_voters
+from kraftd.metadata_dir.showing.dump import dump, find_dumpable, verify
 from kraftd.types import OffsetAndEpoch, parse_uuid
 from kraftd.wire.batch import ControlRecordType, build_batch, build_control_batch, values
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record

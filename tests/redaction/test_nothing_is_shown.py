@@ -16,7 +16,7 @@ from kraftd.history.tree import Provenance, leaves, tree_of
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.dump import dump
+from kraftd.metadata_dir.showing.dump import dump
 from kraftd.wire.batch import build_batch
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import VersionedRecord, encode_records

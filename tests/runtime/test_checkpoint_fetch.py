@@ -16,7 +16,7 @@ from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CheckpointMissing, DirectoryProblem
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.create_acls_response import CreateAclsResponse
-from kraftd.metadata_dir.checkpoint import checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import checkpoint_name
 from kraftd.runtime import checkpoint_fetch
 from kraftd.runtime.assembly import make_security
 from kraftd.types import OffsetAndEpoch

@@ -31,7 +31,7 @@ from kraftd.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kraftd.metadata_dir.checkpoint import checkpoint_name, parse_checkpoint_name, part_name
+from kraftd.metadata_dir.files.checkpoint import checkpoint_name, parse_checkpoint_name, part_name
 from kraftd.runtime.children.snapshot_writer import ORPHANED
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.host.storage import Storage
-from kraftd.metadata_dir import new_epoch, sole_voter
+from kraftd.metadata_dir.rescue import new_epoch, sole_voter
 from kraftd.simulation.lost_majority import run_lost_majority
 
 SEEDS = 40

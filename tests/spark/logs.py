@@ -12,7 +12,7 @@ from kraftd.messages.snapshot_header_record import SnapshotHeaderRecord
 from kraftd.messages.voters_record import Voter as QuorumVoter
 from kraftd.messages.voters_record import VotersRecord
 from kraftd.metadata.metadata_version import record_version
-from kraftd.metadata_dir.checkpoint import checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import checkpoint_name
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import ControlRecordType, build_batch, build_control_batch, iter_batches
 from kraftd.wire.message import Message

@@ -15,8 +15,12 @@ from kraftd.host.checks.rehearsed_start import rehearse_start
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import DirectoryProblem, StorageError
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
-from kraftd.metadata_dir.meta_properties import MetaProperties, check_meta_properties, read_meta_properties
-from kraftd.metadata_dir.quorum_state import QuorumStateFile, check_static_voters
+from kraftd.metadata_dir.files.meta_properties import (
+    MetaProperties,
+    check_meta_properties,
+    read_meta_properties,
+)
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile, check_static_voters
 from kraftd.metadata_dir.rehearsal import Refusal
 from kraftd.runtime.file_modes import wider_modes
 

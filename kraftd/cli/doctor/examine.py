@@ -22,7 +22,7 @@ from kraftd.types import address_text
 if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address
     from kraftd.config import DaemonConfig
-    from kraftd.metadata_dir.meta_properties import MetaProperties
+    from kraftd.metadata_dir.files.meta_properties import MetaProperties
 
 TLS_PROTOCOLS = (1, 3)  # SSL and SASL_SSL, as an endpoint has them
 

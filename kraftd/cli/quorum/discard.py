@@ -9,7 +9,7 @@ import click
 from kraftd.cli.failures import FAILED, CommandFailure
 
 if TYPE_CHECKING:
-    from kraftd.metadata_dir.discard import Plan
+    from kraftd.metadata_dir.rescue.discard import Plan
 
 MAX_NAMES = 10
 
@@ -33,7 +33,7 @@ def discard(file: str, typed: str | None) -> None:
     from kraftd.config import load
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.directory import LOCK_FILE
-    from kraftd.metadata_dir.discard import discard, plan
+    from kraftd.metadata_dir.rescue.discard import discard, plan
 
     config = load(file)
     disk, directory = RealDisk(), config.metadata_log_dir

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kraftd.cli.doctor.peer_probe import Address
     from kraftd.config import DaemonConfig
     from kraftd.metadata.image import Image
-    from kraftd.metadata_dir.last_start import LastStart
-    from kraftd.metadata_dir.sole_voter import Survey
+    from kraftd.metadata_dir.files.last_start import LastStart
+    from kraftd.metadata_dir.rescue.sole_voter import Survey
     from kraftd.types import OffsetAndEpoch
 
 PROBE_S = 2.0  # for another voter to answer

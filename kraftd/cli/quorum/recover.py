@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
     from kraftd.log.disk import RealDisk
     from kraftd.metadata.image import Image
-    from kraftd.metadata_dir.last_start import LastStart
-    from kraftd.metadata_dir.sole_voter import Survey
+    from kraftd.metadata_dir.files.last_start import LastStart
+    from kraftd.metadata_dir.rescue.sole_voter import Survey
     from kraftd.types import Uuid
 
 
@@ -121,8 +121,8 @@ def _recover(
 ) -> None:
     from time import time
 
-    from kraftd.metadata_dir.sole_voter import kept_copies, make_sole_voter, recovered_epoch, survey
-    from kraftd.metadata_dir.voters import InitialVoter
+    from kraftd.metadata_dir.formatting.voters import InitialVoter
+    from kraftd.metadata_dir.rescue.sole_voter import kept_copies, make_sole_voter, recovered_epoch, survey
     from kraftd.types import ZERO_UUID
 
     directory = config.metadata_log_dir
@@ -168,7 +168,7 @@ def identity(disk: RealDisk, config: DaemonConfig) -> tuple[str, Uuid | None]:
 
     Raises CommandFailure, DirectoryProblem.
     """
-    from kraftd.metadata_dir.meta_properties import check_meta_properties, read_meta_properties
+    from kraftd.metadata_dir.files.meta_properties import check_meta_properties, read_meta_properties
 
     directory = config.metadata_log_dir
     found = read_meta_properties(disk, directory)
@@ -191,7 +191,7 @@ def identity(disk: RealDisk, config: DaemonConfig) -> tuple[str, Uuid | None]:
 
 def check_same_cluster(disk: RealDisk, cluster_id: str, others: tuple[str, ...]) -> None:
     """Raise DirectoryProblem for a copy of another cluster; one without meta.properties is not checked."""
-    from kraftd.metadata_dir.meta_properties import check_meta_properties, read_meta_properties
+    from kraftd.metadata_dir.files.meta_properties import check_meta_properties, read_meta_properties
 
     for other in others:
         found = read_meta_properties(disk, data_directory(other))
@@ -222,7 +222,7 @@ def last_start(directory: str) -> LastStart | None:
     """What this log was last started with by kraftd. Raises DirectoryProblem."""
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
-    from kraftd.metadata_dir.last_start import read_last_start
+    from kraftd.metadata_dir.files.last_start import read_last_start
 
     return read_last_start(RealDisk(), f"{directory}/{PARTITION_DIRECTORY}")
 
@@ -272,7 +272,7 @@ def what_next(config: DaemonConfig, *, is_static: bool) -> str:
 
 def print_survey(config: DaemonConfig, cluster_id: str, mine: Survey, copies: dict[str, Survey]) -> None:
     """Print what this log and the copies hold, and what is lost."""
-    from kraftd.metadata_dir.sole_voter import compare
+    from kraftd.metadata_dir.rescue.sole_voter import compare
 
     end = mine.end
     click.echo(f"Cluster {cluster_id}, controller {config.node_id}, {config.metadata_log_dir}:")

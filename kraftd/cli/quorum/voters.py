@@ -113,7 +113,7 @@ def remove_controller(
 def identity_of(config: DaemonConfig) -> tuple[str, bytes]:
     """The cluster id and the directory id that a formatted directory holds. Raises CommandFailure."""
     from kraftd.log.disk import RealDisk
-    from kraftd.metadata_dir.meta_properties import read_meta_properties
+    from kraftd.metadata_dir.files.meta_properties import read_meta_properties
 
     found = read_meta_properties(RealDisk(), config.metadata_log_dir)
     if found is None or found.cluster_id is None or found.directory_id is None:

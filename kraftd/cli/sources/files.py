@@ -9,7 +9,7 @@ from kraftd.cli.failures import DIRECTORY, FAILED, CommandFailure
 from kraftd.cli.sources.source import Beginning, Extent, Limit, not_covered
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CorruptStorage
-from kraftd.metadata_dir.directory_history import Checkpoint, DirectoryHistory
+from kraftd.metadata_dir.showing.directory_history import Checkpoint, DirectoryHistory
 from kraftd.wire.batch import Batch
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.message import Message

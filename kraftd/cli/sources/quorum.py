@@ -22,7 +22,7 @@ from kraftd.client.quorum_log import LogBounds, NotCovered, QuorumLog
 from kraftd.log.disk import RealDisk
 from kraftd.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraftd.messages.describe_quorum_response import DescribeQuorumResponse
-from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, checkpoint_name
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, OffsetAndEpoch, address_text, time_text
 from kraftd.wire.api import ApiKey
 from kraftd.wire.batch import Batch

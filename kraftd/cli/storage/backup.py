@@ -11,7 +11,7 @@ from kraftd.cli.values import SECONDS
 
 if TYPE_CHECKING:
     from kraftd.client.quorum_log import LogBounds, QuorumLog
-    from kraftd.metadata_dir.backup import BackupWriter, Manifest
+    from kraftd.metadata_dir.rescue.backup import BackupWriter, Manifest
 
 
 @click.command()
@@ -62,7 +62,7 @@ async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
     from kraftd.cli.quorum.leader import ask_leader, explained, parse_addresses
     from kraftd.client.quorum_log import QuorumLog
     from kraftd.log.disk import RealDisk
-    from kraftd.metadata_dir.backup import BackupWriter
+    from kraftd.metadata_dir.rescue.backup import BackupWriter
 
     directory = os.path.abspath(directory)
     quorum = await ask_leader(bootstrap, timeout_s)

@@ -105,8 +105,8 @@ def found_at(disk: RealDisk, paths: tuple[str, ...]) -> tuple[list[str], list[st
     """The files to dump, and which of the paths are data directories."""
     from os.path import isfile
 
-    from kraftd.metadata_dir.dump import find_dumpable
     from kraftd.metadata_dir.rehearsal import is_data_directory
+    from kraftd.metadata_dir.showing.dump import find_dumpable
 
     files: list[str] = []
     try:
@@ -184,7 +184,7 @@ def rehearsed(disk: Any, directories: list[str]) -> Iterator[Row]:
 
 
 def rows_of(disk: Any, files: list[str], verify: bool, show_secrets: bool) -> Iterator[Row]:
-    from kraftd.metadata_dir import dump as storage
+    from kraftd.metadata_dir.showing import dump as storage
 
     for path in files:
         try:
@@ -200,7 +200,7 @@ def rows_of(disk: Any, files: list[str], verify: bool, show_secrets: bool) -> It
 def show(row: Row, form: str) -> None:
     """Print one row. A table has no lines for batches, because their records show the same."""
     if form == "json":
-        from kraftd.metadata_dir.dump import as_json_line
+        from kraftd.metadata_dir.showing.dump import as_json_line
 
         click.echo(as_json_line(row).decode(), nl=False)
     elif row["kind"] == "damage":

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kraftd.config import DaemonConfig
-    from kraftd.metadata_dir.voters import InitialVoter
+    from kraftd.metadata_dir.formatting.voters import InitialVoter
     from kraftd.wire.record_frame import VersionedRecord
 
 SCRAM_SINCE = 11  # metadata.version 3.5-IV2
@@ -147,7 +147,7 @@ def format_node(
     from kraftd.log.disk import RealDisk
     from kraftd.metadata.features import bootstrap_records, format_levels
     from kraftd.metadata.metadata_version import METADATA_VERSION, parse_version, version_name
-    from kraftd.metadata_dir.format import FormatPlan, format_directories
+    from kraftd.metadata_dir.formatting.format import FormatPlan, format_directories
 
     unstable = config.unstable_feature_versions_enable
     try:
@@ -185,7 +185,7 @@ def initial_voters(
 ) -> tuple[InitialVoter, ...] | None:
     """The first voters of a dynamic quorum; None if they are static, or named on another node."""
     from kraftd.cli.identity import new_uuid
-    from kraftd.metadata_dir.voters import InitialVoter, parse_voters
+    from kraftd.metadata_dir.formatting.voters import InitialVoter, parse_voters
 
     if config.is_static_quorum:
         if standalone or initial_controllers is not None:
@@ -236,7 +236,7 @@ def scram_records(arguments: Sequence[str], metadata_version: int) -> list[Versi
     """The records of SCRAM credentials. Raises ValueError."""
     from secrets import token_bytes
 
-    from kraftd.metadata_dir.scram import parse_scram
+    from kraftd.metadata_dir.formatting.scram import parse_scram
     from kraftd.wire.record_frame import VersionedRecord
 
     if arguments and metadata_version < SCRAM_SINCE:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kraftd.cli.metadata.replaying import State
     from kraftd.config import DaemonConfig
     from kraftd.metadata.image import Image
-    from kraftd.metadata_dir.restore import RestorePlan
+    from kraftd.metadata_dir.rescue.restore import RestorePlan
     from kraftd.wire.record_frame import VersionedRecord
 
 RECORDS_PER_WRITE = 5_000
@@ -56,7 +56,7 @@ def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> Non
     from kraftd.cli.identity import new_uuid
     from kraftd.config import load as load_config
     from kraftd.log.disk import RealDisk
-    from kraftd.metadata_dir.restore import check_empty, restore_directories
+    from kraftd.metadata_dir.rescue.restore import check_empty, restore_directories
     from kraftd.types import time_text
 
     config = load_config(file)
@@ -116,8 +116,8 @@ def check_alone(config: DaemonConfig) -> None:
 def cluster_of(source: str) -> str:
     """The cluster id of a backup, whose files are checked, or of a data directory. Raises CommandFailure."""
     from kraftd.log.disk import RealDisk
-    from kraftd.metadata_dir.backup import MANIFEST, read_manifest, verify_backup
-    from kraftd.metadata_dir.meta_properties import FILE_NAME, read_meta_properties
+    from kraftd.metadata_dir.files.meta_properties import FILE_NAME, read_meta_properties
+    from kraftd.metadata_dir.rescue.backup import MANIFEST, read_manifest, verify_backup
 
     disk = RealDisk()
     manifest = read_manifest(disk, source)
@@ -149,8 +149,8 @@ async def state_of(source: str, as_of: Limit) -> tuple[State, int]:
 
 def plan_of(config: DaemonConfig, cluster_id: str, state: State, last_epoch: int) -> RestorePlan:
     """The plan of a restore. Raises CommandFailure if there is nothing to restore at that offset."""
-    from kraftd.metadata_dir.new_epoch import epoch_beyond
-    from kraftd.metadata_dir.restore import RestorePlan
+    from kraftd.metadata_dir.rescue.new_epoch import epoch_beyond
+    from kraftd.metadata_dir.rescue.restore import RestorePlan
     from kraftd.types import OffsetAndEpoch
 
     features = feature_records(state.image)

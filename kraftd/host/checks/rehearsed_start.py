@@ -10,10 +10,10 @@ from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.overlay_disk import OverlayDisk
 from kraftd.metadata.errors import ReplayError
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.bootstrap import read_bootstrap
 from kraftd.metadata_dir.directory import open_directory
-from kraftd.metadata_dir.meta_properties import read_meta_properties
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.bootstrap import read_bootstrap
+from kraftd.metadata_dir.files.meta_properties import read_meta_properties
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.metadata_dir.rehearsal import Refusal, Rehearsal, rehearse
 from kraftd.raft.config import RaftConfig

@@ -16,7 +16,7 @@ from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.reader import read_batches
 from kraftd.metadata.errors import ReplayError, UnwritableMetadataError
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointReader,
     CheckpointWriter,
     checkpoint_path,

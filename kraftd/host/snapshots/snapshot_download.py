@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftd.log.disk import Disk
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointReader,
     PartFile,
     checkpoint_path,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kraftd.log.disk import Disk
 from kraftd.log.errors import StorageError
-from kraftd.metadata_dir.dump import find_dumpable, verify
+from kraftd.metadata_dir.showing.dump import find_dumpable, verify
 
 MAX_ROWS_PER_FILE = 100  # enough to show that it must be replaced
 

@@ -28,7 +28,7 @@ from kraftd.host.upkeep.snapshot_request import (
     name_of,
 )
 from kraftd.log.errors import CorruptStorage, StorageError
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointReader,
     checkpoint_path,
     parse_checkpoint_name,

@@ -14,7 +14,7 @@ import sys
 from kraftd.host.upkeep.scrubbing import check_files
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import StorageError
-from kraftd.metadata_dir.dump import as_json_line
+from kraftd.metadata_dir.showing.dump import as_json_line
 from kraftd.runtime.children.snapshot_writer import LOW_PRIORITY, end_with_parent
 
 

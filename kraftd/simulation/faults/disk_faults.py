@@ -10,8 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from kraftd.log.segment import LOG_SUFFIX
-from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.files.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.raft.events import ResignRequested
 from kraftd.simulation.cluster import Cluster, Host
 from kraftd.simulation.processes.process import Process

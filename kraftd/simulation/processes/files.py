@@ -11,14 +11,14 @@ from kraftd.host.snapshots.snapshot_download import SnapshotDownload
 from kraftd.host.storage import Storage
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.metadata.features import bootstrap_records, format_levels
-from kraftd.metadata_dir.bootstrap import read_bootstrap
-from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path
 from kraftd.metadata_dir.directory import open_directory
-from kraftd.metadata_dir.format import FormatPlan, format_directories
+from kraftd.metadata_dir.files.bootstrap import read_bootstrap
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, checkpoint_path
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.formatting.format import FormatPlan, format_directories
+from kraftd.metadata_dir.formatting.voters import InitialVoter
 from kraftd.metadata_dir.metadata_log import LogSettings, MetadataLog
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.metadata_dir.voters import InitialVoter
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, iter_batches

@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE
 from kraftd.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from kraftd.metadata_dir.checkpoint import SUFFIX
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
-from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.files.checkpoint import SUFFIX
+from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTIES
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.storage import is_local, join, split_name
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import SparkSession
 
 from kraftd.log.segment import LOG_SUFFIX
-from kraftd.metadata_dir.checkpoint import SUFFIX
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.files.checkpoint import SUFFIX
 from kraftd.metadata_dir.in_use import lock_holder
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.hadoop import copy_inputs

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kraftd.log.segment import LOG_SUFFIX, offset_of_name, scan
-from kraftd.metadata_dir.checkpoint import SUFFIX, parse_checkpoint_name
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
-from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import check_keys_are_unique, decode_identity
+from kraftd.metadata_dir.files.checkpoint import SUFFIX, parse_checkpoint_name
+from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.files.meta_properties import check_keys_are_unique, decode_identity
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.storage import (
     StoredFile,

@@ -7,7 +7,7 @@ from typing import Any
 
 from kraftd.log.disk import RealDisk
 from kraftd.messages import incremental_alter_configs_request as configs
-from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, parse_checkpoint_name
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.record_frame import decode_record
 from testkit.process import wait_until

@@ -23,10 +23,10 @@ from kraftd.messages.describe_quorum_response import PartitionData as Described
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
 from kraftd.messages.register_controller_record import RegisterControllerRecord
-from kraftd.metadata_dir.bootstrap import read_bootstrap
-from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter, checkpoint_path
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
-from kraftd.metadata_dir.voters import InitialVoter, voters_record
+from kraftd.metadata_dir.files.bootstrap import read_bootstrap
+from kraftd.metadata_dir.files.checkpoint import BOOTSTRAP_ID, CheckpointWriter, checkpoint_path
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
 from kraftd.raft.log_view import LogView
 from kraftd.types import METADATA_TOPIC_ID, Endpoint, OffsetAndEpoch, parse_uuid
 from kraftd.wire.api import ApiKey, response_version, valid_versions

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kraftd.log.disk import RealDisk
-from kraftd.metadata_dir.meta_properties import read_meta_properties
+from kraftd.metadata_dir.files.meta_properties import read_meta_properties
 from kraftd.types import uuid_text
 from testkit.java import tools
 from testkit.node import Controller, Kind, kraftd_command

@@ -20,7 +20,7 @@ from kraftd.messages.alter_user_scram_credentials_request import (
 )
 from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.describe_acls_request import DescribeAclsRequest
-from kraftd.metadata_dir.checkpoint import list_checkpoints
+from kraftd.metadata_dir.files.checkpoint import list_checkpoints
 from kraftd.wire.message import Message
 from testkit.client import Client
 from testkit.cluster import Cluster

@@ -14,7 +14,7 @@ from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.register_broker_record import RegisterBrokerRecord
 from kraftd.messages.register_controller_record import RegisterControllerRecord
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, parse_checkpoint_name
 from kraftd.wire.record_frame import VersionedRecord, decode_record, encode_record
 from testkit.logs import DirectoryLog, read_log
 from testkit.node import kraftd_command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftd.metadata_dir.checkpoint import parse_checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import parse_checkpoint_name
 from kraftd.types import OffsetAndEpoch
 from testkit.cluster import Cluster
 from testkit.process import wait_until

@@ -18,7 +18,7 @@ from kraftd.messages.fetch_snapshot_request import (
     SnapshotId,
     TopicSnapshot,
 )
-from kraftd.metadata_dir.checkpoint import checkpoint_name
+from kraftd.metadata_dir.files.checkpoint import checkpoint_name
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from testkit.client import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraftd.metadata_dir.checkpoint import CheckpointWriter
+from kraftd.metadata_dir.files.checkpoint import CheckpointWriter
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.raft import core as raft_core
 from kraftd.raft import leader, snapshots

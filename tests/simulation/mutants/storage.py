@@ -10,7 +10,7 @@ from kraftd.host.storage import Storage
 from kraftd.host.upkeep import scrubbing
 from kraftd.log.kept_records import KeptRecords
 from kraftd.log.memory_disk import MemoryFile
-from kraftd.metadata_dir import quorum_state
+from kraftd.metadata_dir.files import quorum_state
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from tests.simulation.mutants.planted import Planted
 

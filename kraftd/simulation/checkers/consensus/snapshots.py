@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftd.metadata.image import Image
-from kraftd.metadata_dir.checkpoint import CheckpointHeader
+from kraftd.metadata_dir.files.checkpoint import CheckpointHeader
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.processes.process import Process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftd.log.errors import StorageError
 from kraftd.messages.fetch_request import FetchRequest
-from kraftd.metadata_dir.high_watermark import read_mark
+from kraftd.metadata_dir.files.high_watermark import read_mark
 from kraftd.raft import effects as raft
 from kraftd.simulation.checkers.checker import Checker, OnEffect
 from kraftd.simulation.processes.process import Process

@@ -12,14 +12,14 @@ from typing import NamedTuple
 from kraftd.log.disk import Disk
 from kraftd.log.errors import DirectoryProblem
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
-from kraftd.metadata_dir.backup import is_occupied
-from kraftd.metadata_dir.bootstrap import write_bootstrap
-from kraftd.metadata_dir.checkpoint import CheckpointWriter, verify_checkpoint
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, fresh_directory_id
-from kraftd.metadata_dir.meta_properties import MetaProperties, write_meta_properties
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.bootstrap import write_bootstrap
+from kraftd.metadata_dir.files.checkpoint import CheckpointWriter, verify_checkpoint
+from kraftd.metadata_dir.files.meta_properties import MetaProperties, write_meta_properties
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
 from kraftd.metadata_dir.recovery import open_log
-from kraftd.metadata_dir.voters import InitialVoter, voters_record
+from kraftd.metadata_dir.rescue.backup import is_occupied
 from kraftd.types import OffsetAndEpoch, Uuid
 from kraftd.wire.record_frame import VersionedRecord
 

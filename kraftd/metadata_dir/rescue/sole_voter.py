@@ -25,14 +25,14 @@ from kraftd.messages.leader_change_message import Voter as LeaderVoter
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.messages.quorum_state_data import Voter as StateVoter
 from kraftd.messages.voters_record import VotersRecord
-from kraftd.metadata_dir.checkpoint import CheckpointReader, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
-from kraftd.metadata_dir.last_start import forget_last_start
-from kraftd.metadata_dir.new_epoch import epoch_beyond
-from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, checkpoint_path
+from kraftd.metadata_dir.files.last_start import forget_last_start
+from kraftd.metadata_dir.files.quorum_state import FILE_NAME as QUORUM_STATE
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
 from kraftd.metadata_dir.recovery import OpenedLog, open_log
-from kraftd.metadata_dir.voters import InitialVoter, voters_record
+from kraftd.metadata_dir.rescue.new_epoch import epoch_beyond
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch, ControlRecordType, build_control_batch, control_records, iter_batches
 from kraftd.wire.message import Message

@@ -13,8 +13,8 @@ import msgspec
 
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import DirectoryProblem, DiskFull, ReadOnlyStorage
-from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import MetaProperties
+from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.files.meta_properties import MetaProperties
 from kraftd.types import uuid_text
 
 FILE_NAME = "kraftd-last-start.json"

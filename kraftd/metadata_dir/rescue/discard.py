@@ -20,9 +20,9 @@ from kraftd.log.kept_records import KeptRecords
 from kraftd.log.overlay_disk import OverlayDisk
 from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.metadata_dir.checkpoint import checkpoint_name, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
-from kraftd.metadata_dir.high_watermark import HighWatermarkFile, Mark, Refusal, read_mark
+from kraftd.metadata_dir.files.checkpoint import checkpoint_name, checkpoint_path
+from kraftd.metadata_dir.files.high_watermark import HighWatermarkFile, Mark, Refusal, read_mark
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.types import OffsetAndEpoch

@@ -21,10 +21,10 @@ from kraftd.log.segment import (
     scan,
     segment_name,
 )
-from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP
-from kraftd.metadata_dir.checkpoint import CheckpointReader, parse_checkpoint_name
-from kraftd.metadata_dir.coordinator_records import Decode, decoder_of, record_fields
-from kraftd.metadata_dir.dump_state import reader_of
+from kraftd.metadata_dir.files.bootstrap import FILE_NAME as BOOTSTRAP
+from kraftd.metadata_dir.files.checkpoint import CheckpointReader, parse_checkpoint_name
+from kraftd.metadata_dir.showing.coordinator_records import Decode, decoder_of, record_fields
+from kraftd.metadata_dir.showing.dump_state import reader_of
 from kraftd.redaction.configs import REDACTED
 from kraftd.redaction.records import hidden_fields
 from kraftd.types import uuid_text

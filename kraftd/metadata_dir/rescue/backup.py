@@ -13,13 +13,13 @@ import msgspec
 
 from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import CorruptStorage, DirectoryProblem
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.files.checkpoint import (
     CheckpointReader,
     PartFile,
     checkpoint_path,
     verify_checkpoint,
 )
-from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.types import OffsetAndEpoch

@@ -11,15 +11,15 @@ from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, DirectoryProblem
 from kraftd.log.following import SegmentReader, first_offset
 from kraftd.log.segment import LOG_SUFFIX, offset_of_name
-from kraftd.metadata_dir.bootstrap import FILE_NAME as BOOTSTRAP
-from kraftd.metadata_dir.checkpoint import (
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
+from kraftd.metadata_dir.files.bootstrap import FILE_NAME as BOOTSTRAP
+from kraftd.metadata_dir.files.checkpoint import (
     SUFFIX,
     CheckpointReader,
     checkpoint_path,
     list_checkpoints,
     parse_checkpoint_name,
 )
-from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.types import OffsetAndEpoch
 
 

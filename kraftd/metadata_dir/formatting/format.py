@@ -14,19 +14,19 @@ from typing import NamedTuple
 
 from kraftd.log.disk import Disk
 from kraftd.log.errors import DirectoryProblem
-from kraftd.metadata_dir.bootstrap import write_bootstrap
-from kraftd.metadata_dir.checkpoint import BOOTSTRAP_ID, CheckpointWriter, checkpoint_path
 from kraftd.metadata_dir.directory import PARTITION_DIRECTORY, fresh_directory_id, holds_a_log
-from kraftd.metadata_dir.last_start import forget_last_start
-from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import (
+from kraftd.metadata_dir.files.bootstrap import write_bootstrap
+from kraftd.metadata_dir.files.checkpoint import BOOTSTRAP_ID, CheckpointWriter, checkpoint_path
+from kraftd.metadata_dir.files.last_start import forget_last_start
+from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.files.meta_properties import (
     MetaProperties,
     check_meta_properties,
     read_meta_properties,
     write_meta_properties,
 )
-from kraftd.metadata_dir.quorum_state import QuorumStateFile
-from kraftd.metadata_dir.voters import InitialVoter, voters_record
+from kraftd.metadata_dir.files.quorum_state import QuorumStateFile
+from kraftd.metadata_dir.formatting.voters import InitialVoter, voters_record
 from kraftd.types import Uuid
 from kraftd.wire.record_frame import VersionedRecord
 

@@ -20,12 +20,12 @@ from kraftd.log.epochs import FILE_NAME as EPOCHS
 from kraftd.log.epochs import decode_epochs
 from kraftd.log.partition_metadata import FILE_NAME as PARTITION_METADATA
 from kraftd.log.segment import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_of_name
-from kraftd.metadata_dir.high_watermark import FILE_NAME as HIGH_WATERMARK
-from kraftd.metadata_dir.high_watermark import decode_mark
-from kraftd.metadata_dir.meta_properties import FILE_NAME as META_PROPERTIES
-from kraftd.metadata_dir.meta_properties import decode_identity
-from kraftd.metadata_dir.quorum_state import FILE_NAME as QUORUM_STATE
-from kraftd.metadata_dir.quorum_state import decode_quorum_state
+from kraftd.metadata_dir.files.high_watermark import FILE_NAME as HIGH_WATERMARK
+from kraftd.metadata_dir.files.high_watermark import decode_mark
+from kraftd.metadata_dir.files.meta_properties import FILE_NAME as META_PROPERTIES
+from kraftd.metadata_dir.files.meta_properties import decode_identity
+from kraftd.metadata_dir.files.quorum_state import FILE_NAME as QUORUM_STATE
+from kraftd.metadata_dir.files.quorum_state import decode_quorum_state
 from kraftd.types import METADATA_TOPIC_ID, parse_uuid, uuid_text
 
 Row = dict[str, Any]

@@ -1,0 +1,1 @@
+"""Formatting the directories of a new node, and the arguments of that command."""

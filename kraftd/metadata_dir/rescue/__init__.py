@@ -1,0 +1,1 @@
+"""What an operator does after or against a loss: backups, restores, a quorum of one, discarded records."""

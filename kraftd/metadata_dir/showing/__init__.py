@@ -1,0 +1,1 @@
+"""What is in a directory, as rows and histories; nothing is changed."""
