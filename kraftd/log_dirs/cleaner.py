@@ -96,6 +96,7 @@ class LogCleaner:
         last_stable_of: Callable[[TopicPartition], int | None],
         now_ms: int,
     ) -> Cleanable | None:
+        log.settings = self._directories.settings_of(key[0])  # nothing may have been appended since a change
         if not log.settings.compacts or log.failure is not None or key in self.uncleanable:
             return None
         if key in self._directories.futures:

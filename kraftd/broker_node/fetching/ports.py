@@ -77,6 +77,7 @@ class NodePorts:
         return self._node.replication_quotas.follower.holds_back(hosted)
 
     def fetched(self, hosted: Hosted, size_bytes: int) -> None:
+        self._node.replicas.refresh_config(hosted)
         self._node.replication_quotas.follower.record(hosted, size_bytes)
         hosted.traffic.replication_bytes_in += size_bytes
         if self._node.view.node_id in hosted.state.adding_replicas:

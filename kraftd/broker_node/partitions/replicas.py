@@ -190,6 +190,8 @@ class Replicas:
             high_watermark=event.high_watermark,
             producers=event.producers,
         )
+        # A log that a start found was opened before this broker knew the configs of its topic.
+        self._outbox.emit(SetLog(event.topic, event.partition, hosted.config.log))
         return self._follow(hosted, now_ms)
 
     def truncated(self, hosted: Hosted, event: LogTruncated, now_ms: int) -> list[Effect]:

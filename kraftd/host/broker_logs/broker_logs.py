@@ -417,12 +417,13 @@ class BrokerLogs:
         marks = self._high_watermarks()
         for number, key in enumerate(list(self.directories.logs), 1):
             log = self.directories.logs.get(key)
-            if log is not None:
-                self._remove_expired(key, log, marks.get(key, 0))
+            if log is not None and key in marks:
+                self._remove_expired(key, log, marks[key])
             if not number % LOGS_PER_CALLBACK:
                 yield
 
     def _remove_expired(self, key: TopicPartition, log: DataLog, high_watermark: int) -> None:
+        log.settings = self.directories.settings_of(key[0])  # nothing may have been appended since a change
         before, producers = log.log_start, partial(self._snapshot_of, key, log.log_end)
         try:
             remove_expired(log, self._now_ms(), high_watermark, producers)
