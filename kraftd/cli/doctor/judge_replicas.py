@@ -69,7 +69,7 @@ def _by_metadata(image: Image, one: Behind) -> tuple[str, str] | None:
     if broker is None:
         return "it is not registered", "start it, or move its replicas (kafka-reassign-partitions.sh)"
     if broker.in_controlled_shutdown:
-        return "it is shutting down", "start it again"
+        return "it was shut down" if broker.fenced else "it is shutting down", "start it again"
     if broker.fenced:
         return "it is fenced, as its heartbeats do not arrive", "start it, or read its log"
     places = (_directory(image, each, one.broker_id) for each in one.examples)

@@ -39,6 +39,7 @@ def ends(first: int, second: int) -> Seen:
         (None, Seen(), Level.WARNING, "it is not registered"),
         (broker(2, fenced=True), Seen(), Level.WARNING, "it is fenced, as its heartbeats do not arrive"),
         (broker(2, leaving=True), Seen(), Level.WARNING, "it is shutting down"),
+        (broker(2, fenced=True, leaving=True), Seen(), Level.WARNING, "it was shut down"),
         (broker(2), Seen("refused"), Level.WARNING, "how far was not found out (refused)"),
         (broker(2), Seen(full_directories=("/a",)), Level.WARNING, "the disk of its /a is full"),
         (broker(2), ends(9_200, 9_000), Level.NOTE, f"{BEHIND}, and catching up by 100 a second"),
@@ -70,7 +71,7 @@ def test_a_disk_is_full_when_little_is_left_of_it() -> None:
 
 
 def test_a_follower_that_a_throttle_holds_and_one_that_is_gone(tmp_path: Path) -> None:
-    """A follower of a whole Kafka comes back to records that it may not fetch, and is stopped then."""
+    """A follower of a whole Kafka comes back to records that it may not fetch, and is killed before."""
     controller, first, second = free_port(), free_port(), free_port()
     boot = f"127.0.0.1:{first}"
     (tmp_path / "second").mkdir()
@@ -80,6 +81,7 @@ def test_a_follower_that_a_throttle_holds_and_one_that_is_gone(tmp_path: Path) -
         process__roles="broker,controller",
         listeners=f"PLAINTEXT://{boot},CONTROLLER://127.0.0.1:{controller}",
         default__replication__factor="2",
+        broker__session__timeout__ms="3000",
     )
     follower = write_config(
         tmp_path / "second",
@@ -113,12 +115,12 @@ def test_a_follower_that_a_throttle_holds_and_one_that_is_gone(tmp_path: Path) -
 
 @contextmanager
 def running(config: Path) -> Iterator[None]:
-    """A daemon, which is stopped at the end."""
+    """A daemon, which is killed at the end."""
     process = subprocess.Popen(command("start", config), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield
     finally:
-        process.terminate()
+        process.kill()
         process.wait(30)
 
 
