@@ -14,7 +14,7 @@ from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.broker_node.partitions.traffic import TopicTraffic
 from kraftd.groups.classic.group import ClassicGroup
 from kraftd.groups.classic.states import ClassicState
-from kraftd.groups.consumer.group import ASSIGNING, EMPTY, RECONCILING, STABLE, ConsumerGroup
+from kraftd.groups.consumer.group import ASSIGNING, EMPTY, RECONCILING, STABLE
 from kraftd.groups.group import Group, GroupType
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.shard import ShardStatus
@@ -29,6 +29,7 @@ _DIRECTORIES = Bean("kafka.log", "LogManager")
 _GROUPS = Bean("kafka.coordinator.group", "GroupMetadataManager")
 # Kafka has a gauge of the last state too; a group in it is gone at once.
 CONSUMER_STATES = (EMPTY, ASSIGNING, RECONCILING, STABLE, "Dead")
+SHARE_STATES = (EMPTY, STABLE, "Dead")
 _COORDINATOR = Bean("kafka.server", "group-coordinator-metrics", named=False)
 _PURGATORY = Bean("kafka.server", "DelayedOperationPurgatory")
 _SESSIONS = Bean("kafka.server", "FetchSessionCache")
@@ -134,12 +135,17 @@ def _by_protocol(readings: Readings) -> Samples:
     return [((kind.value,), counts[kind]) for kind in GroupType]
 
 
-def _consumer_groups_by_state(readings: Readings) -> Samples:
-    broker = broker_of(readings)
-    if broker is None:
-        return []
-    counts = Counter(one.state_name() for one in _groups(broker) if isinstance(one, ConsumerGroup))
-    return [((state,), counts[state]) for state in CONSUMER_STATES]
+def _by_state(kind: GroupType, states: tuple[str, ...]) -> Callable[[Readings], Samples]:
+    """The groups of one protocol, by their states."""
+
+    def count(readings: Readings) -> Samples:
+        broker = broker_of(readings)
+        if broker is None:
+            return []
+        counts = Counter(one.state_name() for one in _groups(broker) if one.type is kind)
+        return [((state,), counts[state]) for state in states]
+
+    return count
 
 
 def _offset_count(broker: BrokerNode) -> int:
@@ -326,7 +332,14 @@ FAMILIES: tuple[Family, ...] = (
         "gauge",
         "consumer-group-count",
         "consumer groups by state (KIP-848)",
-        _consumer_groups_by_state,
+        _by_state(GroupType.CONSUMER, CONSUMER_STATES),
+        ("state",),
+    ),
+    _COORDINATOR.family(
+        "gauge",
+        "share-group-count",
+        "share groups by state (KIP-932)",
+        _by_state(GroupType.SHARE, SHARE_STATES),
         ("state",),
     ),
     _COORDINATOR.family(
@@ -356,6 +369,11 @@ FAMILIES: tuple[Family, ...] = (
         "consumer-group-rebalance-count",
         "rebalances of consumer groups that began since the start",
         _of_broker(lambda b: b.groups.coordinator.counts.consumer_rebalances),
+    ),
+    _COORDINATOR.counter(
+        "share-group-rebalance-count",
+        "rebalances of share groups that began since the start",
+        _of_broker(lambda b: b.groups.coordinator.counts.share_rebalances),
     ),
     own(
         "counter",

@@ -10,6 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from kraftd.groups.group import GroupType
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.metrics import broker_metrics, family
 from kraftd.metrics.exposition import Exposition
 from kraftd.requests.call import Call
@@ -91,7 +92,7 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[0]) == 0
 
 
-def test_groups_are_counted_by_protocol_and_consumer_groups_by_state(tmp_path: Path) -> None:
+def test_groups_are_counted_by_protocol_and_newer_ones_by_state(tmp_path: Path) -> None:
     harness = BrokerHarness(tmp_path).run()
     harness.create_topic("t", 1)
     harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
@@ -106,6 +107,8 @@ def test_groups_are_counted_by_protocol_and_consumer_groups_by_state(tmp_path: P
         topic_partitions=[],
     )
     harness.client_send(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, request)
+    sharing = ShareGroupHeartbeatRequest("sharers", "member", 0, None, ("t",))
+    harness.client_send(ApiKey.SHARE_GROUP_HEARTBEAT, 1, sharing)
     harness.pass_time(100)
     counts = {
         (name.removeprefix("kafka_server_group_coordinator_metrics_"), labels[0][1]): value
@@ -114,14 +117,17 @@ def test_groups_are_counted_by_protocol_and_consumer_groups_by_state(tmp_path: P
     }
     assert counts == {
         **{
-            ("group_count", name): float(name in ("classic", "consumer"))
+            ("group_count", name): float(name in ("classic", "consumer", "share"))
             for name in (one.value for one in GroupType)
         },
         **{
             ("consumer_group_count", name): float(name == "Stable") for name in broker_metrics.CONSUMER_STATES
         },
+        **{("share_group_count", name): float(name == "Stable") for name in broker_metrics.SHARE_STATES},
     }
     assert found(harness)["kafka_coordinator_group_GroupMetadataManager_NumGroups", ()] == 1
+    rebalances = "kafka_server_group_coordinator_metrics_share_group_rebalance_count"
+    assert next(value for (name, _), value in found(harness).items() if name.startswith(rebalances)) == 1
 
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])

@@ -30,6 +30,8 @@ class WholeKafka:
             "broker.session.timeout.ms": 3000,
             "broker.heartbeat.interval.ms": 500,
             "group.initial.rebalance.delay.ms": 0,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
         }
         self.node = CombinedNode("kraftd", home / "node", short)
         self.bootstrap = self.node.bootstrap
