@@ -34,8 +34,8 @@ from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.security.authorizer_settings import CLASS_NAME
-from kraftd.security.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE
-from kraftd.security.scram_client import ScramClient
+from kraftd.security.sasl.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE
+from kraftd.security.sasl.scram_client import ScramClient
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority
 from testkit.client import Client

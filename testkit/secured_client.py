@@ -10,8 +10,8 @@ from typing import Self, TypeVar
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
-from kraftd.security.client_requests import ANSWERS, login_requests
-from kraftd.security.sasl import ClientExchange, SaslFailed
+from kraftd.security.sasl.client_requests import ANSWERS, login_requests
+from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.errors import ProtocolError
 from kraftd.wire.frames import encode_request, parse_response

@@ -16,7 +16,7 @@ from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.security.authorizer_settings import CLASS_NAME
-from kraftd.security.jaas import PLAIN_MODULE
+from kraftd.security.sasl.jaas import PLAIN_MODULE
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority
 from testkit.client import Client

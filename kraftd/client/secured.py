@@ -18,8 +18,8 @@ from kraftd.config.providers import resolve
 from kraftd.config.security import ClientSecurity, read_client
 from kraftd.net.tls.contexts import TlsContexts
 from kraftd.net.token_source import TokenSource
-from kraftd.security.client_requests import ANSWERS, login_requests
-from kraftd.security.sasl import ClientExchange, SaslFailed
+from kraftd.security.sasl.client_requests import ANSWERS, login_requests
+from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:

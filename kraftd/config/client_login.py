@@ -9,12 +9,12 @@ from typing import Any
 
 from kraftd.config.security import ClientSecurity, file_of_url
 from kraftd.input_file import read_input_file
-from kraftd.security.jwt_validation import MAX_TOKEN_BYTES
-from kraftd.security.oauthbearer import OAuthBearerClient
-from kraftd.security.sasl import OAUTHBEARER, PLAIN, ClientExchange, SaslFailed
-from kraftd.security.sasl_plain import PlainClient
-from kraftd.security.scram_client import SaltedPasswords, ScramClient
-from kraftd.security.scram_messages import TOKEN_AUTH
+from kraftd.security.sasl.jwt_validation import MAX_TOKEN_BYTES
+from kraftd.security.sasl.mechanism import OAUTHBEARER, PLAIN, ClientExchange, SaslFailed
+from kraftd.security.sasl.oauthbearer import OAuthBearerClient
+from kraftd.security.sasl.plain import PlainClient
+from kraftd.security.sasl.scram_client import SaltedPasswords, ScramClient
+from kraftd.security.sasl.scram_messages import TOKEN_AUTH
 
 
 def client_login(

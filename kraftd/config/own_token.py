@@ -11,8 +11,8 @@ from kraftd.config.findings import Findings
 from kraftd.config.security_keys import Keys, tls_settings
 from kraftd.config.settings import Setting
 from kraftd.config.urls import is_https, is_protected
-from kraftd.security.client_credentials import RefreshRules, TokenGrant
-from kraftd.security.sasl import OAUTHBEARER
+from kraftd.security.sasl.client_credentials import RefreshRules, TokenGrant
+from kraftd.security.sasl.mechanism import OAUTHBEARER
 from kraftd.security.tls_settings import TlsSettings
 
 DEFAULT_TIMEOUT_MS = 10_000  # Kafka waits without a limit

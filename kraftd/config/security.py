@@ -18,11 +18,11 @@ from kraftd.config.settings import Setting
 from kraftd.config.urls import is_https, is_protected
 from kraftd.configdef.definition import broker_def
 from kraftd.security.authorizer_settings import CLASS_NAME, AuthorizerSettings, parse_super_users
-from kraftd.security.client_credentials import TokenGrant
-from kraftd.security.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
-from kraftd.security.jwt_validation import TokenRules
 from kraftd.security.principal_mapping import PrincipalMapper
-from kraftd.security.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
+from kraftd.security.sasl.client_credentials import TokenGrant
+from kraftd.security.sasl.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
+from kraftd.security.sasl.jwt_validation import TokenRules
+from kraftd.security.sasl.mechanism import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM_SHA_256, SCRAM_SHA_512
 from kraftd.security.tls_settings import TlsSettings
 from kraftd.types import Endpoint
 

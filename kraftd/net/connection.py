@@ -15,7 +15,7 @@ from kraftd.net.limits import IPV4_MAPPED, BufferBudget, Limits
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
 from kraftd.net.turns import Turns
-from kraftd.security.hosts import canonical_host
+from kraftd.security.acls.hosts import canonical_host
 from kraftd.wire.primitives import Buffer
 
 JOINED_BYTES = 65_536  # below this, joining pieces into one write is cheaper than writing several

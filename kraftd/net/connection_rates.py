@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kraftd.ground.windowed_rate import WINDOW_MS, WindowedRate
-from kraftd.security.hosts import canonical_host
+from kraftd.security.acls.hosts import canonical_host
 
 Entity = tuple[tuple[str, str | None], ...]
 

@@ -18,8 +18,8 @@ from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
 from kraftd.net.splitter import FrameError, FrameSplitter
 from kraftd.net.transport import Transport
-from kraftd.security.client_requests import HANDSHAKE_VERSION, LoginRequests, login_requests
-from kraftd.security.sasl import ClientExchange, SaslFailed
+from kraftd.security.sasl.client_requests import HANDSHAKE_VERSION, LoginRequests, login_requests
+from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import EncodeError, ProtocolError

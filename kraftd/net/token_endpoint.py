@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from kraftd.net.tls.source import TlsSource
-from kraftd.security.client_credentials import MAX_ANSWER_BYTES, GrantRefused, TokenGrant, request
+from kraftd.security.sasl.client_credentials import MAX_ANSWER_BYTES, GrantRefused, TokenGrant, request
 
 READ_BYTES = 65_536
 

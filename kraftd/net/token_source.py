@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from kraftd.net.tls.source import TlsSource
 from kraftd.net.token_endpoint import post
-from kraftd.security.client_credentials import (
+from kraftd.security.sasl.client_credentials import (
     GrantRefused,
     Token,
     TokenGrant,
@@ -19,7 +19,7 @@ from kraftd.security.client_credentials import (
     refresh_at_ms,
     retry_wait_ms,
 )
-from kraftd.security.sasl import SaslFailed
+from kraftd.security.sasl.mechanism import SaslFailed
 
 STEP_MS = 1_000  # of the wall clock
 

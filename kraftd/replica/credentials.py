@@ -16,10 +16,10 @@ from kraftd.controller.context import Context
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.state import ScramState
 from kraftd.replica.following import Following
-from kraftd.security.decoys import decoy_credential
-from kraftd.security.delegation_tokens import TokenCredentials
-from kraftd.security.scram import TokenCredential
-from kraftd.security.scram_messages import CODES
+from kraftd.security.sasl.decoys import decoy_credential
+from kraftd.security.sasl.delegation_tokens import TokenCredentials
+from kraftd.security.sasl.scram import TokenCredential
+from kraftd.security.sasl.scram_messages import CODES
 from kraftd.wire.record_frame import VersionedRecord
 
 MAX_MODELS = 100  # credentials that a decoy's search for one of its mechanism looks at

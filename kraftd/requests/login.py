@@ -14,8 +14,8 @@ from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
 from kraftd.requests.refusals import refuse
-from kraftd.security.sasl import SaslFailed
-from kraftd.security.sasl_session import (
+from kraftd.security.sasl.mechanism import SaslFailed
+from kraftd.security.sasl.session import (
     IllegalSaslStep,
     SaslRules,
     SaslSession,

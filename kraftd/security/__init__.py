@@ -5,5 +5,6 @@ IO.
     session.begin("SCRAM-SHA-512"); session.respond(token)  # until session.principal is known
     authorizer.decide(principal, host, Operation.ALTER, ResourceType.TOPIC, "orders")  # → Decision
 
-Time, randomness and files come from outside; TLS is in ``net/``, the authorization of calls in ``requests/``.
+`sasl` has the mechanisms of logins, `acls` the search in ACLs. Time, randomness and files come from outside;
+TLS is in ``net/``, the authorization of calls in ``requests/``.
 """

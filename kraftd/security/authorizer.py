@@ -13,7 +13,7 @@ from typing import Protocol
 from kraftd.acl import AclOperation, AclPatternType, AclResourceType
 from kraftd.ground.pace import Slices, at_once
 from kraftd.metadata.state import AclState
-from kraftd.security.acl_index import AclIndex
+from kraftd.security.acls.acl_index import AclIndex
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.security.principals import Principal
 

@@ -17,7 +17,7 @@ from kraftd.input_file import read_input_file
 from kraftd.log.disk import RealDisk
 from kraftd.net.tls.stores import _read as read_store
 from kraftd.runtime.reporting.audit_stream import AuditStream
-from kraftd.security.sasl import SaslFailed
+from kraftd.security.sasl.mechanism import SaslFailed
 from tests.cli.run import run
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kraftd.client.secured import load_client_security
 from kraftd.config import ConfigError, DaemonConfig, load
-from kraftd.security.client_credentials import RefreshRules, TokenGrant
+from kraftd.security.sasl.client_credentials import RefreshRules, TokenGrant
 
 KAFKAS = "org.apache.kafka.common.security.oauthbearer"
 URL = "sasl.oauthbearer.token.endpoint.url"

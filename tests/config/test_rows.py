@@ -35,8 +35,8 @@ from kraftd.log.settings import LogSettings
 from kraftd.net.limits import Limits
 from kraftd.raft.config import RaftConfig
 from kraftd.security.authorizer_settings import AuthorizerSettings
-from kraftd.security.client_credentials import RefreshRules, TokenGrant
-from kraftd.security.jwt_validation import TokenRules
+from kraftd.security.sasl.client_credentials import RefreshRules, TokenGrant
+from kraftd.security.sasl.jwt_validation import TokenRules
 from kraftd.security.tls_settings import StoreSettings
 
 PACKAGE = Path(kraftd.__file__).parent

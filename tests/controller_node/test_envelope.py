@@ -18,7 +18,7 @@ from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.messages.envelope_request import EnvelopeRequest
 from kraftd.requests.call import Call
-from kraftd.security.hosts import java_text
+from kraftd.security.acls.hosts import java_text
 from kraftd.security.principals import Principal
 from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import encode_bytes

@@ -10,7 +10,7 @@ from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.delegation_token_record import DelegationTokenRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
-from kraftd.security.delegation_tokens import token_hmac
+from kraftd.security.sasl.delegation_tokens import token_hmac
 from kraftd.wire.message import Message
 
 HMAC_KEY = b"the key of all tokens' HMACs"

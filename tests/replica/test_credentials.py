@@ -11,7 +11,7 @@ from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 from kraftd.metadata.state import DelegationTokenState, ScramState
 from kraftd.replica.credentials import NodeCredentials
-from kraftd.security.delegation_tokens import TokenCredentials
+from kraftd.security.sasl.delegation_tokens import TokenCredentials
 from kraftd.wire.record_frame import VersionedRecord
 
 SHA_256, SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"

@@ -11,8 +11,8 @@ from kraftd.messages.metadata_request import MetadataRequest
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, Outcome, PassOn, Reply
-from kraftd.security.sasl import Login, SaslFailed
-from kraftd.security.sasl_session import SaslRules
+from kraftd.security.sasl.mechanism import Login, SaslFailed
+from kraftd.security.sasl.session import SaslRules
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response

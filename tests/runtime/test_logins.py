@@ -22,9 +22,9 @@ from kraftd.runtime.clock import Clock
 from kraftd.runtime.connections.logins import Logins
 from kraftd.runtime.reporting.limited_log import MAX_LINES_PER_PERIOD
 from kraftd.runtime.security.assembly import ListenerGuard, Security
-from kraftd.security.sasl import Login
-from kraftd.security.sasl_plain import PlainServer
-from kraftd.security.sasl_session import SILENCE_AFTER_EXPIRY_MS, SaslRules, SaslSession
+from kraftd.security.sasl.mechanism import Login
+from kraftd.security.sasl.plain import PlainServer
+from kraftd.security.sasl.session import SILENCE_AFTER_EXPIRY_MS, SaslRules, SaslSession
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from kraftd.net.tls.contexts import TlsContexts
-from kraftd.security.sasl import ClientExchange
-from kraftd.security.sasl_plain import PlainClient
-from kraftd.security.scram_client import ScramClient
+from kraftd.security.sasl.mechanism import ClientExchange
+from kraftd.security.sasl.plain import PlainClient
+from kraftd.security.sasl.scram_client import ScramClient
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority, Issued
 from testkit.secured_client import Client

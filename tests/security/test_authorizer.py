@@ -15,12 +15,12 @@ from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceT
 from kraftd.ground import pace
 from kraftd.ground.pace import at_once
 from kraftd.metadata.state import AclState
-from kraftd.security.acl_index import AclIndex
+from kraftd.security.acls.acl_index import AclIndex
+from kraftd.security.acls.hosts import canonical_host
+from kraftd.security.acls.sorted_names import SortedNames
 from kraftd.security.authorizer import AuthorizerNotReady, StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings, parse_super_users
-from kraftd.security.hosts import canonical_host
 from kraftd.security.principals import Principal, parse_principal
-from kraftd.security.sorted_names import SortedNames
 from tests.security.random_acls import Case
 
 ALICE = Principal("User", "alice")

@@ -7,7 +7,7 @@ import json
 import jwt
 import pytest
 
-from kraftd.security.client_credentials import (
+from kraftd.security.sasl.client_credentials import (
     MAX_ANSWER_BYTES,
     GrantRefused,
     RefreshRules,

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kraftd.security.jaas import OAUTHBEARER_MODULE
+from kraftd.security.sasl.jaas import OAUTHBEARER_MODULE
 from testkit.certificates import Authority
 from testkit.cluster import random_uuid
 from testkit.identity_provider import IdentityProvider

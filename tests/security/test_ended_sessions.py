@@ -24,9 +24,9 @@ from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
 from kraftd.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kraftd.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
-from kraftd.security.oauthbearer import OAuthBearerClient
-from kraftd.security.scram_client import ScramClient
-from kraftd.security.scram_messages import CODES
+from kraftd.security.sasl.oauthbearer import OAuthBearerClient
+from kraftd.security.sasl.scram_client import ScramClient
+from kraftd.security.sasl.scram_messages import CODES
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from testkit.process import free_port, wait_until

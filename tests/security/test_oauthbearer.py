@@ -20,9 +20,9 @@ from kraftd.config.security import TokenSettings
 from kraftd.net.key_endpoint import get
 from kraftd.runtime.security import jwks
 from kraftd.runtime.security.jwks import Jwks
-from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, TokenRules, validate
-from kraftd.security.oauthbearer import OAuthBearerClient, OAuthBearerServer
-from kraftd.security.sasl import Login, SaslFailed
+from kraftd.security.sasl.jwt_validation import InvalidToken, KeyMissing, KeySet, TokenRules, validate
+from kraftd.security.sasl.mechanism import Login, SaslFailed
+from kraftd.security.sasl.oauthbearer import OAuthBearerClient, OAuthBearerServer
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority
 from testkit.identity_provider import IdentityProvider

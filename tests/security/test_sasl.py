@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftd.metadata.state import DelegationTokenState, ScramState
-from kraftd.security.decoys import decoy_credential
-from kraftd.security.delegation_tokens import TokenCredentials, token_hmac
 from kraftd.security.principals import Principal
-from kraftd.security.sasl import ClientExchange, SaslFailed, ServerExchange
-from kraftd.security.sasl_plain import PlainClient, PlainServer, plain_users
-from kraftd.security.sasl_session import (
+from kraftd.security.sasl.decoys import decoy_credential
+from kraftd.security.sasl.delegation_tokens import TokenCredentials, token_hmac
+from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed, ServerExchange
+from kraftd.security.sasl.plain import PlainClient, PlainServer, plain_users
+from kraftd.security.sasl.scram import ScramServer, TokenCredential, credential_of
+from kraftd.security.sasl.scram_client import ScramClient
+from kraftd.security.sasl.session import (
     IllegalSaslStep,
     SaslRules,
     SaslSession,
     SaslState,
     UnsupportedMechanism,
 )
-from kraftd.security.scram import ScramServer, TokenCredential, credential_of
-from kraftd.security.scram_client import ScramClient
 
 NOW_MS = 1_000_000
 SCRAM = "SCRAM-SHA-512"

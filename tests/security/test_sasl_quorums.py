@@ -19,8 +19,8 @@ from jwt.algorithms import ECAlgorithm
 
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
-from kraftd.security.jaas import OAUTHBEARER_MODULE
-from kraftd.security.oauthbearer import OAuthBearerClient
+from kraftd.security.sasl.jaas import OAUTHBEARER_MODULE
+from kraftd.security.sasl.oauthbearer import OAuthBearerClient
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from testkit.identity_provider import IdentityProvider

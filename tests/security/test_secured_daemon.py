@@ -30,7 +30,7 @@ from kraftd.messages.incremental_alter_configs_request import (
 )
 from kraftd.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
-from kraftd.security.oauthbearer import OAuthBearerClient
+from kraftd.security.sasl.oauthbearer import OAuthBearerClient
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request

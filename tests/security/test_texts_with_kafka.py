@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from kraftd.security.distinguished_names import rfc2253
-from kraftd.security.jaas import parse_jaas
 from kraftd.security.principal_mapping import NoMatchingRule, PrincipalMapper
+from kraftd.security.sasl.jaas import parse_jaas
 from tests.security.der_names import random_name
 from tests.security.oracle import ask_java
 

@@ -10,9 +10,9 @@ import pytest
 
 from kraftd.net.token_endpoint import read_answer_bytes
 from kraftd.net.token_source import TokenSource
-from kraftd.security.client_credentials import MAX_ANSWER_BYTES, RELOGIN_MS, TokenGrant
-from kraftd.security.jwt_validation import KeySet, TokenRules, validate
-from kraftd.security.sasl import SaslFailed
+from kraftd.security.sasl.client_credentials import MAX_ANSWER_BYTES, RELOGIN_MS, TokenGrant
+from kraftd.security.sasl.jwt_validation import KeySet, TokenRules, validate
+from kraftd.security.sasl.mechanism import SaslFailed
 from kraftd.security.tls_settings import StoreSettings, TlsSettings
 from testkit.certificates import Authority
 from testkit.identity_provider import IdentityProvider

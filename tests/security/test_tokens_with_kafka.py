@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from jwt.warnings import InsecureKeyLengthWarning
 
-from kraftd.security.jwt_validation import InvalidToken, KeySet, TokenRules, validate
+from kraftd.security.sasl.jwt_validation import InvalidToken, KeySet, TokenRules, validate
 from tests.security.oracle import ask_java
 from tests.security.test_texts_with_kafka import ORACLE, encoded
 

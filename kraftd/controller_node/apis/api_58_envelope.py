@@ -20,7 +20,7 @@ from kraftd.requests.large_requests import LARGE_FRAME_BYTES
 from kraftd.requests.registry import FORWARDABLE
 from kraftd.requests.unread_refusals import Refused
 from kraftd.requests.work_shares import Job
-from kraftd.security.hosts import java_text
+from kraftd.security.acls.hosts import java_text
 from kraftd.security.principals import Principal
 from kraftd.wire.codec import decode_prefix
 from kraftd.wire.error_code import ErrorCode

@@ -18,8 +18,8 @@ from kraftd.runtime.clock import Clock
 from kraftd.runtime.reporting.authentication_audit import TLS, AuthenticationAudit
 from kraftd.runtime.reporting.limited_log import LimitedLog
 from kraftd.runtime.security.assembly import ListenerGuard, Security
+from kraftd.security.acls.hosts import canonical_host
 from kraftd.security.distinguished_names import subject_and_end
-from kraftd.security.hosts import canonical_host
 from kraftd.security.principal_mapping import NoMatchingRule
 from kraftd.security.principals import ANONYMOUS, USER, Principal
 from kraftd.wire.primitives import Buffer

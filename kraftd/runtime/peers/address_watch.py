@@ -23,7 +23,7 @@ from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.raft.quorum.voters import listener_endpoint
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers.sending import SOFTWARE, LoopWiring
-from kraftd.security.sasl import ClientExchange
+from kraftd.security.sasl.mechanism import ClientExchange
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message

@@ -16,7 +16,7 @@ from kraftd.metrics.sight import Sight
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.peers.sending import SOFTWARE, LoopWiring
-from kraftd.security.sasl import ClientExchange
+from kraftd.security.sasl.mechanism import ClientExchange
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message

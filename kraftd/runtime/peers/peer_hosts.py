@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from time import monotonic
 
 from kraftd.controller_node.node import Node
-from kraftd.security.hosts import canonical_host
+from kraftd.security.acls.hosts import canonical_host
 from kraftd.types import Endpoint
 
 REFRESH_S = 5.0

@@ -18,7 +18,7 @@ from kraftd.raft import events as raft_events
 from kraftd.replica.effects import SendToController
 from kraftd.replica.events import ControllerAnswered
 from kraftd.runtime.clock import Clock
-from kraftd.security.sasl import ClientExchange
+from kraftd.security.sasl.mechanism import ClientExchange
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 

@@ -24,13 +24,13 @@ from kraftd.runtime.clock import Clock
 from kraftd.runtime.security.jwks import Jwks
 from kraftd.security.authorizer import Authorizer, StandardAuthorizer
 from kraftd.security.authorizer_settings import CLASS_NAME
-from kraftd.security.client_credentials import TokenGrant
-from kraftd.security.oauthbearer import OAuthBearerServer
 from kraftd.security.principal_mapping import PrincipalMapper
-from kraftd.security.sasl import OAUTHBEARER, PLAIN, ClientExchange, ServerExchange
-from kraftd.security.sasl_plain import PlainServer, plain_users
-from kraftd.security.sasl_session import SaslRules
-from kraftd.security.scram import Credentials, ScramServer
+from kraftd.security.sasl.client_credentials import TokenGrant
+from kraftd.security.sasl.mechanism import OAUTHBEARER, PLAIN, ClientExchange, ServerExchange
+from kraftd.security.sasl.oauthbearer import OAuthBearerServer
+from kraftd.security.sasl.plain import PlainServer, plain_users
+from kraftd.security.sasl.scram import Credentials, ScramServer
+from kraftd.security.sasl.session import SaslRules
 
 OTHER_CONTROLLERS = "other controllers"  # the peers of the node's own connections
 

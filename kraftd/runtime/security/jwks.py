@@ -13,8 +13,8 @@ from kraftd.config.security import TokenSettings, file_of_url
 from kraftd.input_file import read_input_file
 from kraftd.net.key_endpoint import MAX_ANSWER_BYTES, get
 from kraftd.net.tls.source import TlsSource
-from kraftd.security.jwt_validation import InvalidToken, KeyMissing, KeySet, validate
-from kraftd.security.sasl import Login
+from kraftd.security.sasl.jwt_validation import InvalidToken, KeyMissing, KeySet, validate
+from kraftd.security.sasl.mechanism import Login
 
 TIMEOUT_S = 10
 START_WAIT_S = 2.0  # for the first keys; then the node starts without them

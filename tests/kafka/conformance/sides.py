@@ -16,7 +16,7 @@ from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.metadata import metadata_version as mv
 from kraftd.metadata_dir.files.checkpoint import checkpoint_name, parse_checkpoint_name
-from kraftd.security.delegation_tokens import token_hmac
+from kraftd.security.sasl.delegation_tokens import token_hmac
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import encode_request, parse_response

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.describe_cluster_response import DescribeClusterResponse
-from kraftd.security.sasl import ClientExchange
+from kraftd.security.sasl.mechanism import ClientExchange
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from testkit.java import ToolRun, tools

@@ -11,8 +11,8 @@ import pytest
 
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.init_producer_id_response import InitProducerIdResponse
-from kraftd.security.jaas import OAUTHBEARER_MODULE
-from kraftd.security.oauthbearer import OAuthBearerClient
+from kraftd.security.sasl.jaas import OAUTHBEARER_MODULE
+from kraftd.security.sasl.oauthbearer import OAuthBearerClient
 from kraftd.wire.api import ApiKey
 from testkit.certificates import Authority
 from testkit.cluster import random_uuid

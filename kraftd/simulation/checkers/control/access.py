@@ -4,7 +4,7 @@ stay true.
 
 from __future__ import annotations
 
-from kraftd.security.acl_index import AclIndex
+from kraftd.security.acls.acl_index import AclIndex
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.checkers.control.records import RecordChecker
 from kraftd.simulation.checkers.linearizability import History, linearizable

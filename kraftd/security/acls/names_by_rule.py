@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from kraftd.acl import WILDCARD
 from kraftd.ground.pace import Slices
-from kraftd.security.name_search import (
+from kraftd.security.acls.name_search import (
     FIRST_DENIAL,
     Found,
     Names,

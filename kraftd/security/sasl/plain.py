@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 
-from kraftd.security.sasl import PLAIN, Login, SaslFailed
+from kraftd.security.sasl.mechanism import PLAIN, Login, SaslFailed
 
 USER_PREFIX = "user_"
 MAX_TOKEN_BYTES = 65_536

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from kraftd.security.jwt_validation import InvalidToken
-from kraftd.security.sasl import OAUTHBEARER, Login, SaslFailed
+from kraftd.security.sasl.jwt_validation import InvalidToken
+from kraftd.security.sasl.mechanism import OAUTHBEARER, Login, SaslFailed
 
 _PAIR = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
 _FIRST = re.compile(

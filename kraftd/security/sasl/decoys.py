@@ -11,7 +11,7 @@ import string
 from hashlib import shake_256
 
 from kraftd.metadata.state import ScramState
-from kraftd.security.scram_messages import ALGORITHMS, MIN_ITERATIONS
+from kraftd.security.sasl.scram_messages import ALGORITHMS, MIN_ITERATIONS
 
 # Kafka's admin client makes salts of 130 random bits, as text in base 36.
 _DIGITS = (string.digits + string.ascii_lowercase).encode()

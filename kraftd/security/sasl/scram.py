@@ -12,8 +12,8 @@ import hmac
 from typing import Protocol
 
 from kraftd.metadata.state import ScramState
-from kraftd.security.sasl import Login, SaslFailed
-from kraftd.security.scram_messages import (
+from kraftd.security.sasl.mechanism import Login, SaslFailed
+from kraftd.security.sasl.scram_messages import (
     ALGORITHMS,
     CLIENT_FINAL,
     CLIENT_FIRST,

@@ -13,9 +13,9 @@ import msgspec
 from kraftd.acl import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, AclPatternType, AclPermission
 from kraftd.ground.pace import Slices
 from kraftd.metadata.state import AclState
-from kraftd.security.hosts import canonical_host
-from kraftd.security.names_by_rule import NamesByRule
-from kraftd.security.sorted_names import SortedNames
+from kraftd.security.acls.hosts import canonical_host
+from kraftd.security.acls.names_by_rule import NamesByRule
+from kraftd.security.acls.sorted_names import SortedNames
 
 _DENY_SHIFT = 32
 _ALL = 1 << AclOperation.ALL

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kraftd.security.sasl import Login
+from kraftd.security.sasl.mechanism import Login
 
 if TYPE_CHECKING:
     import jwt  # with the first key or token: it costs a third as much CPU as the start of a daemon

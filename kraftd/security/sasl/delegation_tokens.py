@@ -7,8 +7,8 @@ import hmac
 
 from kraftd.metadata.state import DelegationTokenState, ScramState
 from kraftd.security.principals import parse_principal
-from kraftd.security.scram import TokenCredential, credential_of
-from kraftd.security.scram_messages import MIN_ITERATIONS
+from kraftd.security.sasl.scram import TokenCredential, credential_of
+from kraftd.security.sasl.scram_messages import MIN_ITERATIONS
 
 MAX_KEPT = 1024
 

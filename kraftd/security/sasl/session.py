@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 
 from kraftd.security.principals import USER, Principal
-from kraftd.security.sasl import SaslFailed, ServerExchange
+from kraftd.security.sasl.mechanism import SaslFailed, ServerExchange
 
 SILENCE_AFTER_EXPIRY_MS = 10_000  # clients log in again with their next request: some wait for a parked fetch
 

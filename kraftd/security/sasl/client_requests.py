@@ -9,7 +9,7 @@ from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.messages.sasl_handshake_response import SaslHandshakeResponse
-from kraftd.security.sasl import ClientExchange, SaslFailed
+from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed
 from kraftd.wire.message import Message
 
 HANDSHAKE_VERSION = 1

@@ -17,7 +17,7 @@ from urllib.parse import quote_plus
 
 from msgspec import Struct
 
-from kraftd.security.jwt_validation import MAX_TOKEN_BYTES
+from kraftd.security.sasl.jwt_validation import MAX_TOKEN_BYTES
 from kraftd.security.tls_settings import TlsSettings
 
 MAX_ANSWER_BYTES = 1 << 20

@@ -7,8 +7,8 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from kraftd.security.sasl import SaslFailed
-from kraftd.security.scram_messages import (
+from kraftd.security.sasl.mechanism import SaslFailed
+from kraftd.security.sasl.scram_messages import (
     ALGORITHMS,
     MAX_CLIENT_ITERATIONS,
     MIN_ITERATIONS,

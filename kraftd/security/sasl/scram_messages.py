@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 
-from kraftd.security.sasl import SCRAM_SHA_256, SCRAM_SHA_512, SaslFailed
+from kraftd.security.sasl.mechanism import SCRAM_SHA_256, SCRAM_SHA_512, SaslFailed
 
 MIN_ITERATIONS = 4096
 MAX_CLIENT_ITERATIONS = 1_000_000  # more would only waste this client's time

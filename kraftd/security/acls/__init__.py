@@ -1,0 +1,1 @@
+"""ACLs compiled for the questions of an authorizer: one resource, or any resource of a type."""

@@ -1,0 +1,1 @@
+"""Logins by SASL: its mechanisms, the states of a connection, and the texts and keys behind both."""
