@@ -1,8 +1,8 @@
 """The leader of a partition, sent with the error that this node does not lead it (KIP-951).
 
 As Kafka's brokers: with NOT_LEADER_OR_FOLLOWER, and in a Fetch with FENCED_LEADER_EPOCH, from Fetch v16 and
-Produce v10 on. The endpoint is that of the leader's listener for this client; there is none for a leader that
-the client cannot reach.
+Produce v10 on; so in a ShareFetch and ShareAcknowledge. The endpoint is that of the leader's listener for
+this client; there is none for a leader that the client cannot reach.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from kraftd.answers.nodes import broker_listener, brokers, metadata_partition
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.view import ClusterView
 from kraftd.ground.pace import ROW_US, Pace, Slices
-from kraftd.messages import fetch_response, produce_response
+from kraftd.messages import (
+    fetch_response,
+    produce_response,
+    share_acknowledge_response,
+    share_fetch_response,
+)
 from kraftd.requests.call import Call
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.error_code import ErrorCode
@@ -66,6 +71,27 @@ class CurrentLeaders:
                     name = topic.name or self._name_of(topic.topic_id)
                     self._add(one, name, one.index, produce_response)
         self._add_endpoints(response, produce_response)
+
+    def add_to_share_fetch(
+        self, response: share_fetch_response.ShareFetchResponse, pace: Pace
+    ) -> Slices[None]:
+        """Add the leaders of refused partitions to the answer to a ShareFetch, in slices."""
+        yield from self._add_by_ids(response, share_fetch_response, pace)
+
+    def add_to_share_acknowledge(
+        self, response: share_acknowledge_response.ShareAcknowledgeResponse, pace: Pace
+    ) -> Slices[None]:
+        """Add the leaders of refused partitions to the answer to a ShareAcknowledge, in slices."""
+        yield from self._add_by_ids(response, share_acknowledge_response, pace)
+
+    def _add_by_ids(self, response: Any, messages: ModuleType, pace: Pace) -> Slices[None]:
+        for topic in response.responses:
+            for one in topic.partitions:
+                if pace.spent(EXAMINED_US if one.error_code else ROW_US):
+                    yield
+                if one.error_code in FETCH_ERRORS:
+                    self._add(one, self._name_of(topic.topic_id), one.partition_index, messages)
+        self._add_endpoints(response, messages)
 
     def _add(self, one: Any, topic: str, index: int, messages: ModuleType) -> None:
         """Add the leader of a refused partition; `messages` is the module of its response."""

@@ -16,9 +16,12 @@ from kraftd.controller.quotas.limits import Limited, Quotas, limit_of
 from kraftd.fetch.sessions import replica_of
 from kraftd.ground.windowed_rate import WindowedRate
 from kraftd.messages.fetch_response import FetchResponse
+from kraftd.messages.share_fetch_response import ShareFetchResponse
 from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 from kraftd.wire.primitives import Buffer
+
+AnyFetchResponse = FetchResponse | ShareFetchResponse
 
 MAX_RATES = 10_000  # above it, the first one is forgotten
 ANSWER_BYTES, TOPIC_BYTES, PARTITION_BYTES = 16, 18, 39  # of an answer to a fetch, beside its records
@@ -74,7 +77,7 @@ class ClientQuotas:
             return None
         return int(found[1] * (self._sample_count - 1) * self._window_ms / 1000)
 
-    def consumed(self, call: Call, answer: FetchResponse, records: Sequence[Buffer]) -> bool:
+    def consumed(self, call: Call, answer: AnyFetchResponse, records: Sequence[Buffer]) -> bool:
         """Charge an answer with records; return whether it goes without them, which then cost nothing."""
         found = None if is_exempt(call) else self._find(CONSUMER_RATE, call)
         if found is None:

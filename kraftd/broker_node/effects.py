@@ -6,6 +6,8 @@ it.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from kraftd.ground.effect import Effect
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.types import Uuid
@@ -77,6 +79,25 @@ class ReadPartition(Effect, frozen=True):
     offset: int
     max_bytes: int
     leader_epoch: int
+
+
+class ShareRead(Struct, frozen=True, gc=False):
+    """Whole batches from an offset on, none at or past `end_offset`, one at least and up to `max_bytes`."""
+
+    topic: str
+    partition: int
+    topic_id: Uuid
+    offset: int
+    end_offset: int
+    max_bytes: int
+    wants_aborted: bool
+
+
+class ReadForShares(Effect, frozen=True):
+    """Read for a share group's member, which may then acquire some of it: SharesRead comes back."""
+
+    request_id: int
+    reads: tuple[ShareRead, ...]
 
 
 class FindOffsets(Effect, frozen=True):

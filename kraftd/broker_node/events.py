@@ -174,6 +174,13 @@ class DirectoriesDescribed(Event, frozen=True):
     directories: tuple[DirectoryState, ...]
 
 
+class ShareRecords(NamedTuple):
+    """Whole batches, and the transactions that were aborted in them, by producer id and first offset."""
+
+    data: bytes | memoryview
+    aborted: tuple[tuple[int, int], ...] = ()
+
+
 class PartitionRead(Event, frozen=True):
     """Whole batches from the offset of a ReadPartition on; `error` says why there are none."""
 
@@ -185,6 +192,16 @@ class PartitionRead(Event, frozen=True):
 
     def __repr__(self) -> str:
         return f"<PartitionRead {self.topic}-{self.partition}, {len(self.data)} bytes>"
+
+
+class SharesRead(Event, frozen=True):
+    """The records of a ReadForShares, or an error for each partition that has none."""
+
+    request_id: int
+    found: tuple[ShareRecords | ErrorCode, ...]
+
+    def __repr__(self) -> str:
+        return f"<SharesRead {self.request_id}, {len(self.found)} partitions>"
 
 
 class LogsLoaded(Event, frozen=True):

@@ -12,7 +12,7 @@ from kraftd.answers.node import AnsweringNode, Slices
 from kraftd.answers.settings import ClientSettings
 from kraftd.answers.topics import INTERNAL_TOPICS
 from kraftd.answers.view import ClusterView
-from kraftd.broker_node.client_quotas import ClientQuotas
+from kraftd.broker_node.client_quotas import AnyFetchResponse, ClientQuotas
 from kraftd.broker_node.coordination.coordinators import Coordinators
 from kraftd.broker_node.coordination.verification import Verifications
 from kraftd.broker_node.directories.assignments import DirectoryAssignments
@@ -54,7 +54,6 @@ from kraftd.fetch.session_cache import SessionCache
 from kraftd.fetch.sessions import replica_of
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
-from kraftd.messages.fetch_response import FetchResponse
 from kraftd.metadata.metadata_version import allows_cordoned_directories
 from kraftd.metadata.replica_changes import ReplicaChange
 from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMoved, ProposeIsr
@@ -135,7 +134,7 @@ class BrokerNode(AnsweringNode):
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
-        self.handlers |= self._of_logs() | self.log_moves.handlers()
+        self.handlers |= self._of_logs() | self.log_moves.handlers() | self.coordinators.sharing.handlers()
 
     def _of_logs(self) -> dict[type, Callable[..., None]]:
         return {
@@ -251,12 +250,12 @@ class BrokerNode(AnsweringNode):
     def on_marks_moved(self, hosted: Hosted, marks: MarksMoved) -> None:
         """The high watermark or the last stable offset of a partition moved."""
         self.client_fetches.changed((hosted.topic, hosted.index))
-        self.coordinators.high_watermark_moved(hosted, marks.high_watermark)
+        self.coordinators.marks_moved(hosted, marks.high_watermark)
 
     def took(self, elapsed_ns: int) -> None:
         self.quotas.took(elapsed_ns)
 
-    def exceeds_quota(self, call: Call, answer: FetchResponse, records: Sequence[Buffer]) -> bool:
+    def exceeds_quota(self, call: Call, answer: AnyFetchResponse, records: Sequence[Buffer]) -> bool:
         """Charge the answer to a fetch; return whether it has to go without its records."""
         return self.quotas.are_set and self.quotas.consumed(call, answer, records)
 
@@ -494,6 +493,7 @@ class BrokerNode(AnsweringNode):
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)
         self.client_fetches.connection_closed(connection_id)
+        self.coordinators.sharing.connection_closed(connection_id)
 
     def __repr__(self) -> str:
         return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}, {self.replicas!r}>"

@@ -26,6 +26,7 @@ OF_BROKERS = frozenset(
         "group.min.session.timeout.ms",
         "group.share.initialize.retry.interval.ms",
         "group.share.max.size",
+        "group.share.max.share.sessions",
         "log.cleaner.backoff.ms",
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.enable",

@@ -27,16 +27,17 @@ class ShareSession:
     """One session. `epoch` is what its next request must carry.
 
     partitions: in the order in which they are read, each with whether the next answer must have it, records
-    or not: one that was added since, or had an error.
+    or not: one that was added since, or had an error. names: of their topics, those that are gone included.
     """
 
-    __slots__ = ("connection_id", "epoch", "member", "partitions")
+    __slots__ = ("connection_id", "epoch", "member", "names", "partitions")
 
     def __init__(self, member: Member, connection_id: int, partitions: Iterable[TopicIdPartition]) -> None:
         self.member = member
         self.connection_id = connection_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions = dict.fromkeys(partitions, False)  # the first answer has them all
+        self.names: dict[Uuid, str] = {}
 
     def __repr__(self) -> str:
         return f"<ShareSession of {self.member}, epoch {self.epoch}, {len(self.partitions)} partitions>"
@@ -133,8 +134,6 @@ class ShareSessions:
         session = self._sessions.pop(member, None)
         if session is None:
             return None
-        if self._by_connection.get(session.connection_id) is session:
-            del self._by_connection[session.connection_id]
         left = self._group_sizes[member.group_id] - 1
         if left:
             self._group_sizes[member.group_id] = left
@@ -143,6 +142,13 @@ class ShareSessions:
         return EndedSession(member, tuple(session.partitions), not left)
 
     def connection_closed(self, connection_id: int) -> EndedSession | None:
-        """End the session that a connection began last; None without one."""
-        session = self._by_connection.get(connection_id)
-        return None if session is None else self.end(session.member)
+        """End the session that a connection began last; None if it began none.
+
+        One that has ended before ends without partitions: only now its group may be empty.
+        """
+        session = self._by_connection.pop(connection_id, None)
+        if session is None:
+            return None
+        if self._sessions.get(session.member) is session:
+            return self.end(session.member)
+        return EndedSession(session.member, (), session.member.group_id not in self._group_sizes)

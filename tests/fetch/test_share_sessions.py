@@ -73,6 +73,7 @@ def test_a_session_ends_with_its_connection_or_by_request() -> None:
     assert sessions.connection_closed(1) is None
     assert sessions.fetch(B, FINAL_EPOCH, 2, []).member == B
     assert sessions.end(B) == (B, (TWO,), True)
+    assert sessions.connection_closed(2) == (B, (), True)  # it was the group's last connection
     assert sessions.connection_closed(2) is None
 
 
@@ -80,5 +81,5 @@ def test_a_connection_ends_no_session_that_began_on_another() -> None:
     sessions = ShareSessions(10)
     sessions.fetch(A, 0, 1, [ONE])
     sessions.fetch(A, 0, 2, [ONE])
-    assert sessions.connection_closed(1) is None
+    assert sessions.connection_closed(1) == (A, (), False)
     assert len(sessions) == 1

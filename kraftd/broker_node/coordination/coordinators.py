@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kraftd.broker_node.coordination.coordination import Coordination
 from kraftd.broker_node.coordination.group_coordination import GroupCoordination
@@ -12,6 +12,8 @@ from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import ShareCoordination
 from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
 from kraftd.broker_node.fetching.ports import inter_broker_listener
+from kraftd.broker_node.sharing.led_partitions import LeadingNode
+from kraftd.broker_node.sharing.sharing import Sharing
 from kraftd.configdef.node import NodeConfig
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.share_state.config import ShareStateConfig
@@ -23,10 +25,16 @@ if TYPE_CHECKING:
     from kraftd.wire.error_code import ErrorCode
 
 
-class Coordinators:
-    """Hands what happens to partitions of internal topics to their coordinators; other topics have none."""
+class BrokersNode(MarkingNode, LeadingNode, Protocol):
+    """What all of them use of the node."""
 
-    def __init__(self, node: MarkingNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
+
+class Coordinators:
+    """Hands what happens to partitions of internal topics to their coordinators. `sharing` is what leaders of
+    any topic's partitions do for share groups.
+    """
+
+    def __init__(self, node: BrokersNode, static: NodeConfig, new_uuid: Callable[[], str]) -> None:
         self.share_states = ShareCoordination(node, static.settings(ShareStateConfig))
         listener = inter_broker_listener(static)
         self.persister = Persister(node, self.share_states, listener)
@@ -38,6 +46,7 @@ class Coordinators:
             self.groups.coordinator.partition_for,
             listener,
         )
+        self.sharing = Sharing(node, static, self.persister)
         every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in every}
 
@@ -52,14 +61,15 @@ class Coordinators:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work; None for never."""
-        due = [each.deadline_ms() for each in self._by_topic.values()]
-        due.append(self.persister.deadline_ms())
+        due = [self.persister.deadline_ms(), self.sharing.deadline_ms()]
+        due += (each.deadline_ms() for each in self._by_topic.values())
         return min((one for one in due if one is not None), default=None)
 
     def run_due(self) -> None:
         for each in self._by_topic.values():
             each.run_due()
         self.persister.run_due()
+        self.sharing.run_due()
 
     def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
         """Forget what is kept of topics that are gone, by name and id; a name may be there repeatedly."""
@@ -71,14 +81,17 @@ class Coordinators:
 
     def leadership_changed(self, changed: Hosted, hosted: Hosted | None) -> None:
         """A partition may have another leader, or be gone."""
+        self.sharing.leadership_changed(changed, hosted)
         coordinator = self._by_topic.get(changed.topic)
         if coordinator is not None:
             coordinator.leadership_changed(changed.index, hosted)
 
-    def high_watermark_moved(self, hosted: Hosted, offset: int) -> None:
+    def marks_moved(self, hosted: Hosted, high_watermark: int) -> None:
+        """The high watermark or the last stable offset of a partition moved."""
+        self.sharing.marks_moved(hosted)
         coordinator = self._by_topic.get(hosted.topic)
         if coordinator is not None:
-            coordinator.high_watermark_moved(hosted.index, offset)
+            coordinator.high_watermark_moved(hosted.index, high_watermark)
 
     def append_ended(self, one: AppendEnded, error: ErrorCode | None) -> None:
         coordinator = self._by_topic.get(one.topic)

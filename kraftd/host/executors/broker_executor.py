@@ -15,6 +15,7 @@ from kraftd.broker_node.effects import (
     NotRegistered,
     OfPartition,
     OpenLog,
+    ReadForShares,
     ReadPartition,
     ReplaceLog,
     SetLog,
@@ -28,6 +29,7 @@ from kraftd.host.broker_logs.future_logs import FutureLogs
 from kraftd.host.broker_logs.log_cleaning import LogCleaning
 from kraftd.host.broker_logs.partition_reads import PartitionReads
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
+from kraftd.host.broker_logs.share_reads import ShareReads
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.executors.answer_reads import UNREADABLE, read_records
 from kraftd.host.executors.answering_executor import AnsweringExecutor, Around, at_once
@@ -146,6 +148,7 @@ class BrokerExecutor(AnsweringExecutor):
             DescribeDirectories: self.logs.describe_directories,
             CordonDirectories: self.logs.cordon,
             ReadPartition: PartitionReads(directories, self._ports, self.step).read,
+            ReadForShares: ShareReads(self.logs, self._disk, self._ports, self.step).read,
             AnswerRecords: self.reads.begin,
         }
 

@@ -17,8 +17,7 @@ from kraftd.wire.error_code import ErrorCode
 Then = Callable[[ErrorCode], None]
 NO_OFFSET = -1
 
-# The answer to a member when the share coordinator does not keep its changes.
-_AFTER_WRITE = {
+_FOR_MEMBERS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -27,6 +26,11 @@ _AFTER_WRITE = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
+
+
+def error_for_members(error: ErrorCode) -> ErrorCode:
+    """The answer to a member when the share coordinator refuses."""
+    return _FOR_MEMBERS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR) if error else ErrorCode.NONE
 
 
 class ShareLimits(Struct, frozen=True, kw_only=True):
@@ -191,7 +195,7 @@ class SharePartition:
         pending = self._pending.pop(write_id)
         self.settle(pending.deliveries, not error)
         self.move_start()
-        pending.then(_AFTER_WRITE.get(error, ErrorCode.UNKNOWN_SERVER_ERROR) if error else ErrorCode.NONE)
+        pending.then(error_for_members(error))
         self.effects.append(RecordsAvailable())
 
     def settle(self, deliveries: list[Part], is_written: bool) -> None:

@@ -1,0 +1,74 @@
+"""What ShareFetch and ShareAcknowledge have in common: the check of the sender, and acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kraftd.acl import AclOperation, AclResourceType
+from kraftd.broker_node.sharing.acknowledging import Acknowledged, Renewal, Result, Results, are_malformed
+from kraftd.fetch.share_sessions import Member, TopicIdPartition
+from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.refusal import Refusal
+from kraftd.requests.permission import Permission
+from kraftd.wire.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from kraftd.broker_node.node import BrokerNode
+    from kraftd.requests.call import Call
+
+MAX_MEMBER_ID_CHARACTERS = 36  # of a UUID
+PARTITION_US, BATCH_US = 30, 15
+
+
+def check_member(node: BrokerNode, call: Call) -> Member:
+    """The sender, as it names itself: no coordinator is asked whether it is a member. Raises Refusal."""
+    request = call.message
+    if not node.coordinators.sharing.is_enabled():
+        raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
+    if request.group_id is None:
+        raise Refusal(ErrorCode.INVALID_REQUEST)
+    if not node.boundary.allows(call, AclOperation.READ, AclResourceType.GROUP, request.group_id):
+        raise Refusal(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not 0 < len(request.member_id or "") <= MAX_MEMBER_ID_CHARACTERS:
+        raise Refusal(ErrorCode.INVALID_REQUEST)
+    return Member(request.group_id, request.member_id)
+
+
+def acknowledge(
+    node: BrokerNode, call: Call, member: Member, renewal: Renewal, then: Callable[[Results], None]
+) -> Slices[None]:
+    """Perform what a request acknowledges; `then` gets the results, of every partition in the request."""
+    sharing, image = node.coordinators.sharing, node.view.image
+    refused: Results = {}
+    nothing: Results = {}
+    taken: dict[TopicIdPartition, Sequence[Any]] = {}
+    reading = Permission(node.boundary, call, AclOperation.READ, AclResourceType.TOPIC)
+    pace = Pace()
+    for topic in call.message.topics:
+        name = node.topic_name(topic.topic_id)
+        for row in topic.partitions:
+            place, batches = (topic.topic_id, row.partition_index), row.acknowledgement_batches
+            taken.pop(place, None)
+            if name is None:
+                refused[place] = Result(ErrorCode.UNKNOWN_TOPIC_ID)
+            elif are_malformed(batches, renewal):
+                refused[place] = Result(ErrorCode.INVALID_REQUEST)
+            elif not reading.allows(name):
+                refused[place] = Result(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif image.partition(topic.topic_id, row.partition_index) is None:
+                refused[place] = Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif batches:
+                taken[place] = batches
+            else:
+                nothing[place] = Result()
+            if pace.spent(PARTITION_US + BATCH_US * len(batches) + reading.cost_us):
+                yield
+    reading.end()
+    if not taken:
+        then(refused)  # as in Kafka, without those of which nothing is acknowledged
+        return
+    performing = Acknowledged(
+        sharing.partitions, member, node.now_ms, lambda results: then(results | refused | nothing)
+    )
+    performing.perform(taken.items())
