@@ -15,8 +15,7 @@ from testkit.random_batches import HEADER
 from tests.wire.java_json import struct_json
 
 RECENT_MS = 1_750_000_000_000  # the tests' own timestamps are older, or far in the future
-# Transactions, newer group protocols, share groups and moves between directories.
-NOT_SERVED = frozenset({*range(24, 29), 34, 65, 66, 68, 69, *range(76, 80), *range(83, 93)})
+NOT_SERVED = frozenset({88, 89})  # streams groups
 _TEXTS = frozenset({"errorMessage", "batchIndexErrorMessage"})
 _NAMES = ("name", "topicName", "resourceName")
 _DISKS = frozenset({"totalBytes", "usableBytes"})

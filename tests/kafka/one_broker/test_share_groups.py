@@ -21,7 +21,7 @@ def offsets(kafka: WholeKafka, group: str) -> dict[str, tuple[int, int]]:
     return {f"{row[1]}-{row[2]}": (int(row[3]), int(row[4])) for row in rows}
 
 
-def test_offsets_of_share_groups_are_reset_and_deleted_by_tools(kafka: WholeKafka) -> None:
+def test_share_groups_are_reset_read_and_deleted_by_tools(kafka: WholeKafka) -> None:
     kafka.tool("topics", "--create", "--topic", "work", "--partitions", 1, "--replication-factor", 1)
     kafka.produce("work", *numbers(0, 20))
     chosen = "--group", "crew", "--topic", "work"
@@ -35,6 +35,10 @@ def test_offsets_of_share_groups_are_reset_and_deleted_by_tools(kafka: WholeKafk
     assert offsets(kafka, "crew") == {"work-0": (5, 15)}
     shown = run_apart("groups", "describe", "crew", "--json", "--bootstrap", kafka.bootstrap)
     assert json.loads(shown.out)["type"] == "share"
+    limits = "--max-messages", 15, "--timeout-ms", 20_000
+    done_by_members = kafka.tool("console-share-consumer", "--topic", "work", "--group", "crew", *limits)
+    assert done_by_members.out.split() == numbers(5, 20)
+    assert offsets(kafka, "crew")["work-0"][1] == 0
     assert "Successful" in kafka.tool("share-groups", "--delete-offsets", *chosen).out
     assert offsets(kafka, "crew") == {}
     assert "successful" in kafka.tool("share-groups", "--delete", "--group", "crew").out
