@@ -130,13 +130,18 @@ class Tables(Mapping[str, DataFrame]):
         if name == RECORDS and not is_small:
             return self._records()
         path = join(self._directory, name)
-        if is_small or (name in WITHOUT_PARTITIONS and self._replay is not None):
+        if is_small:
+            # No other table is made from it: so Spark has one plan a table, when it is read.
             assert self._replay is not None
+            rows = replayed_table(name, self._replay, self._replicas)
+            write_dataset(rows, path, self._session)
+            return self._session.read.schema(from_arrow_schema(rows.schema)).parquet(path)
+        if name in WITHOUT_PARTITIONS and self._replay is not None:
             _write_replayed(name, self._replay, self._replicas, path, timeline)
-            return self._session.read.schema(timeline.made[name].schema).parquet(path)
-        replace_dataset(table(name, timeline, self._replicas), path)
-        timeline.keep(name, path)
-        return self._session.read.parquet(path)
+        else:
+            replace_dataset(table(name, timeline, self._replicas), path)
+            timeline.keep(name, path)
+        return timeline.made[name]
 
     def _of_coordinators(self, name: str) -> dict[str, DataFrame]:
         """A table of coordinators, and those that are made with it."""
