@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,17 +25,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
+_numbers = count()
 MOUNT = "fs.viewfs.mounttable.logs.link./data"
 
 
 @pytest.fixture
 def mounted(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """The URI of a node's directory, tmp_path/node."""
+    """The URI of a node's directory, tmp_path/node: each its own, because Hadoop remembers a mount."""
     settings = spark.sparkContext._jsc.hadoopConfiguration()
-    settings.set(MOUNT, f"file://{tmp_path}")
-    yield "viewfs://logs/data/node"
-    settings.unset(MOUNT)
-    for known in (hadoop._copied, storage._copies):
+    name = f"logs{next(_numbers)}"
+    mount = MOUNT.replace("logs", name)
+    settings.set(mount, f"file://{tmp_path}")
+    yield f"viewfs://{name}/data/node"
+    settings.unset(mount)
+    for known in (hadoop._copied, storage._copies, storage._older):
         known.clear()
 
 
@@ -67,6 +71,24 @@ def test_spark_reads_a_log_that_its_settings_mount(spark: SparkSession, mounted:
     directory.log.write_bytes(whole)
     assert spark.read.format("kraft").load(mounted).count() == directory.end_offset
     assert not list(tmp_path.glob("**/.*.crc"))
+
+
+def test_a_read_keeps_what_the_source_deletes_afterwards(
+    spark: SparkSession, mounted: str, tmp_path: Path
+) -> None:
+    directory = written(tmp_path / "node", batches=4)
+    directory.snapshot(4, [])
+    (snapshot,) = directory.partition.glob("*.checkpoint")
+    with tables(spark, mounted) as first:
+        lost = snapshot.read_bytes()
+        snapshot.unlink()
+        with tables(spark, mounted) as second:
+            assert second["snapshots"].count() == first["snapshots"].count() - 1
+        directory.log.unlink()
+        snapshot.write_bytes(lost)
+        with pytest.raises(InputError, match="a checkpoint without its log"):
+            tables(spark, mounted)
+        assert first["topics"].count() == 12
 
 
 def test_what_no_file_system_holds_is_refused(spark: SparkSession, mounted: str, tmp_path: Path) -> None:

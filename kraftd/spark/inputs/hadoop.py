@@ -3,8 +3,9 @@
     use_copies(copy_inputs(spark, ["hdfs://namenode/logs/n1"]))
 
 Spark's Python workers have no Hadoop client. So the JVM of the driver copies the segments and checkpoints of
-an input to a directory that the workers share. Another call copies what is new there. The copies stay until
-the process ends.
+an input to a directory that the workers share. Another call copies what is new there. If the source has lost
+a segment or checkpoint, that call makes another directory, with links to what both have: reads that began
+before keep theirs. The copies stay until the process ends.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _NAMES = (META_PROPERTIES, EPOCHS_FILE)
 _SUFFIXES = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, SUFFIX)
 _UNKNOWN = ("UnsupportedFileSystemException", "ClassNotFoundException")
 """Java's exceptions for a scheme of which the session has no file system."""
+_Files = dict[str, tuple[int, int]]
+"""Size in bytes and time in milliseconds, by name."""
 _copied: dict[str, str] = {}
 _lock = threading.Lock()
 
@@ -65,23 +68,44 @@ def _copy_input(session: SparkSession, system: Any, path: str, scratch: str | No
     if not system.getFileStatus(java_path(path)).isDirectory():
         directory, name = split_name(path)
     root, home = split_name(directory)
-    copy = _copied.get(root) or join(_new_directory(session, path, scratch), quote(root, safe=""))
     mirror = _Mirror(system, java_path)
-    mirror.update(root, copy, lambda each: each == META_PROPERTIES)
+    found = {"": mirror.files(root, lambda each: each == META_PROPERTIES)}
     if name is None:
-        mirror.update(directory, join(copy, home), _is_read)
-        mirror.update(
-            join(directory, PARTITION_DIRECTORY), join(copy, f"{home}/{PARTITION_DIRECTORY}"), _is_read
-        )
+        found[f"/{home}"] = mirror.files(directory, _is_read)
+        partition = f"/{home}/{PARTITION_DIRECTORY}"
+        found[partition] = mirror.files(join(directory, PARTITION_DIRECTORY), _is_read)
     else:
         stem = f"{name.rpartition('.')[0]}."
-        mirror.update(
-            directory,
-            join(copy, home),
-            lambda each: each in _NAMES or (_is_read(each) and each.startswith(stem)),
+        found[f"/{home}"] = mirror.files(
+            directory, lambda each: each in _NAMES or (_is_read(each) and each.startswith(stem))
         )
+    copy = _copied.get(root)
+    if copy is None or any(_has_lost(f"{copy}{place}", files) for place, files in found.items()):
+        before, copy = copy, join(_new_directory(session, path, scratch), quote(root, safe=""))
+        for place in found if before is not None else ():
+            _link_files(f"{before}{place}", f"{copy}{place}")
+    for place, files in found.items():
+        mirror.update(f"{root}{place}", f"{copy}{place}", files)
     _copied[root] = copy
     return root, copy
+
+
+def _has_lost(copy: str, files: _Files) -> bool:
+    """Return whether a directory lost a segment or checkpoint, or a part of one, since it was copied."""
+    entries = os.scandir(copy) if os.path.isdir(copy) else ()
+    return any(
+        entry.stat().st_size > files.get(entry.name, (0, 0))[0]
+        for entry in entries
+        if entry.name.endswith((LOG_SUFFIX, SUFFIX))
+    )
+
+
+def _link_files(source: str, target: str) -> None:
+    """Link the files of a directory into another one."""
+    os.makedirs(target, exist_ok=True)
+    for entry in os.scandir(source) if os.path.isdir(source) else ():
+        if entry.is_file():
+            os.link(entry.path, join(target, entry.name))
 
 
 class _Mirror:
@@ -91,16 +115,13 @@ class _Mirror:
         self._system = system
         self._path = java_path
 
-    def update(self, source: str, target: str, is_wanted: Callable[[str], bool]) -> None:
-        """Copy the wanted files of a directory that differ in size or time, and delete what is gone."""
-        files = self._files(source)
+    def update(self, source: str, target: str, files: _Files) -> None:
+        """Copy the files of a directory that differ in size or time, and delete what is gone."""
         os.makedirs(target, exist_ok=True)
-        wanted = {name for name in files if is_wanted(name)}
         for entry in os.scandir(target):
-            if entry.is_file() and entry.name not in wanted:
+            if entry.is_file() and entry.name not in files:
                 os.remove(entry.path)
-        for name in sorted(wanted):
-            size_bytes, modified_ms = files[name]
+        for name, (size_bytes, modified_ms) in sorted(files.items()):
             place = join(target, name)
             if not _is_copy(place, size_bytes, modified_ms):
                 unfinished = f"{place}.unfinished"
@@ -110,15 +131,15 @@ class _Mirror:
                 os.utime(unfinished, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
                 os.replace(unfinished, place)
 
-    def _files(self, directory: str) -> dict[str, tuple[int, int]]:
-        """Size in bytes and time in milliseconds of each file; none where there is no directory."""
+    def files(self, directory: str, is_wanted: Callable[[str], bool]) -> _Files:
+        """The wanted files of a directory; none where there is no directory."""
         place = self._path(f"{directory}/")
         if not self._system.exists(place):
             return {}
         return {
             entry.getPath().getName(): (entry.getLen(), entry.getModificationTime())
             for entry in self._system.listStatus(place)
-            if entry.isFile()
+            if entry.isFile() and is_wanted(entry.getPath().getName())
         }
 
 

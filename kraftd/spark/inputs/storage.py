@@ -15,7 +15,9 @@ from kraftd.spark.errors import InputError
 
 _LISTENER = re.compile(r"[\w.-]+:\d{1,5}(,[\w.-]+:\d{1,5})*|\[[\da-fA-F:]+\]:\d{1,5}")
 _FILE_URI = re.compile(r"file:(//(localhost)?(?=/))?")
+_KEPT = (".log", ".checkpoint")
 _copies: dict[str, str] = {}
+_older: dict[str, list[str]] = {}
 
 
 class StoredFile:
@@ -163,8 +165,15 @@ def is_local(path: str) -> bool:
 
 
 def use_copies(copies: Mapping[str, str]) -> None:
-    """Read what lies in these directories, by URI, from their copies from now on."""
-    _copies.update(copies)
+    """Read what lies in these directories, by URI, from their copies from now on.
+
+    A segment or checkpoint that only an older copy has is read from there.
+    """
+    for root, copy in copies.items():
+        before = _copies.get(root, copy)
+        if before != copy:
+            _older.setdefault(root, []).append(before)
+        _copies[root] = copy
 
 
 def stored_at(path: str) -> str:
@@ -173,7 +182,12 @@ def stored_at(path: str) -> str:
     if not roots:
         return path
     root = max(roots, key=len)
-    return _copies[root] + path.removeprefix(root)
+    rest = path.removeprefix(root)
+    if rest.endswith(_KEPT) and not os.path.exists(_copies[root] + rest):
+        for copy in reversed(_older.get(root, ())):
+            if os.path.exists(copy + rest):
+                return copy + rest
+    return _copies[root] + rest
 
 
 def join(directory: str, name: str) -> str:
