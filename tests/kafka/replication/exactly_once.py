@@ -218,7 +218,7 @@ class Scenario:
             )
 
         try:
-            wait_until(have_copied, f"the groups are at {ends}", 90, poll_s=0.2)
+            wait_until(have_copied, f"the groups are at {ends}", 150, poll_s=0.2)
         except TimeoutError:
             for one in self.pipelines:
                 self.say(f"{one.group} is at {self._committed(one.group)}: {one.last_errors()}")

@@ -17,6 +17,8 @@ from testkit.process import Process
 KEYS = 20  # of a compacted topic, a partition
 ABORTED = b"aborted"  # what no reader of committed records sees
 _JAVA = Path(__file__).parents[1] / "java" / "Etl.java"
+TRANSACTION_S = 20  # its timeout
+STUCK_S = 40.0  # longer than any call of a worker
 _ABORTS = 1 / 6  # of all transactions
 
 
@@ -63,8 +65,27 @@ class JavaPipeline:
         return [line for line in self._process.log_text().splitlines() if " again: " in line][-5:]
 
 
+class _Worker:
+    """A thread that copies, with its present consumer. `alive_s`: when it last began a transaction."""
+
+    thread: threading.Thread
+
+    def __init__(self, transactional_id: str, rng: random.Random) -> None:
+        self.transactional_id, self.rng = transactional_id, rng
+        self.consumer: Consumer | None = None
+        self.alive_s = time.monotonic()
+        self.is_replaced = False
+
+    def __repr__(self) -> str:
+        return f"<_Worker {self.transactional_id}>"
+
+
 class LibrdkafkaPipeline:
-    """Members of a group in threads, with librdkafka."""
+    """Members of a group in threads, with librdkafka.
+
+    librdkafka 2.16 may send no TxnOffsetCommit after it was told of a new coordinator, and never return. So a
+    worker that does nothing for a while is replaced by one of its transactional id, and becomes a zombie.
+    """
 
     def __init__(
         self, bootstrap: str, group: str, protocol: str, topics: Topics, workers: int, seed: int
@@ -73,21 +94,20 @@ class LibrdkafkaPipeline:
         self.errors: list[str] = []
         self._bootstrap, self._protocol = bootstrap, protocol
         self._stopped = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._work, args=(f"{group}-{n}", random.Random(seed + n)), daemon=True)
-            for n in range(workers)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._rngs = [random.Random(seed + n) for n in range(workers)]
+        self._workers = [self._replaced(number) for number in range(workers)]
+        self._watch = threading.Thread(target=self._replace_stuck, daemon=True)
+        self._watch.start()
 
     def __repr__(self) -> str:
         return f"<LibrdkafkaPipeline {self.group}>"
 
     def stop(self) -> None:
         self._stopped.set()
-        for thread in self._threads:
-            thread.join(90)
-            assert not thread.is_alive(), self.errors[-3:]
+        self._watch.join(90)
+        for worker in self._workers:
+            worker.thread.join(90)
+            assert not worker.thread.is_alive(), self.errors[-3:]
 
     def kill(self) -> None:
         self._stopped.set()
@@ -98,11 +118,27 @@ class LibrdkafkaPipeline:
     def last_errors(self) -> list[str]:
         return self.errors[-5:]
 
-    def _work(self, transactional_id: str, rng: random.Random) -> None:
+    def _replaced(self, number: int) -> _Worker:
+        worker = _Worker(f"{self.group}-{number}", self._rngs[number])
+        worker.thread = threading.Thread(target=self._work, args=(worker,), daemon=True)
+        worker.thread.start()
+        return worker
+
+    def _replace_stuck(self) -> None:
+        while not self._stopped.wait(1):
+            for number, worker in enumerate(self._workers):
+                if time.monotonic() - worker.alive_s > STUCK_S:
+                    self.errors.append(f"{time.strftime('%X')} {worker.transactional_id} is stuck")
+                    worker.is_replaced = True
+                    if worker.consumer is not None:
+                        worker.consumer.close()
+                    self._workers[number] = self._replaced(number)
+
+    def _work(self, worker: _Worker) -> None:
         session = {"session.timeout.ms": 6000} if self._protocol == "classic" else {}
         common = {"bootstrap.servers": self._bootstrap, "log_level": 0}
-        while not self._stopped.is_set():
-            consumer = Consumer(
+        while not self._stopped.is_set() and not worker.is_replaced:
+            consumer = worker.consumer = Consumer(
                 {
                     **common,
                     **session,
@@ -115,16 +151,23 @@ class LibrdkafkaPipeline:
             )
             try:
                 producer = Producer(
-                    {**common, "transactional.id": transactional_id, "transaction.timeout.ms": 20_000}
+                    {
+                        **common,
+                        "transactional.id": worker.transactional_id,
+                        "transaction.timeout.ms": TRANSACTION_S * 1000,
+                    }
                 )
                 producer.init_transactions(30)
                 consumer.subscribe([self.topics.source])
-                while not self._stopped.is_set():
-                    self._copy(consumer, producer, rng)
-            except KafkaException as error:
-                self.errors.append(f"{time.strftime('%X')} {transactional_id}: {error}")
+                while not self._stopped.is_set() and not worker.is_replaced:
+                    worker.alive_s = time.monotonic()
+                    self._copy(consumer, producer, worker.rng)
+            except (KafkaException, RuntimeError) as error:  # RuntimeError: its consumer was closed
+                self.errors.append(f"{time.strftime('%X')} {worker.transactional_id}: {error}")
             finally:
-                consumer.close()
+                worker.alive_s = time.monotonic()
+                if not worker.is_replaced:
+                    consumer.close()
 
     def _copy(self, consumer: Consumer, producer: Producer, rng: random.Random) -> None:
         """One transaction. After any error both clients are made anew: then the broker knows what counts."""
