@@ -17,6 +17,7 @@ from tests.simulation.mutants import (
     sessions,
     snapshots,
     storage,
+    transactions,
 )
 from tests.simulation.mutants.planted import Planted
 
@@ -28,6 +29,7 @@ MUTANTS: dict[Any, Planted] = {
     **sessions.ALL,
     **brokers.ALL,
     **replication.ALL,
+    **transactions.ALL,
 }
 SEEDS = 40
 # The names that the simulator's code reports when an invariant is broken.

@@ -50,6 +50,10 @@ STATIC = {
     "offsets.topic.replication.factor": "1",
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.backoff.ms": "200",
+    "transaction.state.log.num.partitions": "2",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "group.min.session.timeout.ms": "1000",
     "group.initial.rebalance.delay.ms": "100",
     "log.flush.scheduler.interval.ms": "500",
@@ -177,10 +181,11 @@ class BrokerSide(BrokerExecutor):
     # --- driving ---
 
     def _watch_marks(self, node: BrokerNode) -> None:
-        moved, checks = node.on_marks_moved, self.process.world.traffic.replicas
+        moved, traffic = node.on_marks_moved, self.process.world.traffic
 
         def watched(hosted: Hosted, marks: MarksMoved) -> None:
-            checks.marks_moved(self.process, hosted, marks)
+            traffic.replicas.marks_moved(self.process, hosted, marks)
+            traffic.transactions.marks_moved(self.process, hosted, marks)
             moved(hosted, marks)
 
         node.on_marks_moved = watched  # type: ignore[method-assign]

@@ -6,10 +6,11 @@ the client gives up after a while.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kraftd.groups.java_hashes import partition_for
+from kraftd.log.data.data_log import DataLog
 from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -21,12 +22,21 @@ from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTop
 from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.metadata.image import Image
 from kraftd.simulation.brokers.broker_side import OFFSETS_PARTITIONS, BrokerSide
+from kraftd.simulation.brokers.committed_reader import CommittedReader
 from kraftd.simulation.brokers.member import Member
 from kraftd.simulation.brokers.peers import Peers
 from kraftd.simulation.brokers.producer import Producer
+from kraftd.simulation.brokers.transactional_producer import (
+    DECIDED,
+    DECIDED_PARTITIONS,
+    TRANSACTIONS_PARTITIONS,
+    TRANSACTIONS_TOPIC,
+    TransactionalProducer,
+)
 from kraftd.simulation.checkers.brokers.groups import GroupChecker
 from kraftd.simulation.checkers.brokers.partitions import PartitionChecker, PartitionKey
 from kraftd.simulation.checkers.brokers.replicas import ReplicaChecker
+from kraftd.simulation.checkers.brokers.transactions import TransactionChecker
 from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
 from kraftd.simulation.schedule import MS, SECOND
@@ -37,11 +47,18 @@ from kraftd.wire.table import api_key
 OFFSETS_TOPIC = "__consumer_offsets"
 STEADY, CHANGING = "records", "fleeting"  # the second is deleted and made again
 PARTITIONS = 3
-COUNTS = {OFFSETS_TOPIC: OFFSETS_PARTITIONS, STEADY: PARTITIONS, CHANGING: PARTITIONS}
+COUNTS = {
+    OFFSETS_TOPIC: OFFSETS_PARTITIONS,
+    STEADY: PARTITIONS,
+    CHANGING: PARTITIONS,
+    TRANSACTIONS_TOPIC: TRANSACTIONS_PARTITIONS,
+    DECIDED: DECIDED_PARTITIONS,
+}
+INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 GROUPS = ("group-a", "group-b")
 ANSWER_WAIT_US = 5 * SECOND
 TOPICS_GAP_US = 1 * SECOND
-VERSIONS = {0: 13, 1: 16, 8: 9, 9: 9, 11: 9, 12: 4, 13: 5, 14: 5, 22: 4}  # by API key
+VERSIONS = {0: 13, 1: 16, 8: 9, 9: 9, 11: 9, 12: 4, 13: 5, 14: 5, 22: 4, 24: 3, 26: 5}  # by API key
 Then = Callable[[Any], None]  # called with the answer, or None without one
 
 
@@ -50,6 +67,7 @@ class Exchange(NamedTuple):
 
     connection_id: int
     key: int
+    version: int
     side: BrokerSide
     then: Then
 
@@ -64,6 +82,8 @@ class Traffic:
         self.groups = GroupChecker(world)
         self.partitions.on_loss.append(self.groups.lost_end)
         self.replicas = ReplicaChecker(world, self.partitions, tuple(COUNTS))
+        self.transactions = TransactionChecker(world)
+        self.partitions.on_loss.append(self.transactions.lost)
         self.replicas.on_excuse = self._lost_by_right
         self.partitions.on_cut = self.replicas.lost_end
         self.peers = Peers(world, self)
@@ -72,6 +92,8 @@ class Traffic:
         self.brokers: list[int] = world.cluster.broker_ids
         self.producers: list[Producer] = []
         self.members: list[Member] = []
+        self.transactional: list[TransactionalProducer] = []
+        self.committed_readers: list[CommittedReader] = []
         self._under_way: dict[int, Exchange] = {}
         self._last = 0
         if self.brokers:
@@ -100,11 +122,20 @@ class Traffic:
             of_offsets.append(CreatableTopicConfig("min.insync.replicas", options["min.insync.replicas"]))
         if flush is not None:
             of_offsets.append(CreatableTopicConfig("flush.messages", flush))
-        self._configs = {OFFSETS_TOPIC: of_offsets, STEADY: configs, CHANGING: configs}
+        lasting = [one for one in configs if one.name != "retention.bytes"]
+        self._configs = {
+            OFFSETS_TOPIC: of_offsets,
+            STEADY: configs,
+            CHANGING: configs,
+            TRANSACTIONS_TOPIC: of_offsets,
+            DECIDED: lasting,
+        }
         places = [(STEADY, index) for index in range(PARTITIONS)] * 2 + [(CHANGING, 0), (CHANGING, 1)]
         self.producers = [Producer(self, number, *place) for number, place in enumerate(places)]
         names = [GROUPS[number % len(GROUPS)] for number in range(rng.between(3, 5))]
         self.members = [Member(self, number, name) for number, name in enumerate(names)]
+        self.transactional = [TransactionalProducer(self, number) for number in range(rng.between(2, 3))]
+        self.committed_readers = [CommittedReader(self, index) for index in range(DECIDED_PARTITIONS)]
 
     def _draw_replicas(self) -> tuple[int, ...]:
         if not self.replicas.is_on:
@@ -121,6 +152,10 @@ class Traffic:
                 producer.start()
             for member in self.members:
                 member.start()
+            for transactional in self.transactional:
+                transactional.start()
+            for reader in self.committed_readers:
+                reader.start()
 
     def stop(self) -> None:
         self.running = False
@@ -186,7 +221,7 @@ class Traffic:
         if topic_id is None or state is None:
             return None
         found = [side for side in sides if side.process.id == state.leader]
-        if topic != OFFSETS_TOPIC:
+        if topic not in INTERNAL:
             self.partitions.names.setdefault(topic_id, topic)
         return (found[0], (topic_id, index)) if found else None
 
@@ -219,15 +254,20 @@ class Traffic:
     # --- the network ---
 
     def ask(
-        self, side: BrokerSide, requests: list[tuple[Message, Then]], wait_us: int = ANSWER_WAIT_US
+        self,
+        side: BrokerSide,
+        requests: list[tuple[Message, Then]],
+        wait_us: int = ANSWER_WAIT_US,
+        versions: Mapping[int, int] = VERSIONS,
     ) -> None:
-        """Send requests in one go; each gets an answer, or None."""
+        """Send requests in one go; each gets an answer, or None. `versions`: those other than VERSIONS."""
         schedule, first = self.world.schedule, self._last + 1
         frames = []
         for message, then in requests:
             slot, key = self.new_number(), api_key(message)
-            self._under_way[slot] = Exchange(first, key, side, then)
-            parts = encode_request(key, VERSIONS[key], slot & 0x7FFFFFFF, "client", message)
+            version = versions.get(key, VERSIONS[key])
+            self._under_way[slot] = Exchange(first, key, version, side, then)
+            parts = encode_request(key, version, slot & 0x7FFFFFFF, "client", message)
             frames.append(memoryview(b"".join(parts))[4:])
             schedule.after(wait_us, self._expire, slot)
         if not self._is_lost():
@@ -262,7 +302,7 @@ class Traffic:
             if exchange.side.process.ended:  # with the connection
                 exchange.then(None)
                 return
-            exchange.then(parse_response(key, VERSIONS[key], memoryview(data)[4:])[1])
+            exchange.then(parse_response(key, exchange.version, memoryview(data)[4:])[1])
 
     def _expire(self, slot: int) -> None:
         exchange = self._under_way.pop(slot, None)
@@ -284,6 +324,8 @@ class Traffic:
         self.peers.process_ended(process, silent=silent)
         self.partitions.died(process.id, list(side.logs.directories.logs.values()), power_loss=silent)
         if silent:
+            if not self.replicas.is_on:
+                self.transactions.lost()
             for group in GROUPS:
                 hosts = self._hosts[OFFSETS_TOPIC][partition_for(group, OFFSETS_PARTITIONS)]
                 if self.replicas.is_on or process.id in hosts:
@@ -298,16 +340,43 @@ class Traffic:
         """Return whether, since the world healed, every producer has had a record taken, and every group has
         committed all of its partitions. Damage may prevent it.
         """
-        for producer in self.producers:
+        producers: list[Producer | TransactionalProducer] = [*self.producers, *self.transactional]
+        for producer in producers:
             producer.wind_down()
         return (
-            all(one.is_done for one in self.producers)
+            all(one.is_done for one in producers)
+            and self._committed_is_read()
             and all(one.has_all() for one in self.members)
             and self.replicas.are_in_sync()
         )
 
+    def _committed_is_read(self) -> bool:
+        """Return whether readers have read all that is committed, unless something was lost."""
+        if self.transactions.era or self.transactions_are_damaged():
+            return True
+        return all(one.has_all() for one in self.committed_readers)
+
+    def _decided(self) -> dict[PartitionKey, DataLog]:
+        """The logs that transactions write to, of brokers that lead or may lead."""
+        found: dict[PartitionKey, DataLog] = {}
+        for key, state in self.replicas.committed().items():
+            if self.partitions.names.get(key[0]) == DECIDED:
+                able = (state.leader, *state.isr, *state.elr)
+                for side in sorted(self.sides(), key=lambda one: one.process.id != state.leader):
+                    log = side.logs.directories.logs.get((DECIDED, key[1]))
+                    if side.process.id in able and log is not None:
+                        found.setdefault(key, log)
+        return found
+
+    def transactions_are_damaged(self) -> bool:
+        """Return whether a bit has flipped where transactions write."""
+        names = self.partitions.names
+        known = [one for one in self.partitions.known.values() if names.get(one.key[0]) == DECIDED]
+        return any(one.damaged_from is not None for one in known)
+
     def _lost_by_right(self, key: PartitionKey, end: int) -> None:
         self.partitions.lost(key, end)
+        self.transactions.lost()
         for group in GROUPS:
             self.groups.lost_power(group)
 
@@ -316,6 +385,8 @@ class Traffic:
         for side in self.sides():
             self.partitions.at_rest(list(side.logs.directories.logs.values()))
         self.replicas.at_rest()
+        if not self.transactions_are_damaged():
+            self.transactions.at_rest(self._decided())
 
     def __repr__(self) -> str:
         return f"<Traffic of {self.producers} and {self.members}>"

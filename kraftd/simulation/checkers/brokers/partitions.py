@@ -16,6 +16,7 @@ from kraftd.wire.batch import Batch, CorruptBatch, iter_batches
 from kraftd.wire.records import decode_records
 
 PartitionKey = tuple[bytes, int]  # topic id, index
+MARKER = b"marker"  # in place of the value of a control record
 _READ_BYTES = 1 << 20
 
 
@@ -135,9 +136,11 @@ class PartitionChecker(Checker):
         records = decode_records(batch)
         if len(records) != batch.header.next_offset - batch.header.base_offset:
             self.fail("P3", f"{known!r}: {batch!r} has {len(records)} records")
-        once = batch.header.producer_id >= 0
+        is_control = batch.header.is_control
+        once = batch.header.producer_id >= 0 and not is_control
         for record in records:
-            self._note(known, record.offset, bytes(record.value or b""), how, once=once)
+            value = MARKER if is_control else bytes(record.value or b"")
+            self._note(known, record.offset, value, how, once=once)
 
     def _note(self, known: KnownPartition, offset: int, value: bytes, how: str, *, once: bool) -> None:
         before = known.values.setdefault(offset, value)
@@ -217,7 +220,7 @@ class PartitionChecker(Checker):
             if offset == before:
                 self.fail("P3", f"{known!r}: {log!r} has no batch of offset {offset}")
             for batch in iter_batches(data or b""):
-                if batch.header.producer_id >= 0:
+                if batch.header.producer_id >= 0 and not batch.header.is_control:
                     for record in decode_records(batch):
                         name, number = producer_of(bytes(record.value or b""))
                         if last.setdefault(name, number) > number:
