@@ -83,7 +83,7 @@ class _Worker:
 class LibrdkafkaPipeline:
     """Members of a group in threads, with librdkafka.
 
-    librdkafka 2.16 may send no TxnOffsetCommit after it was told of a new coordinator, and never return. So a
+    librdkafka 2.16 may send no TxnOffsetCommit after it learned of a new coordinator, and never return. So a
     worker that does nothing for a while is replaced by one of its transactional id, and becomes a zombie.
     """
 
