@@ -429,13 +429,14 @@ class ShareMachine(RuleBasedStateMachine):
             assert offset in self.done or self.counts.get(offset, 0) >= 4, f"{offset} was lost"
 
 
-def run_machine(examples: int) -> None:
+def run_machine(examples: int, *, derandomize: bool = False) -> None:
     run_state_machine_as_test(
         ShareMachine,
         settings=settings(
             max_examples=examples,
             stateful_step_count=30,
             deadline=None,
+            derandomize=derandomize,
             phases=(Phase.generate,),
             suppress_health_check=list(HealthCheck),
         ),
@@ -475,4 +476,4 @@ def test_a_planted_defect_is_found(
 ) -> None:
     monkeypatch.setattr(where, name, defect)
     with pytest.raises(AssertionError):
-        run_machine(200)
+        run_machine(400, derandomize=True)
