@@ -12,6 +12,8 @@ WORKERS ?= 3
 # A session of Spark has threads of its own, and faults on real processes have limits of time: one for each core.
 HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
+# Every worker collects what it is given, so the files without such a test are left out.
+REAL := $(shell grep -rlE 'mark\.(kafka|container)\b' tests --include='test_*.py' | grep -v '^tests/faults/' | sort)
 ARGS ?=
 
 .PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit replication clients-test image-test
@@ -59,7 +61,7 @@ incidents: setup  ## record the incidents of tests/metrics/incidents anew, for t
 test: setup spark-setup  ## every test, with real Apache Kafka where Java is there
 	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
 	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
-	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" --ignore=tests/faults $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" $(REAL) $(ARGS)
 	$(BIN)/pytest -n $(HEAVY_WORKERS) -m spark tests/spark $(ARGS)
 	$(BIN)/pytest -n $(HEAVY_WORKERS) tests/faults $(ARGS)
 

@@ -14,6 +14,7 @@ import gc
 import os
 import shutil
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -31,6 +32,7 @@ _UMASK = os.umask(0o022)
 os.umask(_UMASK)
 _NEEDS = ("kafka", "container", "compiler", "browser", "promtool")
 _LONG = ("kafka", "container", "compiler")
+_BY_FILE = ("kafka", "container")  # the Makefile runs the files that name them
 _SHARED = ("tests/kafka/", "tests/container/")
 # The folders that keep one worker for minutes, longest first.
 _LONGEST = (
@@ -107,9 +109,19 @@ def _place(item: pytest.Item) -> tuple[int, bool]:
     return rank, not any(map(item.get_closest_marker, _LONG))
 
 
+@cache
+def _text(test_file: Path) -> str:
+    return test_file.read_text()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_place)
     for item in items:
+        for marker in _BY_FILE:
+            if item.get_closest_marker(marker) and f"mark.{marker}" not in _text(item.path):
+                raise pytest.UsageError(
+                    f"{item.path}: name mark.{marker} here, as make test selects files by it"
+                )
         for marker in _NEEDS:
             if item.get_closest_marker(marker) and (lack := missing_for(marker)):
                 item.add_marker(pytest.mark.skip(reason=_NOT_RUN + lack))
