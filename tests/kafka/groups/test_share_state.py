@@ -37,6 +37,7 @@ pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_GROUPS_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_SHARES_STEPS", "600"))
 TOPIC = "__share_group_state"
+GROUPS = ["g", "a:b"]  # others use the broker as well
 CONFIG = ShareStateConfig(share_coordinator_snapshot_update_records_per_snapshot=4)
 SHARE = 2
 
@@ -55,7 +56,11 @@ class Drawn:
     def place(self) -> tuple[str, bytes, int]:
         choice = self.random.choice
         topic_id = choice([*self.topic_ids * 8, b"\7" * 16])
-        return choice(["g"] * 8 + ["a:b"] * 8 + [""]), topic_id, choice([0, 0, 0, 1, 1, 1, -1, 90])
+        return (
+            choice([one for one in GROUPS for _ in range(8)] + [""]),
+            topic_id,
+            choice([0, 0, 0, 1, 1, 1, -1, 90]),
+        )
 
     def epoch(self) -> int:
         return self.random.choice([-1, 0, 1, 1, 2, 3, 4])
@@ -150,11 +155,12 @@ def test_the_state_of_share_groups_is_that_of_a_stock_broker(group_broker: Clust
     assert errors >= {0, *(int(error) for error in EXPECTED_ERRORS)}, errors
 
     def states(coordinator: Any) -> Any:
-        """By key, without the times, which are those of two clocks."""
+        """By key of the drawn groups, without the times, which are those of two clocks."""
         return {
             key: (state.start_offset, state.batches, state.snapshot_epoch, state.update_count, *epochs(state))
             for shard in coordinator.shards.values()
             for key, state in shard.states.items()
+            if key.group_id in GROUPS
         }
 
     def epochs(state: Any) -> tuple[int, ...]:
