@@ -86,6 +86,7 @@ class AnsweringNode:
         self._by_commit: Purgatory[tuple[Call, Callable[[], None]]] = Purgatory()  # by the high watermark
         self._epoch = view.epoch  # in which those were made
         self._waiting = WaitingCalls(self.boundary)
+        self.serves_consumer_groups: Callable[[], bool] = lambda: False  # a broker's coordinator knows
         self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
         self.handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,

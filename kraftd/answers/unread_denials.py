@@ -19,6 +19,8 @@ from kraftd.ground.refusal import Refusal
 from kraftd.messages import (
     add_partitions_to_txn_request,
     add_partitions_to_txn_response,
+    consumer_group_describe_request,
+    consumer_group_describe_response,
     delete_groups_request,
     delete_groups_response,
     delete_records_request,
@@ -246,6 +248,18 @@ _DESCRIBE_GROUPS = UnreadRefusal(
     _GROUP,
     repeated=Repeated.KEPT,
 )
+_DESCRIBE_CONSUMER_GROUPS = UnreadRefusal(
+    ("group_ids",),
+    "",
+    lambda name: consumer_group_describe_request.ConsumerGroupDescribeRequest((name,)),
+    consumer_group_describe_response.ConsumerGroupDescribeResponse,
+    "groups",
+    lambda name: consumer_group_describe_response.DescribedGroup(_NO_GROUP, group_id=name),
+    _NO_GROUP,
+    AclOperation.DESCRIBE,
+    _GROUP,
+    repeated=Repeated.KEPT,
+)
 _DELETE_GROUPS = UnreadRefusal(
     ("groups_names",),
     "",
@@ -283,6 +297,7 @@ DENIALS: dict[int, Denial] = {
     ApiKey.DESCRIBE_CONFIGS: Denial(_DESCRIBE_CONFIGS),
     ApiKey.DELETE_GROUPS: Denial(_DELETE_GROUPS),
     ApiKey.DESCRIBE_TRANSACTIONS: Denial(_DESCRIBE_TRANSACTIONS),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Denial(_DESCRIBE_CONSUMER_GROUPS),
 }
 
 
@@ -299,6 +314,7 @@ WHOLE: dict[int, Door] = {
     ApiKey.JOIN_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
     ApiKey.SYNC_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
     ApiKey.LEAVE_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Door(AclOperation.READ, _GROUP, _NO_GROUP),
     ApiKey.OFFSET_DELETE: Door(AclOperation.DELETE, _GROUP, _NO_GROUP),
     ApiKey.ADD_PARTITIONS_TO_TXN: Door(
         AclOperation.CLUSTER_ACTION,
@@ -309,10 +325,16 @@ WHOLE: dict[int, Door] = {
 }
 
 
+# Without the feature or the config, their error is another one.
+_OF_CONSUMER_GROUPS = ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE
+
+
 def unread(node: AnsweringNode, call: Call) -> UnreadRefusal | WholeRefusal | None:
     """How to refuse all that a request names; None if its sender may have a right to some of it."""
     boundary = node.boundary
     if not node.is_ready:
+        return None
+    if call.key in _OF_CONSUMER_GROUPS and not node.serves_consumer_groups():
         return None
     door = WHOLE.get(call.key)
     if door is not None and call.version >= door.first_version:

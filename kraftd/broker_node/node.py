@@ -125,6 +125,7 @@ class BrokerNode(AnsweringNode):
         self.topic_creation = TopicCreation(static, self.ask_controller, self.outbox, wait_ms)
         self.coordinators = Coordinators(self, static, new_uuid)
         self.groups, self.transactions = self.coordinators.groups, self.coordinators.transactions
+        self.serves_consumer_groups = self.groups.coordinator.serves_consumer_groups
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(
             self, self.source, self.source.take, settings.session_limits, new_session_id

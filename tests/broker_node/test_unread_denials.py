@@ -16,6 +16,8 @@ from kraftd.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
 from kraftd.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -127,6 +129,11 @@ REQUESTS: dict[ApiKey, tuple[tuple[int, ...], Callable[[tuple[str, ...]], Any]]]
         ),
     ),
     ApiKey.DESCRIBE_GROUPS: ((0, 4, 5, 6), lambda names: DescribeGroupsRequest((*names, names[0]))),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ((0, 1), lambda names: ConsumerGroupDescribeRequest((*names, names[0]))),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (
+        (0, 1),
+        lambda names: ConsumerGroupHeartbeatRequest("g", "m", subscribed_topic_names=names),
+    ),
     ApiKey.DELETE_GROUPS: ((0, 2), lambda names: DeleteGroupsRequest((*names, names[0]))),
     ApiKey.DESCRIBE_TRANSACTIONS: ((0,), lambda names: DescribeTransactionsRequest((*names, names[0]))),
     ApiKey.JOIN_GROUP: (
@@ -285,6 +292,19 @@ def test_transactions_of_another_than_a_broker_are_not_decoded(nodes: dict[str, 
     assert expected.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert broker.ask(*question) == expected
     assert broker.decoded == 0
+
+
+@pytest.mark.parametrize("key", [ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE])
+def test_without_consumer_groups_that_is_the_error(
+    nodes: dict[str, Asked], key: ApiKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = nodes["broker"]
+    monkeypatch.setattr(type(broker.node.groups.coordinator), "serves_consumer_groups", lambda self: False)
+    monkeypatch.setattr(broker.node, "serves_consumer_groups", lambda: False)
+    answer = broker.ask_decoding(key, 1, REQUESTS[key][1](NAMES))
+    assert broker.ask(key, 1, REQUESTS[key][1](NAMES)) == answer and broker.decoded == 1
+    rows = getattr(answer, "groups", [answer])
+    assert {row.error_code for row in rows} == {ErrorCode.UNSUPPORTED_VERSION}
 
 
 def test_what_is_not_refused_alike_is_decoded(nodes: dict[str, Asked]) -> None:
