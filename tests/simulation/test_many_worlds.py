@@ -15,9 +15,9 @@ import pytest
 from kraftd.simulation.options import ACTS, ADMIN_ACTS, FAULTS, OUTCOMES
 from kraftd.simulation.run import Summary, run_seeds
 
-LONG_WORLDS = 90
-SHORT_WORLDS = 400
-HOURS = 4
+LONG_WORLDS = 55
+SHORT_WORLDS = 250
+HOURS = 2
 # So rare that these worlds do not have them; 300 long and 1,200 short ones had.
 RARE = {
     "download interrupted: snapshot deleted",
