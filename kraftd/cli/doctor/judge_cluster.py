@@ -93,7 +93,15 @@ def judge_endpoint(broker_id: int, endpoint: Endpoint, answer: Answer, *, is_own
 
 
 def _counted(group: Group, what: str) -> str:
+    return f"{partitions_text(group.count)} {what}: {examples_text(group)}"
+
+
+def partitions_text(count: int) -> str:
+    """`1 partition`, `2,000 partitions`."""
+    return f"{count:,} {'partition' if count == 1 else 'partitions'}"
+
+
+def examples_text(group: Group) -> str:
+    """The first partitions of a group by name, with `…` where there are more."""
     names = ", ".join(f"{one.topic}-{one.partition}" for one in group.examples[:NAMED])
-    more = ", …" if group.count > NAMED else ""
-    noun = "partition" if group.count == 1 else "partitions"
-    return f"{group.count:,} {noun} {what}: {names}{more}"
+    return f"{names}, …" if group.count > NAMED else names

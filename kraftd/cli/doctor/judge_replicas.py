@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from kraftd.cli.doctor.findings import Finding, note, warning
-from kraftd.cli.doctor.judge_cluster import is_lost
+from kraftd.cli.doctor.judge_cluster import examples_text, is_lost, partitions_text
 from kraftd.metadata.image import Image
-from kraftd.metrics.survey import Example
+from kraftd.metrics.survey import Example, Group
 from kraftd.types import DIRECTORY_LOST, address_text, time_text, uuid_text
 
-NAMED = 5  # partitions of a finding
 FULL_RATIO = 0.01  # of a disk's bytes; a broker's appends need some
 MIN_USABLE_BYTES = 64 << 20
 
@@ -35,13 +34,12 @@ class Seen(Struct, frozen=True):
 
 
 class Behind(Struct, frozen=True):
-    """The partitions whose ISR lacks a broker: how many, some of them, and since when the metadata log tells
-    it (of the earliest; None: for longer than it goes back).
+    """The partitions whose ISR lacks a broker, and since when by the metadata log (of the earliest; None: for
+    longer than it goes back).
     """
 
     broker_id: int
-    count: int
-    examples: Sequence[Example]
+    partitions: Group
     since_ms: int | None
 
 
@@ -54,11 +52,9 @@ def judge_replicas(image: Image, behind: Sequence[Behind], seen: Mapping[int, Se
     """The reason for each broker that is out of an ISR."""
     for one in behind:
         reason, remedy = _by_metadata(image, one) or _by_answers(image, seen.get(one.broker_id, Seen()))
-        names = ", ".join(f"{each.topic}-{each.partition}" for each in one.examples[:NAMED])
-        more = ", …" if one.count > NAMED else ""
-        noun = "partition" if one.count == 1 else "partitions"
         since = "before what the metadata log covers" if one.since_ms is None else time_text(one.since_ms)
-        text = f"out of sync in {one.count:,} {noun} ({names}{more}), since {since}: {reason}"
+        where = f"{partitions_text(one.partitions.count)} ({examples_text(one.partitions)})"
+        text = f"out of sync in {where}, since {since}: {reason}"
         make = warning if remedy else note
         yield make("replicas", f"node {one.broker_id}", text, remedy)
 
@@ -72,12 +68,12 @@ def _by_metadata(image: Image, one: Behind) -> tuple[str, str] | None:
         return "it was shut down" if broker.fenced else "it is shutting down", "start it again"
     if broker.fenced:
         return "it is fenced, as its heartbeats do not arrive", "start it, or read its log"
-    places = (_directory(image, each, one.broker_id) for each in one.examples)
+    places = (_directory(image, each, one.broker_id) for each in one.partitions.examples)
     lost = {each for each in places if each is not None and is_lost(broker, each)}
     if lost:
-        named = ", ".join(sorted(uuid_text(each) for each in lost if each != DIRECTORY_LOST))
+        known = sorted(uuid_text(each) for each in lost - {DIRECTORY_LOST})
         remedy = "repair its disk, or remove the directory from log.dirs, and restart the broker"
-        return f"its log directory {named} is offline or gone".replace("  ", " "), remedy
+        return " ".join(["its log directory", *known, "is offline or gone"]), remedy
     return None
 
 

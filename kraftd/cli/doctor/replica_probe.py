@@ -16,6 +16,7 @@ from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffse
 from kraftd.messages.list_offsets_response import ListOffsetsResponse
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
+from kraftd.metrics.survey import Group
 from kraftd.wire.error_code import error_name
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ async def find_behind(source: Source, image: Image, found: Survey) -> list[Behin
     behind = []
     for broker_id, own in sorted(lacking.items()):
         times = [left_ms[key].get(broker_id, 0) for key in own]
-        count = found.brokers[broker_id].lagging
-        behind.append(Behind(broker_id, count, list(own.values()), min(times) or None))
+        partitions = Group(found.brokers[broker_id].lagging, list(own.values()))
+        behind.append(Behind(broker_id, partitions, min(times) or None))
     return behind
 
 
@@ -96,7 +97,7 @@ async def look_at(image: Image, behind: Iterable[Behind], near: bool, timeout_s:
 
 
 async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen:
-    example = one.examples[0]
+    example = one.partitions.examples[0]
     try:
         async with (
             await _connected(image, one.broker_id, near, timeout_s) as follower,

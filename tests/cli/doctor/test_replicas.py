@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from kraftd.cli.doctor.findings import Level
 from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full, judge_replicas
-from kraftd.metrics.survey import Example
+from kraftd.metrics.survey import Example, Group
 from testkit.process import free_port, wait_until
 from tests.cli.doctor.test_brokers import OTHER, broker, image_of, partition, shown
 from tests.cli.doctor.test_doctor import CLUSTER_ID
@@ -55,13 +55,13 @@ def ends(first: int, second: int) -> Seen:
 )
 def test_a_follower_has_a_reason(follower: object, seen: Seen, level: Level, reason: str) -> None:
     records = [broker(1), *([follower] if follower else []), partition(0, 1, (1,))]
-    found = list(judge_replicas(image_of(*records), [Behind(2, 1, [OF_NODE_1], None)], {2: seen}))
+    found = list(judge_replicas(image_of(*records), [Behind(2, Group(1, [OF_NODE_1]), None)], {2: seen}))
     assert shown(found) == [(level, "node 2", HERE + reason)]
 
 
 def test_a_lost_directory_comes_before_what_its_broker_answers() -> None:
     lost = image_of(broker(1), broker(2), partition(0, 1, (1,), b"\1" * 16, OTHER))
-    (found,) = judge_replicas(lost, [Behind(2, 1, [OF_NODE_1], None)], {2: ends(5, 5)})
+    (found,) = judge_replicas(lost, [Behind(2, Group(1, [OF_NODE_1]), None)], {2: ends(5, 5)})
     assert "its log directory AgICAgICAgICAgICAgICAg is offline or gone" in found.text
 
 
