@@ -12,6 +12,22 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions
 from kraftd.groups.timeline import Timeline
+from kraftd.messages.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
+from kraftd.messages.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from kraftd.messages.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from kraftd.messages.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from kraftd.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
+from kraftd.messages.share_group_target_assignment_member_value import ShareGroupTargetAssignmentMemberValue
+from kraftd.messages.share_group_target_assignment_metadata_key import ShareGroupTargetAssignmentMetadataKey
+from kraftd.messages.share_group_target_assignment_metadata_value import (
+    ShareGroupTargetAssignmentMetadataValue,
+)
 from kraftd.wire.error_code import ErrorCode
 
 NO_TARGET_EPOCH = -1
@@ -123,6 +139,28 @@ class ModernGroup(Generic[M]):
             self.timeline.remove(self.targets, member_id)
         else:
             self.timeline.put(self.targets, member_id, partitions)
+
+    def replay_target(
+        self,
+        key: ConsumerGroupTargetAssignmentMemberKey | ShareGroupTargetAssignmentMemberKey,
+        value: ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue | None,
+    ) -> None:
+        """Set what a member is to have, by the record of either kind of group."""
+        partitions = None
+        if value is not None:
+            partitions = {row.topic_id: frozenset(row.partitions) for row in value.topic_partitions}
+        self.set_target(key.member_id, partitions)
+
+    def replay_target_epoch(
+        self,
+        key: ConsumerGroupTargetAssignmentMetadataKey | ShareGroupTargetAssignmentMetadataKey,
+        value: ConsumerGroupTargetAssignmentMetadataValue | ShareGroupTargetAssignmentMetadataValue | None,
+    ) -> None:
+        """Set for which epoch the target was computed, by the record of either kind of group."""
+        if value is None:
+            self.set_facts(target_epoch=NO_TARGET_EPOCH, target_ms=0)
+        else:
+            self.set_facts(target_epoch=value.assignment_epoch, target_ms=value.assignment_timestamp)
 
     def count_names(self, old: M | None, new: M | None) -> None:
         """Count the subscribers by name when a member has become another, come or gone."""

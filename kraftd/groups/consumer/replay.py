@@ -15,7 +15,6 @@ from kraftd.groups.consumer.member import (
     with_subscription,
 )
 from kraftd.groups.consumer.records import Resolved
-from kraftd.groups.modern_group import NO_TARGET_EPOCH
 from kraftd.groups.records import UnreadableRecord
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_current_member_assignment_key import (
@@ -33,14 +32,8 @@ from kraftd.messages.consumer_group_partition_metadata_value import ConsumerGrou
 from kraftd.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
 from kraftd.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
 from kraftd.messages.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
-from kraftd.messages.consumer_group_target_assignment_member_value import (
-    ConsumerGroupTargetAssignmentMemberValue,
-)
 from kraftd.messages.consumer_group_target_assignment_metadata_key import (
     ConsumerGroupTargetAssignmentMetadataKey,
-)
-from kraftd.messages.consumer_group_target_assignment_metadata_value import (
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from kraftd.wire.message import Message
 
@@ -96,28 +89,6 @@ def replay_current(
         group.put(with_assignment(member, left))
 
 
-def replay_target(
-    group: ConsumerGroup,
-    key: ConsumerGroupTargetAssignmentMemberKey,
-    value: ConsumerGroupTargetAssignmentMemberValue | None,
-) -> None:
-    partitions = None
-    if value is not None:
-        partitions = {row.topic_id: frozenset(row.partitions) for row in value.topic_partitions}
-    group.set_target(key.member_id, partitions)
-
-
-def replay_target_epoch(
-    group: ConsumerGroup,
-    key: ConsumerGroupTargetAssignmentMetadataKey,
-    value: ConsumerGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    if value is None:
-        group.set_facts(target_epoch=NO_TARGET_EPOCH, target_ms=0)
-    else:
-        group.set_facts(target_epoch=value.assignment_epoch, target_ms=value.assignment_timestamp)
-
-
 def replay_regex(
     group: ConsumerGroup,
     key: ConsumerGroupRegularExpressionKey,
@@ -165,7 +136,7 @@ CONSUMER_REPLAYED: dict[type[Message], Replay] = {
     ConsumerGroupPartitionMetadataKey: of_group(replay_partition_metadata),
     ConsumerGroupMemberMetadataKey: of_group(replay_subscription),
     ConsumerGroupCurrentMemberAssignmentKey: of_group(replay_current),
-    ConsumerGroupTargetAssignmentMemberKey: of_group(replay_target),
-    ConsumerGroupTargetAssignmentMetadataKey: of_group(replay_target_epoch),
+    ConsumerGroupTargetAssignmentMemberKey: of_group(ConsumerGroup.replay_target),
+    ConsumerGroupTargetAssignmentMetadataKey: of_group(ConsumerGroup.replay_target_epoch),
     ConsumerGroupRegularExpressionKey: of_group(replay_regex),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraftd.groups.modern_group import NO_TARGET_EPOCH
 from kraftd.groups.records import UnreadableRecord
 from kraftd.groups.share.group import ShareGroup
 from kraftd.groups.share.member import ShareMember, departed, with_assignment, with_subscription
@@ -23,11 +22,7 @@ from kraftd.messages.share_group_state_partition_metadata_value import (
     TopicPartitionsInfo,
 )
 from kraftd.messages.share_group_target_assignment_member_key import ShareGroupTargetAssignmentMemberKey
-from kraftd.messages.share_group_target_assignment_member_value import ShareGroupTargetAssignmentMemberValue
 from kraftd.messages.share_group_target_assignment_metadata_key import ShareGroupTargetAssignmentMetadataKey
-from kraftd.messages.share_group_target_assignment_metadata_value import (
-    ShareGroupTargetAssignmentMetadataValue,
-)
 from kraftd.wire.message import Message
 
 Replay = Callable[[ShardState, Any, Any, int, int], None]
@@ -72,30 +67,6 @@ def replay_current(
         group.put(with_assignment(member or ShareMember(key.member_id), value))
     elif member is not None:
         group.put(departed(member))
-
-
-def replay_target(
-    state: ShardState,
-    group: ShareGroup,
-    key: ShareGroupTargetAssignmentMemberKey,
-    value: ShareGroupTargetAssignmentMemberValue | None,
-) -> None:
-    partitions = None
-    if value is not None:
-        partitions = {row.topic_id: frozenset(row.partitions) for row in value.topic_partitions}
-    group.set_target(key.member_id, partitions)
-
-
-def replay_target_epoch(
-    state: ShardState,
-    group: ShareGroup,
-    key: ShareGroupTargetAssignmentMetadataKey,
-    value: ShareGroupTargetAssignmentMetadataValue | None,
-) -> None:
-    if value is None:
-        group.set_facts(target_epoch=NO_TARGET_EPOCH, target_ms=0)
-    else:
-        group.set_facts(target_epoch=value.assignment_epoch, target_ms=value.assignment_timestamp)
 
 
 def replay_state(
@@ -152,7 +123,11 @@ SHARE_REPLAYED: dict[type[Message], Replay] = {
     ShareGroupMetadataKey: of_group(replay_epoch),
     ShareGroupMemberMetadataKey: of_group(replay_subscription),
     ShareGroupCurrentMemberAssignmentKey: of_group(replay_current),
-    ShareGroupTargetAssignmentMemberKey: of_group(replay_target),
-    ShareGroupTargetAssignmentMetadataKey: of_group(replay_target_epoch),
+    ShareGroupTargetAssignmentMemberKey: of_group(
+        lambda _, group, key, value: group.replay_target(key, value)
+    ),
+    ShareGroupTargetAssignmentMetadataKey: of_group(
+        lambda _, group, key, value: group.replay_target_epoch(key, value)
+    ),
     ShareGroupStatePartitionMetadataKey: of_group(replay_state),
 }
