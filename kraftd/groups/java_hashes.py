@@ -55,31 +55,43 @@ def int_hash(number: int) -> int:
 class HashTable(dict[K, V]):
     """A dictionary whose `in_order` is the order of a ``java.util.HashMap`` that was filled as this one.
 
-    expected: the number of keys for which Kafka's ``newHashMap`` made the table. It only ever grows.
-    is_computed: it is filled by ``computeIfAbsent``, which puts a key before others of its bucket; ``put``
-    puts it behind them.
+    buckets: how many Kafka makes it with, a power of two. It only ever grows.
     """
 
-    def __init__(
-        self, hash_of: Callable[[K], int], expected: int | None = None, *, is_computed: bool = False
-    ) -> None:
+    def __init__(self, hash_of: Callable[[K], int], buckets: int = LEAST_BUCKETS) -> None:
         super().__init__()
         self._hash_of = hash_of
-        self._is_computed = is_computed
-        self._buckets = LEAST_BUCKETS
-        if expected is not None:
-            self._buckets = 1
-            while self._buckets < int((expected + 1) / 0.75 + 1):
-                self._buckets *= 2
+        self._buckets = buckets
+        self._computed: dict[K, None] = {}
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
         if len(self) > self._buckets * 3 // 4:
             self._buckets *= 2
 
+    def __delitem__(self, key: K) -> None:
+        super().__delitem__(key)
+        self._computed.pop(key, None)
+
+    def compute_absent(self, key: K, value: V) -> V:
+        """Add a key before others of its bucket, as ``computeIfAbsent`` does; ``put`` adds it behind them."""
+        self._computed[key] = None
+        self[key] = value
+        return value
+
     def in_order(self) -> list[K]:
-        keys = reversed(self) if self._is_computed else iter(self)
+        keys = [*reversed(self._computed), *(key for key in self if key not in self._computed)]
         return sorted(keys, key=lambda key: _bucket(self._hash_of(key), self._buckets))
+
+
+def new_map_buckets(expected: int) -> int:
+    """The buckets of a map that Kafka's ``newHashMap`` makes for so many keys."""
+    return buckets_for(int((expected + 1) / 0.75 + 1))
+
+
+def buckets_for(capacity: int) -> int:
+    """The buckets of a map with an initial capacity."""
+    return 1 << (max(capacity, 1) - 1).bit_length()
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:

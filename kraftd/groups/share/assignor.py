@@ -19,7 +19,15 @@ from kraftd.groups.consumer.assignors.spec import (
     Slices,
     Uuid,
 )
-from kraftd.groups.java_hashes import HashTable, copied_order, grown_order, int_hash, uuid_hash
+from kraftd.groups.java_hashes import (
+    LEAST_BUCKETS,
+    HashTable,
+    copied_order,
+    grown_order,
+    int_hash,
+    new_map_buckets,
+    uuid_hash,
+)
 
 SIMPLE = "simple"
 
@@ -36,7 +44,7 @@ def assign_simply(spec: GroupSpec, assignable: Partitions) -> Slices[Assigned]:
             return {}
         dividing = _Dividing(spec, places_of(spec, topic_ids, assignable), list(range(len(spec.members))))
         yield from dividing.run(frozenset(topic_ids))
-        return dividing.growing.assigned
+        return dividing.growing.finish()
     return (yield from _assign_by_topic(spec, assignable))
 
 
@@ -54,7 +62,7 @@ def _assign_by_topic(spec: GroupSpec, assignable: Partitions) -> Slices[Assigned
         growing = dividing.growing
         yield from dividing.run(frozenset((topic_id,)))
     assert growing is not None
-    return growing.assigned
+    return growing.finish()
 
 
 def places_of(spec: GroupSpec, topic_ids: Iterable[Uuid], assignable: Partitions) -> list[Place]:
@@ -106,7 +114,7 @@ class _Dividing:
         self.wanted = dict.fromkeys(range(len(self.names)), 0) | self._wanted()
         # The members of each partition, and the partitions of each member, both in Java's order.
         self.members: HashTable[Place, HashTable[int, None]] = HashTable(
-            self.hash_of, len(places), is_computed=True
+            self.hash_of, new_map_buckets(len(places))
         )
         self.has: dict[int, HashTable[Place, None]] = {}
 
@@ -122,9 +130,10 @@ class _Dividing:
         yield
         self._revoke_overshared()
         yield
+        buckets = LEAST_BUCKETS if self.only is None else new_map_buckets(len(self.numbers))
         for place in self.places:
             if place not in self.members:
-                self.members[place] = HashTable(int_hash, None if self.only is None else len(self.numbers))
+                self.members.compute_absent(place, HashTable(int_hash, buckets))
         yield from self._give()
 
     def _keep(self, subscribed: frozenset[Uuid]) -> Slices[None]:
@@ -136,7 +145,7 @@ class _Dividing:
                 if topic_id not in subscribed:
                     del self.growing.change(self.names[number])[topic_id]
                     continue
-                for index in copied_order(old.get(topic_id, ()), int_hash):
+                for index in copied_order(sorted(old.get(topic_id, ())), int_hash):
                     self._note(number, (topic_id, index))
                     done += 1
             if done >= PARTITIONS_A_SLICE:
@@ -145,7 +154,7 @@ class _Dividing:
 
     def _note(self, number: int, place: Place) -> None:
         if place not in self.members:
-            self.members[place] = HashTable(int_hash)
+            self.members.compute_absent(place, HashTable(int_hash))
         self.members[place][number] = None
         if number not in self.has:
             self.has[number] = HashTable(self.hash_of)
@@ -196,7 +205,7 @@ class _Dividing:
                 if number in members:
                     continue
                 self._note(number, place)
-                self.growing.change(self.names[number]).setdefault(place[0], set()).add(place[1])
+                self.growing.give(self.names[number], place[0], place[1])
                 missing -= 1
                 was_given = True
                 if len(self.has[number]) >= self.wanted[number]:

@@ -47,7 +47,7 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRe
 
 def target_record(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
     """What a member is to have."""
-    rows = [TopicPartition(topic_id, tuple(indexes)) for topic_id, indexes in partitions.items()]
+    rows = [TopicPartition(topic_id, tuple(sorted(indexes))) for topic_id, indexes in partitions.items()]
     key = ShareGroupTargetAssignmentMemberKey(group_id, member_id)
     return CoordinatorRecord(key, ShareGroupTargetAssignmentMemberValue(rows))
 

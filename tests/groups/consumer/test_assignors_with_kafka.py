@@ -67,8 +67,8 @@ def dotted(indexes: object) -> str:
 
 def text_of(assigned: Assigned) -> str:
     def of_topics(partitions: Partitions) -> str:
-        rows = sorted((uuid_text(topic), dotted(indexes)) for topic, indexes in partitions.items())
-        return "{" + ", ".join(f"{topic}={indexes}" for topic, indexes in rows) + "}"
+        rows = grown_order(list(partitions), uuid_hash)
+        return "{" + ", ".join(f"{uuid_text(topic)}={dotted(partitions[topic])}" for topic in rows) + "}"
 
     return "".join(f"{member}{of_topics(assigned[member])};" for member in sorted(assigned))
 
@@ -90,12 +90,22 @@ class Group:
         self.random = random
         self.is_homogeneous = random.random() < 0.5
         most = random.choice([3, 8, 40])
-        self.topics = {random.randbytes(16): random.randint(1, most) for _ in range(random.randint(1, 6))}
+        self.few_buckets = random.random() < 0.5
+        self.topics = {self.topic_id(): random.randint(1, most) for _ in range(random.randint(1, 6))}
         self.members: dict[str, tuple[str | None, frozenset[bytes]]] = {}
         self.assigned: Assigned = {}
         for _ in range(random.randint(1, random.choice([3, 12, 30]))):
             self.join()
         self.level()
+
+    def topic_id(self) -> bytes:
+        """One of any hash, or of one of two, so that topics share a bucket of Java's maps."""
+        return self.random.randbytes(16) if not self.few_buckets else self.colliding_id()
+
+    def colliding_id(self) -> bytes:
+        half = self.random.randbytes(8)
+        other = int.from_bytes(half, "big") ^ self.random.choice([5, 6])
+        return half + other.to_bytes(8, "big")
 
     def subscription(self) -> frozenset[bytes]:
         some = self.random.sample(sorted(self.topics), self.random.randint(0, len(self.topics)))
@@ -125,7 +135,7 @@ class Group:
             topic = self.random.choice(sorted(self.topics))
             self.topics[topic] += self.random.randint(1, 9)
         elif act < 0.9:
-            self.topics[self.random.randbytes(16)] = self.random.randint(1, 20)
+            self.topics[self.topic_id()] = self.random.randint(1, 20)
         else:
             changed = self.random.choice(sorted(self.members))
             self.members[changed] = (self.members[changed][0], self.subscription())

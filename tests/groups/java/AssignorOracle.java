@@ -26,7 +26,7 @@ import java.util.TreeSet;
 
 /**
  * Runs Kafka's assignors of consumer and share groups. A line "ASSIGNOR HOMOGENEOUS|HETEROGENEOUS TOPICS MEMBERS ASSIGNABLE"
- * is answered by the members with their partitions. Topics are "id=count;"; members "id|instance or -|ids,|id:index.index,;";
+ * is answered by the members with their partitions, in the order of a map that was filled from the target's record. Topics are "id=count;"; members "id|instance or -|ids,|id:index.index,;";
  * what a share group may assign "id:index.index,".
  */
 public class AssignorOracle {
@@ -96,11 +96,11 @@ public class AssignorOracle {
     private static String text(GroupAssignment assignment) {
         StringBuilder text = new StringBuilder();
         new TreeMap<>(assignment.members()).forEach((id, member) -> {
-            Map<String, String> topics = new TreeMap<>();
+            Map<Uuid, String> topics = new HashMap<>();
             member.partitions().forEach((topic, indexes) -> {
                 List<String> sorted = new ArrayList<>();
                 new TreeSet<>(indexes).forEach(index -> sorted.add(index.toString()));
-                topics.put(topic.toString(), String.join(".", sorted));
+                topics.put(topic, String.join(".", sorted));
             });
             text.append(id).append(topics).append(";");
         });

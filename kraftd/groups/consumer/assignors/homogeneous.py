@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 
 from kraftd.groups.consumer.assignors.spec import (
@@ -43,18 +42,13 @@ def assign_homogeneous(spec: GroupSpec) -> Slices[Assigned]:
             yield
     partitions = iter(free.partitions)
     for member_id, left in unfilled:
-        _give(growing, member_id, islice(partitions, left))
+        for topic_id, index in islice(partitions, left):
+            growing.give(member_id, topic_id, index)
         done += left
         if done >= PARTITIONS_A_SLICE:
             done = 0
             yield
-    return growing.assigned
-
-
-def _give(growing: Growing, member_id: str, partitions: Iterator[TopicPartition]) -> None:
-    own = growing.change(member_id)
-    for topic_id, index in partitions:
-        own.setdefault(topic_id, set()).add(index)
+    return growing.finish()
 
 
 class _Quotas:
@@ -117,7 +111,7 @@ class _Free:
                 left -= len(indexes)
             else:
                 own = growing.change(member_id)
-                for index in copied_order(indexes, int_hash)[left:]:
+                for index in copied_order(sorted(indexes), int_hash)[left:]:
                     own[topic_id].discard(index)
                     self.partitions.append((topic_id, index))
                 if not own[topic_id]:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from kraftd.groups.java_hashes import HashTable, buckets_for, uuid_hash
+
 Uuid = bytes
 Partitions = Mapping[Uuid, AbstractSet[int]]  # by topic id
 Assigned = dict[str, Partitions]  # by member id
@@ -55,16 +57,33 @@ class Growing:
 
     def __init__(self) -> None:
         self.assigned: Assigned = {}
-        self._own: dict[str, dict[Uuid, set[int]]] = {}
+        self._own: dict[str, HashTable[Uuid, set[int]]] = {}
 
     def keep(self, member_id: str, partitions: Partitions) -> None:
         """Begin with what a member has, unchanged."""
         self.assigned[member_id] = partitions
 
-    def change(self, member_id: str) -> dict[Uuid, set[int]]:
+    def change(self, member_id: str) -> HashTable[Uuid, set[int]]:
         """The partitions of a member, to be changed."""
         own = self._own.get(member_id)
         if own is None:
-            own = {topic: set(indexes) for topic, indexes in self.assigned[member_id].items()}
+            old = self.assigned[member_id]
+            own = HashTable(uuid_hash, buckets_for(len(old)))
+            for topic_id, indexes in old.items():
+                own[topic_id] = set(indexes)
             self.assigned[member_id] = self._own[member_id] = own
         return own
+
+    def give(self, member_id: str, topic_id: Uuid, index: int) -> None:
+        """Give a member a partition."""
+        own = self.change(member_id)
+        indexes = own.get(topic_id)
+        if indexes is None:
+            indexes = own.compute_absent(topic_id, set())
+        indexes.add(index)
+
+    def finish(self) -> Assigned:
+        """What every member has, its topics as Kafka records them: a later target depends on their order."""
+        for member_id, own in self._own.items():
+            self.assigned[member_id] = {topic_id: own[topic_id] for topic_id in own.in_order()}
+        return self.assigned
