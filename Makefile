@@ -13,10 +13,10 @@ WORKERS ?= 3
 HEAVY_WORKERS ?= $(if $(filter 3,$(WORKERS)),2,$(WORKERS))
 WORLDS := tests/simulation/test_many_worlds.py
 # Every worker collects what it is given, so the files without such a test are left out.
-REAL := $(shell grep -rlE 'mark\.(kafka|container)\b' tests --include='test_*.py' | grep -v '^tests/faults/' | sort)
+REAL := $(shell grep -rlE 'mark\.(kafka|container)\b' tests --include='test_*.py' | grep -vE '^tests/(faults|spark)/' | sort)
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit replication clients-test image-test
+.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit replication clients-test image-test thorough
 .PHONY: clean
 
 help:  ## what can be made
@@ -58,19 +58,22 @@ incidents: setup  ## record the incidents of tests/metrics/incidents anew, for t
 
 # Real clusters wait more than they compute, so three run side by side, a folder each. Two quorums whose processes are
 # broken run side by side as well, a file each, but with nothing else. What simulates uses every core itself.
-test: setup spark-setup  ## every test, with real Apache Kafka where Java is there
+test: setup spark-setup  ## every test but the thorough ones, with real Apache Kafka where Java is there
 	$(BIN)/pytest -n $(WORKERS) -m "not kafka and not container and not spark" --ignore=tests/faults --ignore=$(WORLDS) $(ARGS)
 	$(BIN)/pytest -n 0 $(WORLDS) $(ARGS)
 	$(BIN)/pytest -n $(WORKERS) -m "(kafka or container) and not spark" $(REAL) $(ARGS)
 	$(BIN)/pytest -n $(HEAVY_WORKERS) -m spark tests/spark $(ARGS)
 	$(BIN)/pytest -n $(HEAVY_WORKERS) tests/faults $(ARGS)
 
+thorough: setup  ## the tests that `make test` leaves out: they find little that others do not, or take minutes
+	$(BIN)/pytest -n $(WORKERS) --thorough -m thorough --timeout 7200 tests $(ARGS)
+
 conformance: setup  ## random requests beside Apache Kafka: controllers, into docs/conformance.md, and brokers
 	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)
 	$(BIN)/python -m tests.kafka.broker $(BROKER_ARGS)
 
 replication: setup  ## stock and kraftd brokers die, freeze, roll, are replaced; transactional copies too; MINUTES=10 a cluster
-	MINUTES=$${MINUTES:-10} $(BIN)/pytest -n 0 --timeout 7200 tests/kafka/replication
+	MINUTES=$${MINUTES:-10} $(BIN)/pytest -n 0 --thorough --timeout 7200 tests/kafka/replication
 
 demo: setup  ## kraftd and a stock broker: a topic, records in, records out
 	@$(BIN)/python -m tools.demo

@@ -4,6 +4,8 @@ Tests marked ``kafka`` need Java and Apache Kafka's jars. Those marked ``contain
 ``compiler`` a C compiler with sanitizers, ``browser`` Chromium and its driver, ``promtool`` Prometheus' tool.
 Where something is missing they are skipped and one line of the summary says so; with CI=true that fails.
 
+Tests marked ``thorough`` find little that others do not, or take minutes: only `make thorough` runs them.
+
 With pytest-xdist (``-n``) a folder under ``tests/kafka`` goes to one worker whole: its tests share a cluster.
 So does ``tests/container``, whose tests share an image.
 """
@@ -52,6 +54,7 @@ settings.load_profile("no test is timed")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", action="store_true", help="write the golden output of scripts and stories")
+    parser.addoption("--thorough", action="store_true", help="run the tests marked thorough as well")
     parser.addoption(
         "--controller",
         choices=["kraftd", "apache"],
@@ -114,7 +117,12 @@ def _text(test_file: Path) -> str:
     return test_file.read_text()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("thorough"):
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
     items.sort(key=_place)
     for item in items:
         for marker in _BY_FILE:

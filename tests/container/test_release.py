@@ -33,6 +33,7 @@ def found_inside(engine: Engine, *command: str) -> set[str]:
     return set(engine.podman("run", "--rm", "--entrypoint", "", TAG, *command).splitlines())
 
 
+@pytest.mark.thorough
 def test_the_archive_and_its_bill_have_what_the_image_has(
     engine: Engine, image: Image, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ SOURCES = {
     "columns": PACKAGE / "spark" / "_columns.c",
 }
 # In a run of everything the three extensions share a minute.
-GATE_SECONDS = float(os.environ.get("KRAFTD_FUZZ_SECONDS") or ("20" if os.environ.get("CI") else "5"))
+GATE_SECONDS = float(os.environ.get("KRAFTD_FUZZ_SECONDS") or ("6" if os.environ.get("CI") else "5"))
 FLAGS = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 

@@ -111,6 +111,7 @@ def test_with_pre_votes_no_removed_voter_disturbs_the_quorum() -> None:
     removed.world.take_apart()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "mutant",
     [

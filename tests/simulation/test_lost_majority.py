@@ -11,7 +11,7 @@ from kraftd.host.storage import Storage
 from kraftd.metadata_dir.rescue import new_epoch, sole_voter
 from kraftd.simulation.lost_majority import run_lost_majority
 
-SEEDS = 40
+SEEDS = 40  # in which everything below happens
 HAPPENS = (
     "majority lost",
     "crash in recovery",

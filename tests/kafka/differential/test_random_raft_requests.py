@@ -288,7 +288,10 @@ class Scenario:
         self.harmless(steps // 4, 3, 1)
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    "static",
+    [pytest.param(False, id="dynamic"), pytest.param(True, marks=pytest.mark.thorough, id="static")],
+)
 def test_controllers_of_a_quorum_answer_each_other_as_in_kafka(tmp_path: Path, static: bool) -> None:
     history = History(tmp_path, static=static)
     tape = Tape()

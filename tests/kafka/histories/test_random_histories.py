@@ -28,7 +28,9 @@ BROKERS = (1, 2)
 PAUSE_S = 0.3  # a history may be long, and brokers have little memory for topics
 
 
-@pytest.mark.parametrize("sort", ["dynamic", "static", "mixed"])
+@pytest.mark.parametrize(
+    "sort", ["mixed", *(pytest.param(sort, marks=pytest.mark.thorough) for sort in ("dynamic", "static"))]
+)
 def test_a_quorum_in_use_survives_a_random_history(sort: str, kind: Kind, tmp_path: Path) -> None:
     kinds: tuple[Kind, ...] = ("kraftd", "apache") if (sort, kind) == ("mixed", "kraftd") else (kind,)
     ids = range(100, 103 if sort == "mixed" else 103 + SEED % 3)

@@ -214,6 +214,7 @@ def test_every_metric_of_kafkas_controller_is_here_or_known_to_be_absent(tmp_pat
     assert invented == {f"kafka.controller:type=KafkaController,name={name}" for name in old}
 
 
+@pytest.mark.thorough
 def test_values_are_kafkas_with_brokers_of_every_state_and_leaderless_partitions(
     tmp_path: Path,
 ) -> None:

@@ -19,8 +19,15 @@ def quorum(cluster: Cluster) -> tuple[int, int]:
     return int(status["LeaderEpoch"]), int(status["HighWatermark"])
 
 
-@pytest.mark.parametrize("ending", ["stopped", "killed"])
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    ("static", "ending"),
+    [
+        pytest.param(True, "killed", id="static-killed"),
+        pytest.param(False, "stopped", id="dynamic-stopped"),
+        pytest.param(True, "stopped", marks=pytest.mark.thorough, id="static-stopped"),
+        pytest.param(False, "killed", marks=pytest.mark.thorough, id="dynamic-killed"),
+    ],
+)
 def test_a_directory_moves_from_kafka_to_kraftd_and_back_with_its_broker_up(
     kind: Kind, static: bool, ending: str, tmp_path: Path
 ) -> None:

@@ -69,7 +69,10 @@ def run_as(cluster: Cluster, kind: Kind) -> None:
     cluster.start_controller()
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    "static",
+    [pytest.param(False, id="dynamic"), pytest.param(True, marks=pytest.mark.thorough, id="static")],
+)
 def test_metadata_of_kafka_survives_a_period_under_kraftd(kind: Kind, static: bool, tmp_path: Path) -> None:
     with Cluster(tmp_path, "apache", static=static, controller_properties=_SNAPSHOTS) as cluster:
         run_as(cluster, "apache")

@@ -20,11 +20,21 @@ from tests.kafka.one_broker.test_controller_failures import round_trip
 
 pytestmark = pytest.mark.kafka
 
-RELEASES = {1: "3.9.1", 2: "4.0.0", 3: "4.1.1", 4: "4.2.0"}
+ALL = ("3.9.1", "4.0.0", "4.1.1", "4.2.0")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("3.9.1", "4.2.0"), pytest.param(ALL, marks=pytest.mark.thorough)],
+    ids=["ends", "all"],
+)
+def releases(request: pytest.FixtureRequest) -> dict[int, str]:
+    """The release of each broker, from the oldest."""
+    return dict(enumerate(request.param, 1))
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+def cluster(releases: dict[int, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
     """Three kraftd controllers with the metadata.version of 3.9, and a broker of each release."""
     kinds = dict.fromkeys((100, 101, 102), "kraftd")
     with Quorum(tmp_path_factory.mktemp("older"), kinds) as cluster:
@@ -32,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
         for controller in cluster.controllers.values():
             controller.format(cluster.cluster_id, *voters, "--release-version", "3.9")
         cluster.start_controllers()
-        cluster.start_brokers(*RELEASES, releases=RELEASES)
+        cluster.start_brokers(*releases, releases=releases)
         yield cluster
 
 
@@ -59,21 +69,23 @@ def shows(broker: Broker, topic: str) -> bool:
 
 def use(cluster: Quorum, topic: str) -> None:
     """Create a topic with a replica on every broker; each must list it, and records must pass through it."""
-    cluster.create_topic(topic, partitions=4, replication_factor=4)
+    cluster.create_topic(topic, partitions=4, replication_factor=len(cluster.brokers))
     for broker in cluster.brokers.values():
         cluster.wait_until(lambda broker=broker: shows(broker, topic), f"{broker!r} shows {topic}")
     round_trip(cluster, topic, topic.encode())
     isrs = [set(partition.isrs) for partition in cluster.partitions(topic).values()]
-    assert isrs == [set(RELEASES)] * 4
+    assert isrs == [set(cluster.brokers)] * 4
 
 
-def test_brokers_of_older_releases_serve_and_are_rolled_to_the_newest(cluster: Quorum) -> None:
+def test_brokers_of_older_releases_serve_and_are_rolled_to_the_newest(
+    cluster: Quorum, releases: dict[int, str]
+) -> None:
     assert metadata_version(cluster) == "3.9-IV0"
     use(cluster, "with-3.9")
     change_the_leader(cluster)
     use(cluster, "after-a-change")
-    following = [*(release.rpartition(".")[0] for release in RELEASES.values()), "4.3"][1:]
-    for (node_id, release), upgraded in zip(RELEASES.items(), following, strict=True):
+    following = [*(release.rpartition(".")[0] for release in releases.values()), "4.3"][1:]
+    for (node_id, release), upgraded in zip(releases.items(), following, strict=True):
         refused = cluster.try_tool("features", "upgrade", "--release-version", upgraded)
         assert refused.code != 0, f"broker {node_id} of {release} cannot have {upgraded}"
         broker = cluster.brokers[node_id]
@@ -82,7 +94,7 @@ def test_brokers_of_older_releases_serve_and_are_rolled_to_the_newest(cluster: Q
         broker.release = KAFKA_VERSION
         broker.start()
         broker.wait_ready()
-        cluster.wait_for_live_brokers(*RELEASES)
+        cluster.wait_for_live_brokers(*releases)
         cluster.tool("features", "upgrade", "--release-version", upgraded)
         assert metadata_version(cluster).startswith(upgraded)
         use(cluster, f"with-{upgraded}")

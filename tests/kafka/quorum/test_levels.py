@@ -57,6 +57,7 @@ def test_kafkas_controllers_are_made_dynamic_and_accept_another_voter(
         quorum.wait_for_voters(100, 101, 102, 103)
 
 
+@pytest.mark.thorough
 def test_a_standby_of_kafkas_survives_a_downgrade_that_kafka_would_refuse(tmp_path: Path) -> None:
     with Quorum(
         tmp_path,

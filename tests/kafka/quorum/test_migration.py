@@ -43,7 +43,10 @@ def followers_first(quorum: Quorum) -> list[int]:
     return sorted(IDS, key=lambda one: one == leader)
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    "static",
+    [pytest.param(False, id="dynamic"), pytest.param(True, marks=pytest.mark.thorough, id="static")],
+)
 def test_a_quorum_moves_to_kraftd_and_back_voter_by_voter(static: bool, kind: Kind, tmp_path: Path) -> None:
     status, stop_kafka, start_kraftd, replication = commands("In place, one controller after the other")
     stop_kraftd, start_kafka = commands("Back")
@@ -77,6 +80,7 @@ def test_a_quorum_moves_to_kraftd_and_back_voter_by_voter(static: bool, kind: Ki
         assert_nothing_new(quorum.nodes)
 
 
+@pytest.mark.thorough
 def test_a_quorum_moves_to_new_machines_with_kraftd(tmp_path: Path) -> None:
     form, start, add, remove = commands("By way of new machines")
     with Quorum(tmp_path, dict.fromkeys(IDS, "apache")) as quorum:

@@ -40,7 +40,7 @@ MIN_BATCHES = 200
     ("mix", "static"),
     [
         pytest.param("one-of-kraftd", False, id="one-of-kraftd-dynamic"),
-        pytest.param("two-of-kraftd", True, id="two-of-kraftd-static"),
+        pytest.param("two-of-kraftd", True, marks=pytest.mark.thorough, id="two-of-kraftd-static"),
     ],
 )
 def test_a_mixed_quorum_keeps_one_log_whichever_controller_leads(

@@ -23,7 +23,7 @@ def high_watermark(controller: Controller) -> int:
     return int(json.loads(described)["HighWatermark"])
 
 
-@pytest.mark.parametrize("source", ["kraftd", "apache"])
+@pytest.mark.parametrize("source", ["kraftd", pytest.param("apache", marks=pytest.mark.thorough)])
 def test_a_broker_attaches_to_a_restored_controller(source: Kind, tmp_path: Path) -> None:
     with Cluster(tmp_path, source, controller_properties=QUICK, broker_properties=HEARTBEATS) as cluster:
         controller = cluster.start_controller()

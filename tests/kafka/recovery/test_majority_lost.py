@@ -54,7 +54,10 @@ def comes_back(quorum: Quorum, survivor: Controller, topic: str) -> None:
     assert read(quorum, topic, 1) == [b"first"]
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+@pytest.mark.parametrize(
+    "static",
+    [pytest.param(False, id="dynamic"), pytest.param(True, marks=pytest.mark.thorough, id="static")],
+)
 def test_a_broker_stays_up_while_the_last_controller_recovers(static: bool, tmp_path: Path) -> None:
     """The survivor had all records: the broker notices a new leader and nothing else."""
     with three(tmp_path, static=static) as quorum:

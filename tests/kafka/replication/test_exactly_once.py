@@ -15,7 +15,7 @@ from tests.kafka.replication.exactly_once import INTERNAL, KINDS, play
 
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.skipif("MINUTES" not in os.environ, reason="it takes minutes: make replication"),
+    pytest.mark.thorough,
 ]
 
 MINUTES = float(os.environ.get("MINUTES", "0"))

@@ -6,7 +6,6 @@ It takes minutes: `make replication` plays it.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from tests.kafka.replication.mixed import PARTITIONS, TOPIC, MixedCluster
 
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.skipif("MINUTES" not in os.environ, reason="it takes minutes: make replication"),
+    pytest.mark.thorough,
 ]
 
 FIRST, STOCK, THIRD = 1, 2, 3

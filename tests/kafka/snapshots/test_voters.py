@@ -19,7 +19,12 @@ WIPED = 102
 
 
 @pytest.mark.parametrize(
-    ("others", "wiped"), [("apache", "kraftd"), ("kraftd", "apache"), ("kraftd", "kraftd")]
+    ("others", "wiped"),
+    [
+        ("apache", "kraftd"),
+        ("kraftd", "apache"),
+        pytest.param("kraftd", "kraftd", marks=pytest.mark.thorough),
+    ],
 )
 def test_a_voter_that_lost_its_disk_loads_a_snapshot_and_votes(
     others: Kind, wiped: Kind, kind: Kind, tmp_path: Path
@@ -53,6 +58,7 @@ def test_a_voter_that_lost_its_disk_loads_a_snapshot_and_votes(
         wait_until(further, "two of three commit")
 
 
+@pytest.mark.thorough
 def test_a_voter_without_its_checkpoint_fetches_one_from_a_leader_of_the_other_kind(
     kind: Kind, tmp_path: Path
 ) -> None:
