@@ -89,6 +89,7 @@ def measure_all(kind: Kind, rows: list[str], options: argparse.Namespace) -> Ite
             while jobs:
                 row, connections = jobs.pop(0)
                 name = f"{row} x{connections}"
+                sys.stderr.write(f"{kind}: {name}, at most {options.seconds:g} s\n")
                 try:
                     yield name, measure(nodes, row, connections, options)
                 except (OSError, EOFError, AssertionError) as error:

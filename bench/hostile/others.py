@@ -166,6 +166,7 @@ def _measure(pipe: Any, target: Target, name: str, first_broker: int) -> None:
             first.forget()
             if time.monotonic() > deadline:
                 raise
+            time.sleep(PAUSE_S)
     ends = threading.Event()
     jobs: list[tuple[str, float, Callable[[Client], None]]] = [
         ("fetch", FETCH_EVERY_S, _Fetches(target.cluster_id)),
@@ -175,7 +176,8 @@ def _measure(pipe: Any, target: Target, name: str, first_broker: int) -> None:
     threads = []
     for kind, interval_s, request in jobs:
         leader = _Leader(target.ports)
-        leader.get()
+        with suppress(OSError):  # an election; the thread looks again
+            leader.get()
         arguments = (times[kind], interval_s, ends, leader, request)
         threads.append(threading.Thread(target=_repeat, args=arguments))
     if target.metrics_port:
@@ -193,7 +195,7 @@ def _measure(pipe: Any, target: Target, name: str, first_broker: int) -> None:
 
 
 class Others:
-    """Measures between `start` and `end`, in a process of its own."""
+    """Measures between `start` and `end`, in a process of its own; EOFError if that ends early."""
 
     def __init__(self, target: Target, name: str, first_broker: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -202,6 +204,7 @@ class Others:
             target=_measure, args=(other, target, name, first_broker), daemon=True
         )
         self._process.start()
+        other.close()  # the process alone holds it, so that its end is noticed
         self._pipe.recv()
 
     def start(self) -> None:

@@ -9,8 +9,11 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from bench.hostile import plot
 from bench.hostile.__main__ import measure, table
+from bench.hostile.others import Others
 from bench.hostile.quorum import HOSTILE_HOST, STRANGER, Attacked, connect
 from bench.hostile.rows import LARGEST_BYTES, random_frame
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -55,6 +58,12 @@ def test_random_hostile_requests_depose_no_leader_and_hold_no_loop(tmp_path: Pat
     assert found["depositions"] == 0
     assert found["made"] > REQUESTS / 2
     assert table({"random x4": {"kraftd": found}}).row_count == 1
+
+
+def test_measuring_that_fails_is_noticed() -> None:
+    """On a busy machine the process may find no leader; the benchmark must not wait for it."""
+    with pytest.raises(EOFError):
+        Others(None, "no target", 20)  # type: ignore[arg-type]
 
 
 def test_random_frames_have_their_length_and_many_sizes() -> None:
