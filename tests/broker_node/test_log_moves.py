@@ -131,9 +131,12 @@ def test_a_move_to_the_present_directory_ends_a_move__kip113(harness: BrokerHarn
 
 def test_a_move_that_cannot_be_is_refused_as_in_kafka__kip113(harness: BrokerHarness) -> None:
     assert move(harness, "/nowhere") is ErrorCode.LOG_DIR_NOT_FOUND
-    assert move(harness, PATHS[0], "unknown") is ErrorCode.REPLICA_NOT_AVAILABLE
+    assert move(harness, PATHS[0], "unknown") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert move(harness, PATHS[0], "t", 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert move(harness, PATHS[0], "t" * 249) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    harness.create_topic("u")
     target = other(harness)
+    assert harness.directories.logs["u", 0].parent == target
     harness.broker.cordoning.paths = frozenset({target})
     assert move(harness, target) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
@@ -142,9 +145,14 @@ def test_a_move_that_cannot_be_is_refused_as_in_kafka__kip113(harness: BrokerHar
             raise StorageFailure(f"cannot {operation} {path}: an error of the disk. Replace it")
 
     harness.broker.cordoning.paths = frozenset()
+    present = harness.directories.logs[KEY].parent
     harness.disk.fault = fault
     assert move(harness, target) is ErrorCode.KAFKA_STORAGE_ERROR
     assert harness.produce("t", records()).error_code == 0
+    assert harness.produce("u", records()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert move(harness, present, "u") is ErrorCode.KAFKA_STORAGE_ERROR
+    harness.broker.cordoning.paths = frozenset({present})
+    assert move(harness, present, "u") is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
 def test_a_directory_that_fails_during_a_move_takes_only_the_future_log__kip858(

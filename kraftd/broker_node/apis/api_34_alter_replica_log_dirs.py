@@ -4,9 +4,9 @@ Authorization: ALTER on the cluster. Sent by: admin clients. Answered once the f
 filled afterwards (`kraftd.broker_node.directories.log_moves`). A move to another directory ends one that is
 under way, and one to the present directory only ends it. Errors: CLUSTER_AUTHORIZATION_FAILED (whole
 request); per partition LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (a log directory is offline),
-INVALID_REPLICA_ASSIGNMENT (the directory is cordoned, KIP-1066), REPLICA_NOT_AVAILABLE (no such replica here:
-a later one will be made in that directory), INVALID_TOPIC_EXCEPTION (the name of the future log would be too
-long). Differs from Apache Kafka: nowhere.
+INVALID_REPLICA_ASSIGNMENT (the directory is cordoned, KIP-1066), UNKNOWN_TOPIC_OR_PARTITION,
+REPLICA_NOT_AVAILABLE (no replica of it here: a later one will be made in that directory),
+INVALID_TOPIC_EXCEPTION (the name of the future log would be too long). Differs from Apache Kafka: nowhere.
 """
 
 from __future__ import annotations
@@ -70,22 +70,33 @@ def _judge(node: BrokerNode, key: Key, path: str, moves: list[LogMove]) -> Error
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path not in node.cordoning.ids:
         return ErrorCode.LOG_DIR_NOT_FOUND
-    if path in node.directory_errors or key in node.replicas.offline:
+    if path in node.directory_errors:
         return ErrorCode.KAFKA_STORAGE_ERROR
     if path in node.cordoning.paths:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if key in node.replicas.offline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     hosted = node.replicas.get(topic, index)
     if hosted is None or hosted.log is None:
-        if len(node.replicas.preferred) < MAX_PREFERRED and topic in node.view.image.topic_names():
-            node.replicas.preferred[key] = node.cordoning.ids[path]
-        return ErrorCode.REPLICA_NOT_AVAILABLE
+        return _prefer(node, key, path)
     if node.log_moves.target(key) != path:
         node.log_moves.cancel(key)
     if hosted.log.parent != path:
-        if node.directory_errors:
-            return ErrorCode.KAFKA_STORAGE_ERROR  # which may have a future log of it
+        if node.directory_errors and node.log_moves.target(key) is None:
+            return ErrorCode.KAFKA_STORAGE_ERROR  # a future log may be in one that is offline
         moves.append(LogMove(topic, index, path))
     return ErrorCode.NONE
+
+
+def _prefer(node: BrokerNode, key: Key, path: str) -> ErrorCode:
+    """Note the directory for a replica that may come, if there is such a partition."""
+    image, (topic, index) = node.view.image, key
+    topic_id = image.topic_names().get(topic)
+    if topic_id is None or image.partition(topic_id, index) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if len(node.replicas.preferred) < MAX_PREFERRED:
+        node.replicas.preferred[key] = node.cordoning.ids[path]
+    return ErrorCode.REPLICA_NOT_AVAILABLE
 
 
 def _answer(errors: dict[Key, ErrorCode]) -> AlterReplicaLogDirsResponse:
