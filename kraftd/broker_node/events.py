@@ -207,8 +207,8 @@ class SharesRead(Event, frozen=True):
 class LogsLoaded(Event, frozen=True):
     """All logs that were on disk at the start are open, or known as damaged.
 
-    `topic_ids` of the open ones by topic and partition; None for a log without one. `directories` are the ids
-    of log.dirs by path.
+    `topic_ids` by topic and partition, of damaged logs too; None for an open log without one. `directories`
+    are the ids of log.dirs by path.
     """
 
     topic_ids: dict[tuple[str, int], Uuid | None]

@@ -41,11 +41,20 @@ class LogDirectory(NamedTuple):
 
 
 class Damaged(NamedTuple):
-    """A log that could not be opened, and what the checkpoints say of it, which is kept."""
+    """A log that could not be opened, and what the checkpoints say of it, which is kept. topic_id is None if
+    it is not known.
+    """
 
     parent: str
+    name: str
+    topic_id: Uuid | None
     error: StorageError
     found: Found
+
+    @property
+    def directory(self) -> str:
+        """The path of the log's directory."""
+        return f"{self.parent}/{self.name}"
 
 
 class FoundLog(NamedTuple):
@@ -139,6 +148,13 @@ class LogDirectories:
 
     # --- logs ---
 
+    def topic_ids(self) -> dict[TopicPartition, Uuid | None]:
+        """The topic ids of the open logs, and of damaged ones if they are known."""
+        found: dict[TopicPartition, Uuid | None] = {
+            key: one.topic_id for key, one in self.damaged.items() if one.topic_id is not None
+        }
+        return found | {key: log.topic_id for key, log in self.logs.items()}
+
     def create(
         self,
         topic: str,
@@ -207,11 +223,30 @@ class LogDirectories:
         self._retire(log, unique, now_ms)
         return log
 
+    def delete_damaged(self, topic: str, partition: int, unique: str, now_ms: int) -> str | None:
+        """The same of a log that could not be opened; returns the path of its log directory."""
+        damaged = self.damaged.get((topic, partition))
+        if damaged is None:
+            return None
+        target = f"{damaged.parent}/{suffixed_name(topic, partition, unique, DELETE_SUFFIX)}"
+        self.resources.disk.rename(damaged.directory, target)
+        del self.damaged[topic, partition]
+        due_ms = now_ms + self.settings_of(topic).file_delete_delay_ms
+        self.resources.deletions.append(Deletion(due_ms, (), target))
+        return damaged.parent
+
+    def is_contested(self, topic: str, partition: int, topic_id: Uuid) -> bool:
+        """Return whether a log of another topic of that name was found at the start, and is still there."""
+        damaged = self.damaged.get((topic, partition))
+        is_of_other = damaged is not None and damaged.topic_id not in (None, topic_id)
+        return is_of_other or (topic, partition) in self.rivals
+
     def keep_one(
         self, topic: str, partition: int, topic_id: Uuid | None, unique: Callable[[], str]
     ) -> FoundLog | None:
         """Keep, of a partition's logs that were found at the start, that of a topic id; None keeps none. The
         directories of the others, `strays` from now on, are renamed: they stay, and are used no more.
+        A damaged log whose topic id is not known is kept with any.
 
         Raises StorageError.
         """
@@ -227,6 +262,12 @@ class LogDirectories:
                 self._forget(each.log)
                 self._rename(each.log, suffixed_name(topic, partition, unique(), STRAY_SUFFIX))
                 self.strays.append(each.log.directory)
+        damaged = self.damaged.get(key)
+        if damaged is not None and (topic_id is None or damaged.topic_id not in (None, topic_id)):
+            target = f"{damaged.parent}/{suffixed_name(topic, partition, unique(), STRAY_SUFFIX)}"
+            self.resources.disk.rename(damaged.directory, target)
+            del self.damaged[key]
+            self.strays.append(target)
         return kept
 
     def replace_with_future(self, topic: str, partition: int, unique: str, now_ms: int) -> DataLog:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Self
 
 from kraftd.log.data.data_log import DataLog
@@ -18,6 +19,7 @@ from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.resources import Deletion
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
+from kraftd.log.partition_metadata import decode_topic_id
 from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.directories import Damaged, FoundLog, LogDirectories, read_offsets
 from kraftd.log_dirs.jobs import remove_tree
@@ -29,13 +31,15 @@ from kraftd.log_dirs.names import (
     parse_name,
 )
 from kraftd.log_dirs.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, TopicPartition
-from kraftd.types import METADATA_TOPIC
+from kraftd.types import METADATA_TOPIC, Uuid
 
 _REMOTE_INDEXES = "remote-log-index-cache"  # of Kafka's tiered storage; no partition
 
 
 class LogOpening:
-    """One log to be opened. After `run`, either opened or error is set."""
+    """One log to be opened. After `run`, either opened or error is set. topic_id is that of a log with an
+    error, if it is known.
+    """
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class LogOpening:
         self.producers = producers
         self.opened: Opened | None = None
         self.error: StorageError | None = None
+        self.topic_id: Uuid | None = None
         self._directories = directories
         self._now_ms = now_ms
 
@@ -83,6 +88,9 @@ class LogOpening:
             self.opened = yield from opening
         except StorageError as error:
             self.error = error
+            with suppress(StorageError, ValueError):
+                metadata = f"{self.parent}/{self.name}/{METADATA_FILE_NAME}"
+                self.topic_id = decode_topic_id(self._directories.resources.disk.read_bytes(metadata))
 
 
 class LogLoader:
@@ -169,7 +177,9 @@ class LogLoader:
                 )
                 rivals.append(FoundLog(log, opening.producers))
         elif isinstance(opening.error, CorruptStorage | DirectoryProblem):
-            directories.damaged[key] = Damaged(path, opening.error, opening.found)
+            directories.damaged[key] = Damaged(
+                path, opening.name, opening.topic_id, opening.error, opening.found
+            )
             self.notes.append(f"{topic}-{partition} stays offline: {opening.error}")
         elif opening.error is not None:
             directories.fail(path, opening.error)

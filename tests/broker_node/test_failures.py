@@ -13,6 +13,7 @@ from kraftd.requests.events import ConnectionClosed
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from tests.broker_node.harness import IDS, PATHS, BrokerHarness, records
+from tests.log.data.logs import append
 
 
 @pytest.fixture
@@ -164,28 +165,70 @@ def test_what_follows_a_failed_append_in_the_same_step_leaves_no_gap(harness: Br
     assert harness.read("t").high_watermark == 3
 
 
-def test_a_damaged_log_stays_offline_and_the_others_serve(tmp_path: Path) -> None:
-    before = BrokerHarness(tmp_path).run()
-    before.create_topic("t", 2)
-    for index in range(2):
-        before.produce("t", records(50), index=index)
-    directory = before.directories.logs["t", 0].directory
+def restarted_with_damage(before: BrokerHarness, tmp_path: Path, *indexes: int) -> BrokerHarness:
+    """The next process, after a kill and a flipped bit in the first batch of these partitions."""
+    directories = [before.directories.logs["t", index].directory for index in indexes]
     before.executor.close_files()
     disk = before.disk
-    segment = next(one for one in disk.paths() if one.startswith(directory) and one.endswith(".log"))
-    disk.flip_bit(segment, 100, 1)
-    (clean,) = [one for one in disk.paths() if one.endswith("/data/.kafka_cleanshutdown")]
+    for directory in directories:
+        segment = next(one for one in disk.paths() if one.startswith(directory) and one.endswith(".log"))
+        disk.flip_bit(segment, 100, 1)
     for path in PATHS:
-        disk.remove(f"{path}/{clean.rsplit('/')[-1]}")
+        disk.remove(f"{path}/.kafka_cleanshutdown")
     disk.locked.clear()
     after = BrokerHarness(tmp_path, disk)
     after.clock.ms = before.clock.ms + 20_000
     after.run()
     after.pass_time(20_000)
+    return after
+
+
+def test_a_damaged_log_stays_offline_and_the_others_serve(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t", 2)
+    for index in range(2):
+        before.produce("t", records(50), index=index)
+    after = restarted_with_damage(before, tmp_path, 0)
     assert after.broker.lifecycle.broker_epoch > 0
     assert after.produce("t", records(), index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert after.read("t", index=0).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert after.produce("t", records(), index=1).base_offset == 50
+
+
+def test_damaged_logs_of_a_former_topic_keep_no_partition_offline(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t", 3)
+    for index in range(3):
+        before.produce("t", records(50), index=index)
+    for index in range(2):  # as if the topic had been deleted and made again while the broker was down
+        former = before.directories.logs["t", index]
+        former.topic_id = None
+        former.assign_topic_id(b"\x08" * 16)
+    # The present topic has a log in the other directory too, if the former one was offline meanwhile.
+    directories = before.directories
+    topic_id, present = directories.logs["t", 2].topic_id, directories.logs.pop(("t", 1)).parent
+    other = IDS[1 - PATHS.index(present)]
+    append(directories.create("t", 1, topic_id, before.clock.ms, directory_id=other), records(3))
+    directories.logs["t", 1] = former
+    after = restarted_with_damage(before, tmp_path, 0, 1)
+    assert after.produce("t", records(), index=0).base_offset == 0
+    assert after.produce("t", records(), index=1).base_offset == 3
+    assert after.produce("t", records(), index=2).base_offset == 50
+    named = [name for path in PATHS for name in after.disk.list_others(path) if name.endswith("-stray")]
+    assert sorted(name.split(".")[0] for name in named) == ["t-0", "t-1"]
+
+
+def test_a_topic_with_a_damaged_log_is_deleted_and_made_again(tmp_path: Path) -> None:
+    before = BrokerHarness(tmp_path).run()
+    before.create_topic("t")
+    before.produce("t", records(50))
+    after = restarted_with_damage(before, tmp_path, 0)
+    assert after.produce("t", records()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    after.delete_topic("t")
+    after.create_topic("t")
+    assert after.produce("t", records()).base_offset == 0
+    after.pass_time(70_000)
+    assert [name for path in PATHS for name in after.disk.list_others(path) if name.startswith("t-0.")] == []
 
 
 def test_records_and_producers_outlive_a_restart(tmp_path: Path) -> None:

@@ -138,9 +138,8 @@ class BrokerLogs:
             if not self.directories.online:
                 self._ports.failed(error)
                 return
-        topic_ids = {key: log.topic_id for key, log in self.directories.logs.items()}
         ids = {path: one.directory_id for path, one in self.directories.directories.items()}
-        self._step(LogsLoaded(topic_ids, ids))
+        self._step(LogsLoaded(self.directories.topic_ids(), ids))
         self._note_failures()
 
     def open(self, effect: OpenLog) -> None:
@@ -151,7 +150,7 @@ class BrokerLogs:
         if self._is_closed:
             return
         key, directories, now_ms = (effect.topic, effect.partition), self.directories, self._now_ms()
-        if key in directories.rivals:
+        if directories.is_contested(*key, effect.topic_id):
             self._keep_one(key, effect.topic_id)
         try:
             log = directories.logs.get(key)
@@ -201,15 +200,23 @@ class BrokerLogs:
 
     def _delete_if_there(self, key: TopicPartition) -> None:
         self._loaded_producers.pop(key, None)
-        log = self.directories.logs.get(key)
-        if log is None or key in self.directories.rivals:
+        if key in self.directories.rivals:
             self._keep_one(key, None)
             return
-        try:
-            self.directories.delete(*key, self._unique_text(), self._now_ms())
-            self._checkpoint_soon(log.parent)
-        except StorageError as error:
-            self.failed(key, log, error)
+        log = self.directories.logs.get(key)
+        if log is not None:
+            try:
+                self.directories.delete(*key, self._unique_text(), self._now_ms())
+                self._checkpoint_soon(log.parent)
+            except StorageError as error:
+                self.failed(key, log, error)
+        damaged = self.directories.damaged.get(key)
+        if damaged is not None:
+            try:
+                self.directories.delete_damaged(*key, self._unique_text(), self._now_ms())
+                self._checkpoint_soon(damaged.parent)
+            except StorageError as error:
+                self._directory_failed(damaged.parent, error)
 
     def _checkpoint_soon(self, path: str) -> None:
         """Write the checkpoints of a directory, once for all logs that leave it together."""
@@ -228,12 +235,15 @@ class BrokerLogs:
 
     def _keep_one(self, key: TopicPartition, topic_id: Uuid | None) -> None:
         """Keep the log of that topic id, and set the partition's others aside."""
-        self._loaded_producers.pop(key, None)
+        producers: object = self._loaded_producers.pop(key, None)
+        is_rival = key in self.directories.rivals
         strays, count = self.directories.strays, len(self.directories.strays)
         try:
             kept = self.directories.keep_one(*key, topic_id, self._unique_text)
-            if kept is not None and isinstance(kept.producers, ReplayedProducers):
-                self._loaded_producers[key] = kept.producers
+            if kept is not None and is_rival:
+                producers = kept.producers
+            if kept is not None and isinstance(producers, ReplayedProducers):
+                self._loaded_producers[key] = producers
         except StorageError as error:
             self._lines.error(
                 "a log could not be set aside", partition=f"{key[0]}-{key[1]}", error=str(error)
