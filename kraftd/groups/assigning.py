@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
-from kraftd.groups.consumer.assignors.spec import Assigned, Slices
+from kraftd.groups.consumer.assignors.spec import Assigned, AssignorFailed, Slices
 from kraftd.groups.modern_group import ModernGroup
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
@@ -68,6 +68,8 @@ def _run_slice(state: ShardState, plan: Planned, slices: Slices[Assigned]) -> Ou
     except StopIteration as end:
         records = plan.records(end.value, state.now_ms)
         return _write_slice(state, plan, iter(records))
+    except AssignorFailed:
+        return Outcome()  # the last target stays; a heartbeat begins another one
     _go_on(state, group, partial(_run_slice, state, plan, slices))
     return Outcome()
 

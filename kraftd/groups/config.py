@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct, field
+
+from kraftd.groups.consumer.assignors import ASSIGNORS
+from kraftd.groups.consumer.assignors.spec import Assignor
 
 MAX_INT = 2**31 - 1
 # Kafka gives a new member five minutes to be seen again after its first JoinGroup is answered.
@@ -10,7 +15,8 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
-    """Kafka's keys (`NodeConfig.settings`), and two limits.
+    """Kafka's keys (`NodeConfig.settings`), two limits, and the assignors that
+    `group.consumer.assignors` names.
 
     offsets_topic_num_partitions: what counts until the topic is there. max_batch_bytes: the most that one
     batch of records may take. members_max_bytes: what all members may hold in memory; Kafka has no limit.
@@ -40,6 +46,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     group_consumer_max_assignment_interval_ms: int = 15_000
     group_consumer_max_size: int = MAX_INT
     group_consumer_assignors: list[str] = field(default_factory=lambda: ["uniform", "range"])
+    assignors: Mapping[str, Assignor] = field(default_factory=lambda: ASSIGNORS)
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_share_session_timeout_ms: int = 45_000

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.ground.refusal import Refusal
@@ -12,6 +14,7 @@ from kraftd.groups.batches import NO_PRODUCER, Producer
 from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.assignors.spec import Assignor
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.outcome import Outcome
@@ -36,6 +39,13 @@ class GroupShards(Shards[GroupShard]):
     def new_shard(self, partition: int, leader_epoch: int) -> GroupShard:
         state = ShardState(self.config, self.respond, self.new_uuid, self.counts, self.memory, self.topics)
         return GroupShard(partition, leader_epoch, state, self.effects)
+
+    def use_assignors(self, assignors: Mapping[str, Assignor]) -> None:
+        """Offer these to consumer groups, the first as default, instead of Kafka's two.
+
+        Call it before a shard is loaded.
+        """
+        self.config = replace(self.config, assignors=assignors, group_consumer_assignors=list(assignors))
 
     # Writing
 

@@ -30,6 +30,7 @@ from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.runtime.assembly import log_files_limit
+from kraftd.runtime.assignors import load_assignors
 from kraftd.runtime.served_node import ServedNode
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class LogsAtStart:
 def serve_broker(
     runner: Runner, config: DaemonConfig, rng: SystemRandomness, endpoints: tuple[Endpoint, ...]
 ) -> None:
-    """Make the runner a broker, too, which is reached at these endpoints."""
+    """Make the runner a broker, too, which is reached at these endpoints. Raises EntryPointError."""
     storage, security = runner.storage, runner.security
     view = NodeView(runner.node, storage)
     settings = ClientSettings(
@@ -121,6 +122,7 @@ def serve_broker(
         lambda: str(UUID(bytes=rng.uuid())),
         security.authorizer,
     )
+    node.groups.coordinator.use_assignors(load_assignors(static, config.node_config, runner.log))
     node.boundary.authorizations.allowances = config.audit_allowances
     runner.node.image.replica_changes = ReplicaChanges(config.node_id)
 

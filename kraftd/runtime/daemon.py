@@ -39,9 +39,10 @@ from kraftd.runtime.assembly import (
 from kraftd.runtime.clock import Clock
 from kraftd.runtime.connections.acceptor import Acceptor
 from kraftd.runtime.connections.binding import bind, bind_metrics
+from kraftd.runtime.entry_points import EntryPointError
 from kraftd.runtime.file_modes import wider_modes
 from kraftd.runtime.peers.peer_watch import CannotJoin, QuorumLives
-from kraftd.runtime.policies import PolicyError, load_policies
+from kraftd.runtime.policies import load_policies
 from kraftd.runtime.randomness import SystemRandomness
 from kraftd.runtime.reporting import logs
 from kraftd.runtime.runner import Runner
@@ -181,7 +182,7 @@ class Daemon:
         """The controller, by the configuration and the state on disk. Raises StartupError."""
         try:
             policies = load_policies(self.config, self.log)
-        except PolicyError as error:
+        except EntryPointError as error:
             raise StartupError(str(error)) from error
         node = build_node(
             self.config,
@@ -235,7 +236,10 @@ class Daemon:
 
             ports = {endpoint.listener: endpoint.port for _, endpoint in self._sockets}
             at = announced(self.config.broker_listeners, ports)
-            serve_broker(self.runner, self.config, self.rng, at)
+            try:
+                serve_broker(self.runner, self.config, self.rng, at)
+            except EntryPointError as error:
+                raise StartupError(str(error)) from error
 
     def _warn_if_another_directory_votes(self, node: Node) -> None:
         """Log that a node's id votes with another directory: nothing else explains why the node does not vote

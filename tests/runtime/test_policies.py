@@ -12,7 +12,9 @@ import pytest
 from kraftd.config import DaemonConfig, load
 from kraftd.controller.policies import NewTopic
 from kraftd.ground.refusal import Refusal
-from kraftd.runtime.policies import PolicyError, load_policies
+from kraftd.runtime.entry_points import EntryPointError
+from kraftd.runtime.policies import load_policies
+from tests.runtime.installing import install
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CODE = """
@@ -43,15 +45,9 @@ class Log:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package with two entry points, on the path like an installed one."""
-    (tmp_path / "policies_of_a_test.py").write_text(CODE)
-    info = tmp_path / "policies_of_a_test-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: policies-of-a-test\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(
-        "[kraftd.policy]\nnamed = policies_of_a_test:Named\nfails = policies_of_a_test:fails\n"
-    )
+    """A package with two policies."""
     monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path, "policies_of_a_test", CODE, "kraftd.policy", {"named": "Named", "fails": "fails"})
     yield
     sys.modules.pop("policies_of_a_test", None)
 
@@ -81,7 +77,7 @@ def test_a_policy_gets_the_properties_and_its_faults_are_logged() -> None:
 
 def test_a_java_class_is_refused_with_a_remedy() -> None:
     name = "org.example.AtLeastTwoReplicas"
-    with pytest.raises(PolicyError) as refused:
+    with pytest.raises(EntryPointError) as refused:
         load_policies(configured(f"create.topic.policy.class.name={name}"), Log())
     assert str(refused.value) == (
         f"create.topic.policy.class.name={name}: no policy of that name is installed; kraftd runs no Java "
@@ -92,5 +88,5 @@ def test_a_java_class_is_refused_with_a_remedy() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_a_policy_that_cannot_be_made_is_reported_with_its_error() -> None:
-    with pytest.raises(PolicyError, match=r"alter\.config\.policy\.class\.name=fails: .*no properties"):
+    with pytest.raises(EntryPointError, match=r"alter\.config\.policy\.class\.name=fails: .*no properties"):
         load_policies(configured("alter.config.policy.class.name=fails"), Log())

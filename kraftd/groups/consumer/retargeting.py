@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from kraftd.ground.refusal import Refusal
 from kraftd.groups.assigning import assign_later, is_large, may_assign
 from kraftd.groups.consumer.assignors import ASSIGNORS, UNIFORM
-from kraftd.groups.consumer.assignors.spec import NOTHING, Partitions, finish
+from kraftd.groups.consumer.assignors.spec import NOTHING, Assignor, AssignorFailed, Partitions, finish
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.settings import assignment_interval_ms
@@ -18,6 +19,7 @@ from kraftd.groups.consumer.subscriptions import is_homogeneous, regexes_after, 
 from kraftd.groups.consumer.target import Plan
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
+from kraftd.wire.error_code import ErrorCode
 
 
 def new_target(
@@ -27,7 +29,10 @@ def new_target(
     member: Member,
     updated: Member,
 ) -> tuple[list[CoordinatorRecord], Partitions] | None:
-    """The records of a new target, and what it has for a member that was changed; None if it is not due."""
+    """The records of a new target, and what it has for a member that was changed; None if it is not due.
+
+    Raises Refusal.
+    """
     if not is_due(state, group):
         return None
     if is_large(state, group):
@@ -41,16 +46,20 @@ def new_target(
         topics_after(group, member, updated),
         len(group.members) + (not is_there),
     )
-    name = assignor_of(state, preferred_assignor(group.assignors, member.assignor, updated.assignor))
-    plan = Plan(group, epoch, name, homogeneous, state.metadata, updated, replaced_id)
-    assigned = finish(plan.compute())
+    assignor = assignor_of(state, preferred_assignor(group.assignors, member.assignor, updated.assignor))
+    plan = Plan(group, epoch, assignor, homogeneous, state.metadata, updated, replaced_id)
+    try:
+        assigned = finish(plan.compute())
+    except AssignorFailed as failure:
+        text = f"Failed to compute a new target assignment for epoch {epoch}: {failure}"
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text) from failure
     return plan.records(assigned, state.now_ms), assigned.get(updated.member_id, NOTHING)
 
 
-def assignor_of(state: ShardState, preferred: str | None) -> str:
+def assignor_of(state: ShardState, preferred: str | None) -> Assignor:
     """The assignor that most members prefer, else the broker's first; uniform if that is not there."""
-    first = state.config.group_consumer_assignors[0]
-    return next((name for name in (preferred, first) if name in ASSIGNORS), UNIFORM)
+    known, first = state.config.assignors, state.config.group_consumer_assignors[0]
+    return known.get(preferred or first) or known.get(first) or ASSIGNORS[UNIFORM]
 
 
 def is_due(state: ShardState, group: ConsumerGroup) -> bool:
@@ -62,5 +71,5 @@ def is_due(state: ShardState, group: ConsumerGroup) -> bool:
 def begin(state: ShardState, group: ConsumerGroup) -> Plan:
     """What a target is computed of in slices: the group as it is now."""
     homogeneous = is_homogeneous(group.regexes, group.topics, len(group.members))
-    name = assignor_of(state, preferred_assignor(group.assignors))
-    return Plan(group, group.facts.epoch, name, homogeneous, state.metadata)
+    assignor = assignor_of(state, preferred_assignor(group.assignors))
+    return Plan(group, group.facts.epoch, assignor, homogeneous, state.metadata)

@@ -8,10 +8,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from kraftd.groups.call import Metadata
-from kraftd.groups.consumer.assignors import ASSIGNORS
 from kraftd.groups.consumer.assignors.spec import (
     NOTHING,
     Assigned,
+    Assignor,
     GroupSpec,
     MemberSpec,
     Partitions,
@@ -34,7 +34,7 @@ class Plan(Struct, frozen=True):
 
     group: ConsumerGroup
     epoch: int
-    assignor: str
+    assignor: Assignor
     is_homogeneous: bool
     metadata: Metadata
     changed: Member | None = None
@@ -67,7 +67,7 @@ class Plan(Struct, frozen=True):
                 yield
         yield from single_owners(self.group, specs)
         spec = GroupSpec(specs, self.is_homogeneous, topics.partition_counts())
-        assigned_now = yield from ASSIGNORS[self.assignor](spec)
+        assigned_now = yield from self.assignor(spec)
         return {member_id: assigned_now.get(member_id, NOTHING) for member_id in members}
 
     def records(self, assigned: Assigned, computed_ms: int) -> list[CoordinatorRecord]:

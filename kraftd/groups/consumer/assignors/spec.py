@@ -20,6 +20,10 @@ PARTITIONS_A_SLICE = 2000
 NOTHING: Partitions = {}
 
 
+class AssignorFailed(Exception):
+    """An assignor has raised an exception, or returned what cannot be; the text is for members."""
+
+
 class MemberSpec(Struct, frozen=True, gc=False):
     """A member: its subscribed topics that exist, and the partitions that were meant for it so far."""
 
