@@ -187,7 +187,7 @@ def init_producer_ids(target: Target, connections: int, counts: Counts) -> None:
 # -- connections without credentials
 
 
-def _hello(target: Target) -> bytes:
+def hello(target: Target) -> bytes:
     """A ClientHello."""
     context = ssl.create_default_context(cadata=target.authority_pem)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -196,7 +196,7 @@ def _hello(target: Target) -> bytes:
     return outgoing.read()
 
 
-def _wave(target: Target, openings: list[bytes], counts: Counts, until_answered: bool) -> None:
+def wave(target: Target, openings: list[bytes], counts: Counts, until_answered: bool) -> None:
     """Open connections at once, and send a text on each. Wait for answers, or hold them; then close all."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with selectors.DefaultSelector() as selector, ExitStack() as opened:
@@ -231,23 +231,23 @@ def _wave(target: Target, openings: list[bytes], counts: Counts, until_answered:
 
 def handshakes(target: Target, _: int, counts: Counts) -> None:
     """A thousand ClientHellos at once, and again when all are answered."""
-    hellos = [_hello(target)] * (target.elements or HELLOS)
+    hellos = [hello(target)] * (target.elements or HELLOS)
     while True:
-        _wave(target, hellos, counts, until_answered=True)
+        wave(target, hellos, counts, until_answered=True)
 
 
 def half_open(target: Target, _: int, counts: Counts) -> None:
     """Waves of 500 connections that begin a handshake and stop."""
     openings = [b"", b"\x16\x03\x01\x02\x00\x01\x00"] * ((target.elements or HALF_OPEN) // 2)
     while True:
-        _wave(target, openings, counts, until_answered=False)
+        wave(target, openings, counts, until_answered=False)
 
 
 def mixed(target: Target, _: int, counts: Counts) -> None:
     """Waves of 5,000 connections: silent ones, pieces of handshakes, whole hellos, random bytes."""
-    kinds = [b"", b"\x16\x03\x01\x02\x00\x01\x00", _hello(target), random.randbytes(500)]
+    kinds = [b"", b"\x16\x03\x01\x02\x00\x01\x00", hello(target), random.randbytes(500)]
     while True:
-        _wave(target, kinds * ((target.elements or MIXED) // 4), counts, until_answered=False)
+        wave(target, kinds * ((target.elements or MIXED) // 4), counts, until_answered=False)
 
 
 def scrapes(target: Target, _: int, counts: Counts) -> None:

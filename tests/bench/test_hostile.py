@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import random
 import sys
 from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +16,27 @@ import pytest
 from bench.hostile import plot
 from bench.hostile.__main__ import measure, table
 from bench.hostile.others import Others
-from bench.hostile.quorum import HOSTILE_HOST, STRANGER, Attacked, connect
-from bench.hostile.rows import LARGEST_BYTES, random_frame
+from bench.hostile.quorum import (
+    ACLS_PER_REQUEST,
+    ACLS_VERSION,
+    ADMIN,
+    HOSTILE_HOST,
+    READER,
+    STRANGER,
+    Attacked,
+    Target,
+    connect,
+)
+from bench.hostile.rows import LARGEST_BYTES, Counts, hello, random_frame, wave
+from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
+from kraftd.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.wire.error_code import ErrorCode
 
 REQUESTS, TOPICS = 60, 150_000
+HELLOS = 60  # of each address; more than 64 at once would have to wait for places
+DENIED_LENGTHS, ALLOWED_NAMES = 240, 4_000
 # Starved of processor time by other work, nodes lose their leader within the default of two seconds.
 PATIENT = {"controller.quorum.fetch.timeout.ms": 10_000, "controller.quorum.election.timeout.ms": 5_000}
 ALL_S = 600  # until all requests are made
@@ -36,6 +54,40 @@ def ask_for_much(port: int) -> None:
     assert all(topic.error_code for topic in answer.topics)
 
 
+def greet_at_once(target: Target) -> None:
+    """Begin handshakes from several addresses: their cryptography costs hundreds of milliseconds together."""
+    context = multiprocessing.get_context("fork")
+    counts, opening = Counts(context.Value("q", 0), context.Value("q", 0)), hello(target)
+
+    def greet(address: str) -> None:
+        wave(target._replace(attacker=address), [opening] * HELLOS, counts, until_answered=True)
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(greet, ("127.0.0.2", "127.0.0.3", "127.0.0.4")))
+    assert counts.answered.value > 2 * HELLOS
+
+
+def ask_where_acls_deny(target: Target) -> None:
+    """Ask whether any topic may be written to: each allowed name is looked up among denied prefixes."""
+    denied = [*("y" * length for length in range(1, DENIED_LENGTHS)), "x" * DENIED_LENGTHS]
+    allowed = [f"{denied[-1]}{number:04}" for number in range(ALLOWED_NAMES)]
+    acls = [
+        AclCreation(AclResourceType.TOPIC, name, kind, f"User:{READER}", "*", AclOperation.WRITE, permission)
+        for kind, names, permission in (
+            (AclPatternType.PREFIXED, denied, AclPermission.DENY),
+            (AclPatternType.LITERAL, allowed, AclPermission.ALLOW),
+        )
+        for name in names
+    ]
+    with connect(target.port, ADMIN, timeout_s=ALL_S) as client:
+        for start in range(0, len(acls), ACLS_PER_REQUEST):
+            request = CreateAclsRequest(acls[start : start + ACLS_PER_REQUEST])
+            assert not any(one.error_code for one in client.call(request, ACLS_VERSION).results)
+    with connect(target.client_port, READER, host=HOSTILE_HOST, timeout_s=ALL_S) as client:
+        answer = client.call(InitProducerIdRequest(None, 60_000), 4)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
 def timed_command(properties_file: Path, times: Path) -> list[str]:
     return [sys.executable, str(TIMED_NODE), str(times), "start", str(properties_file)]
 
@@ -49,7 +101,10 @@ def test_random_hostile_requests_depose_no_leader_and_hold_no_loop(tmp_path: Pat
         one.command_line = partial(timed_command, one.properties_file, times[node_id])
     try:
         nodes.start()
-        ask_for_much(nodes.target().port)
+        target = nodes.target()
+        ask_for_much(target.port)
+        greet_at_once(target)
+        ask_where_acls_deny(target)
         found = measure(nodes, "random", 4, options)
     finally:
         nodes.quorum.close()
