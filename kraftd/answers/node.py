@@ -87,6 +87,7 @@ class AnsweringNode:
         self._epoch = view.epoch  # in which those were made
         self._waiting = WaitingCalls(self.boundary)
         self.serves_consumer_groups: Callable[[], bool] = lambda: False  # a broker's coordinator knows
+        self.serves_share_groups: Callable[[], bool] = lambda: False  # likewise
         self._slices: deque[Slices] = deque()  # of no call: its are in `boundary.large`
         self.handlers: dict[type, Callable[[Any], None]] = {
             FramesReceived: self._on_frames,

@@ -9,6 +9,7 @@ DescribeProducers, where the error depends on each key or name; Produce, whose r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from struct import Struct as Layout
 from struct import error as TooShort
@@ -29,6 +30,8 @@ from kraftd.messages import (
     describe_configs_response,
     describe_groups_request,
     describe_groups_response,
+    describe_share_group_offsets_request,
+    describe_share_group_offsets_response,
     describe_transactions_request,
     describe_transactions_response,
     fetch_request,
@@ -37,6 +40,8 @@ from kraftd.messages import (
     list_offsets_response,
     offset_commit_request,
     offset_commit_response,
+    share_group_describe_request,
+    share_group_describe_response,
     txn_offset_commit_request,
     txn_offset_commit_response,
 )
@@ -260,6 +265,34 @@ _DESCRIBE_CONSUMER_GROUPS = UnreadRefusal(
     _GROUP,
     repeated=Repeated.KEPT,
 )
+_DESCRIBE_SHARE_GROUPS = UnreadRefusal(
+    ("group_ids",),
+    "",
+    lambda name: share_group_describe_request.ShareGroupDescribeRequest((name,)),
+    share_group_describe_response.ShareGroupDescribeResponse,
+    "groups",
+    lambda name: share_group_describe_response.DescribedGroup(_NO_GROUP, group_id=name),
+    _NO_GROUP,
+    AclOperation.DESCRIBE,
+    _GROUP,
+    repeated=Repeated.KEPT,
+)
+_DESCRIBE_SHARE_OFFSETS = UnreadRefusal(
+    ("groups",),
+    "group_id",
+    lambda name: describe_share_group_offsets_request.DescribeShareGroupOffsetsRequest(
+        [describe_share_group_offsets_request.DescribeShareGroupOffsetsRequestGroup(name)]
+    ),
+    describe_share_group_offsets_response.DescribeShareGroupOffsetsResponse,
+    "groups",
+    lambda name: describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseGroup(
+        name, error_code=_NO_GROUP
+    ),
+    _NO_GROUP,
+    AclOperation.DESCRIBE,
+    _GROUP,
+    repeated=Repeated.KEPT,
+)
 _DELETE_GROUPS = UnreadRefusal(
     ("groups_names",),
     "",
@@ -298,16 +331,28 @@ DENIALS: dict[int, Denial] = {
     ApiKey.DELETE_GROUPS: Denial(_DELETE_GROUPS),
     ApiKey.DESCRIBE_TRANSACTIONS: Denial(_DESCRIBE_TRANSACTIONS),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Denial(_DESCRIBE_CONSUMER_GROUPS),
+    ApiKey.SHARE_GROUP_DESCRIBE: Denial(_DESCRIBE_SHARE_GROUPS),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Denial(_DESCRIBE_SHARE_OFFSETS),
 }
 
 
 class Door(NamedTuple):
-    """What a request needs as a whole, from a version on; without it, one error is its answer."""
+    """What a request needs as a whole, from a version on; without it, one error is its answer.
+
+    `has_text`: the answer tells the error in words, too. `applies` is that of a WholeRefusal.
+    """
 
     operation: AclOperation
     type: AclResourceType
     error: ErrorCode
     first_version: int = 0
+    has_text: bool = False
+    applies: Callable[[int, Buffer, int], bool] | None = None
+
+
+def _names_a_group(_version: int, frame: Buffer, offset: int) -> bool:
+    """Return whether the group, the first field of a request, is not null, which is another error."""
+    return offset < len(frame) and frame[offset] != 0
 
 
 WHOLE: dict[int, Door] = {
@@ -315,6 +360,11 @@ WHOLE: dict[int, Door] = {
     ApiKey.SYNC_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
     ApiKey.LEAVE_GROUP: Door(AclOperation.READ, _GROUP, _NO_GROUP),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Door(AclOperation.READ, _GROUP, _NO_GROUP),
+    ApiKey.SHARE_GROUP_HEARTBEAT: Door(AclOperation.READ, _GROUP, _NO_GROUP),
+    ApiKey.SHARE_FETCH: Door(AclOperation.READ, _GROUP, _NO_GROUP, applies=_names_a_group),
+    ApiKey.SHARE_ACKNOWLEDGE: Door(AclOperation.READ, _GROUP, _NO_GROUP, applies=_names_a_group),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Door(AclOperation.READ, _GROUP, _NO_GROUP, has_text=True),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Door(AclOperation.DELETE, _GROUP, _NO_GROUP, has_text=True),
     ApiKey.OFFSET_DELETE: Door(AclOperation.DELETE, _GROUP, _NO_GROUP),
     ApiKey.ADD_PARTITIONS_TO_TXN: Door(
         AclOperation.CLUSTER_ACTION,
@@ -327,6 +377,15 @@ WHOLE: dict[int, Door] = {
 
 # Without the feature or the config, their error is another one.
 _OF_CONSUMER_GROUPS = ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE
+_OF_SHARE_GROUPS = (
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+)
 
 
 def unread(node: AnsweringNode, call: Call) -> UnreadRefusal | WholeRefusal | None:
@@ -336,10 +395,12 @@ def unread(node: AnsweringNode, call: Call) -> UnreadRefusal | WholeRefusal | No
         return None
     if call.key in _OF_CONSUMER_GROUPS and not node.serves_consumer_groups():
         return None
+    if call.key in _OF_SHARE_GROUPS and not node.serves_share_groups():
+        return None
     door = WHOLE.get(call.key)
     if door is not None and call.version >= door.first_version:
         denied = boundary.allows_none(call, door.operation, door.type)
-        return WholeRefusal(partial(_refuse_whole, node, door)) if denied else None
+        return WholeRefusal(partial(_refuse_whole, node, door), door.applies) if denied else None
     denial = DENIALS.get(call.key)
     if denial is None or call.version > denial.last_version:
         return None
@@ -355,4 +416,4 @@ def _refuse_whole(node: AnsweringNode, door: Door, call: Call) -> None:
         node.boundary.allows(call, door.operation, door.type, CLUSTER_NAME)  # which audits it
     else:
         node.boundary.note_denials(call, door.operation, door.type, 1)
-    raise Refusal(door.error)
+    raise Refusal(door.error, door.error.message if door.has_text else None)

@@ -126,6 +126,7 @@ class BrokerNode(AnsweringNode):
         self.coordinators = Coordinators(self, static, new_uuid)
         self.groups, self.transactions = self.coordinators.groups, self.coordinators.transactions
         self.serves_consumer_groups = self.groups.coordinator.serves_consumer_groups
+        self.serves_share_groups = self.coordinators.sharing.is_enabled
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(
             self, self.source, self.source.take, settings.session_limits, new_session_id
@@ -206,8 +207,7 @@ class BrokerNode(AnsweringNode):
     def is_ready(self) -> bool:
         """Return whether the metadata is known, and this broker was unfenced once.
 
-        The first clients of a broker that starts wait for that: librdkafka rarely asks again after an answer
-        without any broker.
+        A starting broker's first clients wait for that: librdkafka rarely asks again after an empty answer.
         """
         if not self._was_unfenced and self.view.is_loaded:
             own = self.view.image.brokers.get(self.view.node_id)

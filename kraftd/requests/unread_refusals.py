@@ -114,9 +114,13 @@ def _sample_element(request: type[Message], field: str, unread: UnreadRow, name:
 
 
 class WholeRefusal(NamedTuple):
-    """How an API refuses a whole request by one error: `check` raises a Refusal with it."""
+    """How an API refuses a whole request by one error: `check` raises a Refusal with it.
+
+    `applies` is that of an UnreadRefusal.
+    """
 
     check: Callable[[Call], None]
+    applies: Callable[[int, Buffer, int], bool] | None = None
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -160,6 +164,8 @@ def refuse_unread(
     if C_ENGINE is None:
         return None
     key, version = call.key, call.version
+    if refusal.applies is not None and not refusal.applies(version, frame, offset):
+        return None
     if isinstance(refusal, WholeRefusal):
         cls = request_class(key)
         is_well_formed = C_ENGINE.rows_of_unread(
@@ -168,8 +174,6 @@ def refuse_unread(
         return Refused(call, refusal) if is_well_formed else None
     template = _template(refusal, key, version)
     if template is None or (refusal.reserved and _holds(frame, refusal.reserved)):
-        return None
-    if refusal.applies is not None and not refusal.applies(version, frame, offset):
         return None
     value, prefix, suffix, inner_suffix = template
     found = C_ENGINE.rows_of_unread(

@@ -16,6 +16,11 @@ from kraftd.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from kraftd.messages.alter_share_group_offsets_request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from kraftd.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -24,8 +29,17 @@ from kraftd.messages.delete_records_request import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from kraftd.messages.delete_share_group_offsets_request import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from kraftd.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraftd.messages.describe_groups_request import DescribeGroupsRequest
+from kraftd.messages.describe_share_group_offsets_request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
 from kraftd.messages.describe_transactions_request import DescribeTransactionsRequest
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraftd.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -41,6 +55,16 @@ from kraftd.messages.offset_delete_request import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from kraftd.messages.share_acknowledge_request import (
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+)
+from kraftd.messages.share_fetch_request import FetchPartition as SharedPartition
+from kraftd.messages.share_fetch_request import FetchTopic as SharedTopic
+from kraftd.messages.share_fetch_request import ShareFetchRequest
+from kraftd.messages.share_group_describe_request import ShareGroupDescribeRequest
+from kraftd.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kraftd.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraftd.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -134,6 +158,52 @@ REQUESTS: dict[ApiKey, tuple[tuple[int, ...], Callable[[tuple[str, ...]], Any]]]
         (0, 1),
         lambda names: ConsumerGroupHeartbeatRequest("g", "m", subscribed_topic_names=names),
     ),
+    ApiKey.SHARE_GROUP_DESCRIBE: ((1,), lambda names: ShareGroupDescribeRequest((*names, names[0]))),
+    ApiKey.SHARE_GROUP_HEARTBEAT: (
+        (1,),
+        lambda names: ShareGroupHeartbeatRequest("g", "m", subscribed_topic_names=names),
+    ),
+    ApiKey.SHARE_FETCH: (
+        (1, 2),
+        lambda names: ShareFetchRequest(
+            "g", "m", topics=[SharedTopic(bytes(16), [SharedPartition(at) for at in range(len(names) * 10)])]
+        ),
+    ),
+    ApiKey.SHARE_ACKNOWLEDGE: (
+        (1, 2),
+        lambda names: ShareAcknowledgeRequest(
+            "g",
+            "m",
+            topics=[AcknowledgeTopic(bytes(16), [AcknowledgePartition(at) for at in range(len(names) * 10)])],
+        ),
+    ),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (
+        (0, 1),
+        lambda names: DescribeShareGroupOffsetsRequest(
+            [
+                DescribeShareGroupOffsetsRequestGroup(
+                    name, [DescribeShareGroupOffsetsRequestTopic("t", PARTITIONS)] if number % 2 else None
+                )
+                for number, name in enumerate((*names, names[0]))
+            ]
+        ),
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: (
+        (0,),
+        lambda names: AlterShareGroupOffsetsRequest(
+            "g",
+            [
+                AlterShareGroupOffsetsRequestTopic(name, [AlterShareGroupOffsetsRequestPartition(0, 5)])
+                for name in names
+            ],
+        ),
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: (
+        (0,),
+        lambda names: DeleteShareGroupOffsetsRequest(
+            "g", [DeleteShareGroupOffsetsRequestTopic(name) for name in names]
+        ),
+    ),
     ApiKey.DELETE_GROUPS: ((0, 2), lambda names: DeleteGroupsRequest((*names, names[0]))),
     ApiKey.DESCRIBE_TRANSACTIONS: ((0,), lambda names: DescribeTransactionsRequest((*names, names[0]))),
     ApiKey.JOIN_GROUP: (
@@ -163,6 +233,7 @@ REQUESTS: dict[ApiKey, tuple[tuple[int, ...], Callable[[tuple[str, ...]], Any]]]
         ),
     ),
 }
+OF_GROUPS = [key for key in REQUESTS if key.name.startswith("CONSUMER_") or "SHARE_" in key.name]
 OF_METADATA_TOPIC = ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.DELETE_RECORDS, ApiKey.DESCRIBE_CONFIGS
 CASES = [("broker", key, version) for key, (versions, _) in REQUESTS.items() for version in versions]
 CASES += [("client", key, version) for key in OF_METADATA_TOPIC for version in REQUESTS[key][0]]
@@ -205,7 +276,10 @@ class Asked:
             raw = self.harness.wire.responses[slot]
         else:
             raw = self.harness.answers[self.harness.client_frame(frame, key, version)]
-        return parse_response(key, version, memoryview(raw)[4:])[1]
+        answer: Any = parse_response(key, version, memoryview(raw)[4:])[1]
+        if hasattr(answer, "throttle_time_ms"):
+            answer.throttle_time_ms = 0  # it depends on earlier requests
+        return answer
 
     def ask_decoding(self, key: ApiKey, version: int, request: Any) -> Any:
         """The same, decoded as always."""
@@ -294,17 +368,28 @@ def test_transactions_of_another_than_a_broker_are_not_decoded(nodes: dict[str, 
     assert broker.decoded == 0
 
 
-@pytest.mark.parametrize("key", [ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE])
-def test_without_consumer_groups_that_is_the_error(
+@pytest.mark.parametrize("key", sorted(OF_GROUPS))
+def test_without_such_groups_that_is_the_error(
     nodes: dict[str, Asked], key: ApiKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker = nodes["broker"]
-    monkeypatch.setattr(type(broker.node.groups.coordinator), "serves_consumer_groups", lambda self: False)
-    monkeypatch.setattr(broker.node, "serves_consumer_groups", lambda: False)
-    answer = broker.ask_decoding(key, 1, REQUESTS[key][1](NAMES))
-    assert broker.ask(key, 1, REQUESTS[key][1](NAMES)) == answer and broker.decoded == 1
+    view = type(broker.node.view)
+    monkeypatch.setattr(view, "finalized_features", property(lambda self: ({}, 0)))
+    broker.node.groups.follow_image()
+    version = REQUESTS[key][0][-1]
+    answer = broker.ask_decoding(key, version, REQUESTS[key][1](NAMES))
+    assert broker.ask(key, version, REQUESTS[key][1](NAMES)) == answer and broker.decoded == 1
     rows = getattr(answer, "groups", [answer])
     assert {row.error_code for row in rows} == {ErrorCode.UNSUPPORTED_VERSION}
+    monkeypatch.undo()
+    broker.node.groups.follow_image()
+
+
+@pytest.mark.parametrize("key", [ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE])
+def test_without_a_group_that_is_the_error(nodes: dict[str, Asked], key: ApiKey) -> None:
+    request = structs.replace(REQUESTS[key][1](NAMES), group_id=None)
+    answer = nodes["broker"].ask(key, REQUESTS[key][0][-1], request)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST and nodes["broker"].decoded == 1
 
 
 def test_what_is_not_refused_alike_is_decoded(nodes: dict[str, Asked]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftd.answers.unread_denials import unread as unread
 from kraftd.broker_node.sharing.acknowledging import RENEWING_VERSION, Renewal, Results
 from kraftd.broker_node.sharing.requests import acknowledge, check_member
 from kraftd.fetch.session_cache import FINAL_EPOCH
