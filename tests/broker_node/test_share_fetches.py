@@ -301,6 +301,16 @@ def test_sessions_have_epochs_and_a_limit(tmp_path: Path) -> None:
     assert shared.harness.response(refused).error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
 
 
+def test_an_unknown_mode_of_acquisition_fails_the_fetch_alone__kip1206(tmp_path: Path) -> None:
+    shared = Shared(tmp_path)
+    shared.harness.produce("t", records(2))
+    assert shared.fetch("a", max_records=1, share_acquire_mode=1) == [(0, 0, 1)]
+    answer = shared.response(shared.send("a", ((0, 0, ACCEPT),), share_acquire_mode=2))
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert shared.summary() == (0, 1)  # one record is done
+    assert shared.fetch("a") == [(1, 1, 1)]
+
+
 def test_deleted_records_are_skipped_and_a_deleted_topic_is_unknown(tmp_path: Path) -> None:
     shared = Shared(tmp_path)
     for _ in range(3):

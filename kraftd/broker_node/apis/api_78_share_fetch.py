@@ -4,8 +4,9 @@ Authorization: READ on the group and on each topic. Sent by: share consumers. An
 that the member may acquire, or an error, at most after MaxWaitMs. The share coordinator keeps what is
 acknowledged before. A request that renews locks fetches nothing (KIP-1222). Errors, of the request:
 UNSUPPORTED_VERSION (without share groups), INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED,
-SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after MaxWaitMs); per
-partition: those of `kraftd.partition.reading.judge_fetch`, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
+SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED (after MaxWaitMs),
+UNKNOWN_SERVER_ERROR (an unknown mode of acquisition); per partition: those of
+`kraftd.partition.reading.judge_fetch`, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID,
 UNKNOWN_TOPIC_OR_PARTITION, COORDINATOR_NOT_AVAILABLE, and beside them those of ShareAcknowledge. Differs
 from Apache Kafka: the texts of errors are those of their codes.
 """
@@ -144,6 +145,10 @@ class Fetching:
         reading.end()
         if not topics:
             self.fetched(refused)
+            return
+        if self.request.share_acquire_mode not in (BATCH_OPTIMIZED, RECORD_LIMIT):
+            # As at Apache Kafka, the session has gone on, and what was acknowledged counts.
+            node.boundary.answer(self.call, ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         epoch = self.request.share_session_epoch
         turn = epoch % len(topics) if epoch >= 1 else 0
