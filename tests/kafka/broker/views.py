@@ -16,7 +16,7 @@ from tests.wire.java_json import struct_json
 
 RECENT_MS = 1_750_000_000_000  # the tests' own timestamps are older, or far in the future
 NOT_SERVED = frozenset({88, 89})  # streams groups
-_TEXTS = frozenset({"errorMessage", "batchIndexErrorMessage"})
+_TEXTS = frozenset({"errorMessage", "acknowledgeErrorMessage", "batchIndexErrorMessage"})
 _NAMES = ("name", "topicName", "resourceName")
 _DISKS = frozenset({"totalBytes", "usableBytes"})
 
