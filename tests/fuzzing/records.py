@@ -12,6 +12,7 @@ import threading
 from random import Random
 from typing import Any
 
+from kraftd.groups.consumer.xxh3 import SHORT_BYTES, lanes_of
 from kraftd.wire import python_records
 from kraftd.wire.compression import DecompressionError, decompress
 from kraftd.wire.records import Options, Outcome
@@ -104,6 +105,8 @@ def fuzz_headers(random: Random, c: Any) -> None:
     assert found == expected, (data, at, most, verify, found, expected)
     without_memory(random, c.batch_headers, data, at, most, verify)
     assert c.crc32c(exact(data)) == c.crc32c_by_tables(data) == python_records.crc32c(data)
+    if len(data) > SHORT_BYTES:
+        assert c.xxh3_lanes(exact(data)) == lanes_of(data)
 
 
 def fuzz_compaction(random: Random, c: Any) -> None:

@@ -6,30 +6,29 @@ Apache Kafka writes the same number, so a group does not rebalance when its coor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from struct import pack
+from itertools import chain
+from struct import Struct, pack
 
 from kraftd.groups.consumer.xxh3 import xxh3_64
 
 MAGIC = 0  # the version of the hash
+_INT = Struct("<i").pack
 
 
 def topic_hash(topic_id: bytes, name: str, racks: Sequence[Sequence[str]]) -> int:
     """The hash of a topic; racks: of each partition's replicas, where they are known."""
-    known: dict[tuple[str, ...], bytes] = {}  # many partitions have replicas in the same racks
     parts = [
         pack("<BQQ", MAGIC, int.from_bytes(topic_id[:8], "big"), int.from_bytes(topic_id[8:], "big")),
         _text(name),
         pack("<i", len(racks)),
     ]
+    indexes = [_INT(index) for index in range(len(racks))]
     if not any(racks):
-        parts.append(pack(f"<{len(racks)}i", *range(len(racks))))
-        racks = ()
-    for index, names in enumerate(racks):
-        key = tuple(names)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = b"".join(_rack(rack) for rack in sorted(names, key=_units))
-        parts += [pack("<i", index), found]
+        return xxh3_64(b"".join(parts + indexes))
+    # Many partitions have replicas in the same racks.
+    of_racks = {names: b"".join(map(_rack, sorted(names, key=_units))) for names in set(map(tuple, racks))}
+    of_partitions = (of_racks[names] for names in map(tuple, racks))
+    parts += chain.from_iterable(zip(indexes, of_partitions, strict=True))
     return xxh3_64(b"".join(parts))
 
 

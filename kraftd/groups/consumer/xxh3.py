@@ -5,8 +5,11 @@ Source: the specification of xxHash. The results stand in records, so they must 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import mul
 from struct import unpack_from
+
+from kraftd.wire.records import ENGINE
 
 _M32 = 0xFFFFFFFF
 _M64 = 0xFFFFFFFFFFFFFFFF
@@ -21,10 +24,12 @@ _SECRET = bytes.fromhex(
     "eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e"
     "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
 )
+SHORT_BYTES = 240  # more have lanes
 _STRIPE_BYTES = 64
 _BLOCK_STRIPES = 16
 _BLOCK_BYTES = _STRIPE_BYTES * _BLOCK_STRIPES
 _LANES = 8
+_IN_C: Callable[[bytes], list[int]] | None = getattr(ENGINE, "xxh3_lanes", None)
 
 
 def xxh3_64(data: bytes) -> int:
@@ -35,7 +40,7 @@ def xxh3_64(data: bytes) -> int:
 
 def _unsigned(data: bytes) -> int:
     length = len(data)
-    if length > 240:
+    if length > SHORT_BYTES:
         return _long(data)
     if length > 128:
         return _of_240(data)
@@ -120,6 +125,16 @@ def _of_240(data: bytes) -> int:
 
 
 def _long(data: bytes) -> int:
+    lanes = lanes_of(data) if _IN_C is None else _IN_C(data)
+    merged = len(data) * _PRIME64_1
+    for pair in range(4):
+        at = 11 + 16 * pair
+        merged += _fold(lanes[2 * pair] ^ _s64(at), lanes[2 * pair + 1] ^ _s64(at + 8))
+    return _avalanche(merged)
+
+
+def lanes_of(data: bytes) -> list[int]:
+    """The lanes of more than 240 bytes: what `_records.c` does in a hundredth of the time."""
     length = len(data)
     lanes = [
         _PRIME32_3, _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME32_2, _PRIME64_5, _PRIME32_1,
@@ -133,11 +148,7 @@ def _long(data: bytes) -> int:
     start = block_count * _BLOCK_BYTES
     _accumulate(lanes, data, start, (length - 1 - start) // _STRIPE_BYTES, 0)
     _accumulate(lanes, data, length - _STRIPE_BYTES, 1, 121)
-    merged = length * _PRIME64_1
-    for pair in range(4):
-        at = 11 + 16 * pair
-        merged += _fold(lanes[2 * pair] ^ _s64(at), lanes[2 * pair + 1] ^ _s64(at + 8))
-    return _avalanche(merged)
+    return lanes
 
 
 def _accumulate(lanes: list[int], data: bytes, start: int, stripes: int, secret_at: int) -> None:
