@@ -32,6 +32,22 @@ MUTANTS: dict[Any, Planted] = {
     **transactions.ALL,
 }
 SEEDS = 40
+# The first world that notices a defect, where worlds before it take seconds for nothing.
+FIRST = {
+    "begin_every_download_anew": 1,
+    "change_voters_at_will": 6,
+    "commit_before_truncating": 5,
+    "count_what_went_back": 6,
+    "give_out_what_was_damaged": 2,
+    "hold_on_without_a_quorum": 5,
+    "let_stale_brokers_in": 2,
+    "never_download": 1,
+    "scrub_blindly": 1,
+    "take_a_lag_for_the_end": 1,
+    "trust_the_leaders_mark": 6,
+    "vote_for_any_candidate": 5,
+    "welcome_every_election": 1,
+}
 # The names that the simulator's code reports when an invariant is broken.
 INVARIANTS = {
     name
@@ -44,13 +60,14 @@ INVARIANTS = {
 def test_planted_defect_breaks_its_invariant(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = MUTANTS[mutant]
     mutant(monkeypatch)
-    for seed in range(SEEDS):
+    first = FIRST.get(mutant.__name__, 0)
+    for seed in range(first, first + SEEDS):
         violation = planted.run(seed)
         if violation is not None:
             # The core notices some defects itself: a replica stops when its state is impossible.
             assert violation.invariant in (*planted.noticed_by, "core"), f"seed {seed}: {violation}"
             return
-    pytest.fail(f"{SEEDS} seeds did not notice it")
+    pytest.fail(f"{SEEDS} seeds from {first} did not notice it")
 
 
 def test_every_invariant_has_a_defect_that_it_detects_first() -> None:
