@@ -31,7 +31,9 @@ def restart(quorum: Quorum, *ids: int) -> None:
         quorum.wait_for_voters(*quorum.controllers)
 
 
-@pytest.mark.parametrize("kinds", [APACHE, MIXED], ids=["apache", "mixed"])
+@pytest.mark.parametrize(
+    "kinds", [pytest.param(APACHE, marks=pytest.mark.thorough), MIXED], ids=["apache", "mixed"]
+)
 def test_kafkas_controllers_are_made_dynamic_and_accept_another_voter(
     kinds: tuple[Kind, ...], tmp_path: Path
 ) -> None:

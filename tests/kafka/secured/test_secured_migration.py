@@ -22,7 +22,7 @@ from tests.kafka.secured.nodes import (
 from tests.kafka.secured.test_secured_clusters import creation_error, may_create
 from tests.security.secured_daemon import PLAIN_MODULE, SCRAM_MODULE, plain
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 IDS = (100, 101, 102)
 SCRAM = "SCRAM-SHA-512"

@@ -15,7 +15,7 @@ from tests.kafka.snapshots.compacting import COMPACTING, fill, snapshots, wait_f
 pytestmark = pytest.mark.kafka
 
 
-@pytest.fixture(scope="module", params=["kraftd", "apache"])
+@pytest.fixture(scope="module", params=["kraftd", pytest.param("apache", marks=pytest.mark.thorough)])
 def led(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
     """A dynamic quorum of one of that kind whose log begins with a snapshot, and a broker."""
     quorum = Quorum(
