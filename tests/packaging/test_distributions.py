@@ -50,6 +50,7 @@ def test_a_wheel_installs_and_runs_with_all_of_its_files(environment: Path, tmp_
     assert_works(environment, tmp_path)
 
 
+@pytest.mark.thorough
 def test_an_sdist_installs_and_runs_with_all_of_its_files(
     built: tuple[Path, Path], environment: Path, source: Path, tmp_path: Path
 ) -> None:
@@ -60,6 +61,7 @@ def test_an_sdist_installs_and_runs_with_all_of_its_files(
     assert_works(environment, tmp_path)
 
 
+@pytest.mark.thorough
 def test_two_builds_of_a_commit_are_equal_byte_for_byte(
     built: tuple[Path, Path], source: Path, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from tests.wire.strategies import ALL_MESSAGES, messages, versions
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-fuzz = settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+fuzz = settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 NASTY = st.sampled_from([0x00, 0x01, 0x7F, 0x80, 0xFF]) | st.integers(0, 255)
 EDITS = st.lists(st.tuples(st.integers(0, 1 << 16), NASTY), min_size=1, max_size=4)
