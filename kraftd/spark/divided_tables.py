@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import SparkContext
 
-from kraftd.spark.cluster_tables import RECORDS
+from kraftd.spark.cluster_tables import RECORDS, write_small_tables
 from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.input_log import is_small_log
 from kraftd.spark.inputs.layout import Replica
+from kraftd.spark.inputs.replicas import CommittedLog
 from kraftd.spark.inputs.storage import delete_directory, join, list_files, open_parquet
 from kraftd.spark.parquet import Job, PartFile, commit, write_dataset, write_splits
 from kraftd.spark.replay import audit, intervals, moves, partitions, reassignments, topics
@@ -159,6 +161,28 @@ class DividedTables:
     def _unfinished(self, name: str) -> str:
         """Where a table's files are written: `audit` and `partition_changes` are read from there."""
         return join(self._target, f"{name}.unfinished")
+
+
+def need_no_spark(log: CommittedLog, mode: str) -> bool:
+    """Return whether `write_tables_here` may write the tables of a log."""
+    return is_small_log(log) or (mode == "failfast" and is_small_log(log, MAX_BYTES))
+
+
+def write_tables_here(
+    extent: Extent,
+    replicas: Sequence[Replica],
+    target: str,
+    names: Sequence[str],
+    step: Callable[[str], None],
+) -> bool:
+    """Write tables without Spark; step is called after each. False, and nothing, if the log needs it.
+
+    The log is one that `need_no_spark`, and target is a local directory.
+    """
+    if is_small_log(extent.source):
+        write_small_tables(extent, replicas, target, names, step)
+        return True
+    return write_divided_tables(extent, replicas, target, names, step)
 
 
 def write_divided_tables(

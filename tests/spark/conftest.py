@@ -25,6 +25,13 @@ if find_spec("pyspark") is None and not os.environ.get("CI"):
 # The jobs of tests are short: one compiler tier and one collector thread cost a third less CPU.
 _JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+# Compiling plans for a few hundred rows costs far more than interpreting them.
+_SETTINGS = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+
 
 @pytest.fixture(scope="package", autouse=True)
 def jvm_options() -> Iterator[None]:
@@ -42,7 +49,8 @@ def spark() -> Iterator[SparkSession]:
 
     jars = [*connector_jars(), *delta_jars()]
     session = start_session("local[2]", "tests", jars=",".join(map(str, jars)))
-    session.conf.set("spark.sql.shuffle.partitions", "2")
+    for key, value in _SETTINGS.items():
+        session.conf.set(key, value)
     yield session
     session.stop()
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,15 +14,15 @@ from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.topic_record import TopicRecord
-from kraftd.spark.tables.moves import leader_moves
+from kraftd.spark.divided_tables import write_divided_tables
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.layout import find_replicas
+from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.inputs.storage import open_parquet
 from kraftd.wire.message import Message
 from tests.controller.oracle import ControllerOracle
 from tests.spark.kafka_log import LEVEL, KafkaLog, registered
 from tests.spark.logs import LogDirectory
-from tests.spark.test_tables import timeline_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -55,9 +53,7 @@ def rejoined(prefix: str) -> list[Message]:
     ]
 
 
-def test_the_causes_of_what_kafkas_controller_decides(
-    spark: SparkSession, oracle: ControllerOracle, tmp_path: Path
-) -> None:
+def test_the_causes_of_what_kafkas_controller_decides(oracle: ControllerOracle, tmp_path: Path) -> None:
     log = KafkaLog(oracle, LogDirectory(tmp_path / "node"))
     log.write(FeatureLevelRecord("metadata.version", LEVEL))
     log.write(*(registered(broker, 10 + broker) for broker in range(1, 6)))
@@ -98,6 +94,9 @@ def test_the_causes_of_what_kafkas_controller_decides(
     log.decide("unfence 1")
     log.write(ConfigRecord(2, "ten", "unclean.leader.election.enable", "true"))
     log.decide("elect_uncleanly", "unclean election", 10)
-    timeline = timeline_of(spark, log.directory.path)
-    causes = leader_moves(timeline).groupBy("cause").count().collect()
-    assert {row["cause"]: row["count"] for row in causes} == Counter(log.causes.values())
+    found = committed_log(find_replicas([str(log.directory.path)]))
+    extent, output = Extent(found, found.end_offset), tmp_path / "out"
+    assert write_divided_tables(extent, [found.replica], str(output), ["leader_moves"], lambda _: None)
+    moves = open_parquet(str(output / "leader_moves")).to_table(["offset", "cause"])
+    causes = dict(zip(moves["offset"].to_pylist(), moves["cause"].to_pylist(), strict=True))
+    assert causes == log.causes

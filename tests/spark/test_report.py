@@ -6,24 +6,20 @@ import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from kraftd.spark.commands.report import KEPT, page_of
+from kraftd.spark.cluster_tables import write_small_tables
+from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import find_replicas
 from kraftd.spark.inputs.replicas import committed_log
 from kraftd.spark.report import figures, palette
-from kraftd.spark.report.page import PARTS, duration_text
+from kraftd.spark.report.page import PARTS, duration_text, make_page
 from kraftd.spark.report.plots import DAY_MS, LEFT, MOST_TICKS, RIGHT, WIDTH, TimeAxis, bars, steps
-from kraftd.spark.session import session_for
+from kraftd.spark.report.written_tables import NAMES, WrittenTables
 from kraftd.spark.tables import audit, intervals, moves
-from kraftd.spark.timeline import Timeline
 from tests.spark.logs import START_MS
 from tests.spark.three_days import History
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def test_each_action_cause_and_kind_has_a_color_of_its_own() -> None:
@@ -68,33 +64,34 @@ def test_durations_are_aligned() -> None:
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_the_page_has_the_numbers_of_kafkas_states(
-    spark: SparkSession, history: History, tmp_path: Path
-) -> None:
-    log = committed_log(find_replicas([str(history.directory.path)]))
-    timeline = Timeline(session_for(spark, log), log, log.end_offset)
+def test_the_page_has_the_numbers_of_kafkas_states(history: History, tmp_path: Path) -> None:
+    replicas = find_replicas([str(history.directory.path)])
+    log = committed_log(replicas)
+    extent = Extent(log, log.end_offset)
     done: list[str] = []
-    page = page_of(timeline, str(tmp_path), done.append)
-    assert done == ["decoding", *KEPT, *(title for title, _, _ in PARTS)]
+    write_small_tables(extent, replicas, str(tmp_path), NAMES, done.append)
+    tables = WrittenTables(extent, str(tmp_path))
+    page = make_page(tables, done.append)
+    assert done == [*NAMES, *(title for title, _, _ in PARTS)]
     assert not re.search(r"src=|href=|url\(|@import|<script|https?:", page), "needs no other file"
     last = history.steps[-1].state
     leads = Counter(row["leader"] for row in last["partitions"].values())
     share = sum(leads[broker] for broker in last["brokers"]) / len(last["brokers"])
-    found = {row["broker_id"]: row for row in figures.brokers_now(timeline)}
+    found = {row["broker_id"]: row for row in figures.brokers_now(tables)}
     for broker, row in last["brokers"].items():
         assert found[broker]["leads"] == leads[broker] and found[broker]["rack"] == row["rack"]
         assert found[broker]["skew"] == pytest.approx(leads[broker] / share)
         assert found[broker]["fenced"] == row["fenced"]
     assert {broker: row["sessions"] for broker, row in found.items()} == {1: 2, 2: 1, 3: 1, 4: 1}
-    assert [row["topic_name"] for row in figures.rack_violations(timeline, 2)] == ["one-rack"]
-    days = figures.churn_by_day(timeline)
+    assert [row["topic_name"] for row in figures.rack_violations(tables, 2)] == ["one-rack"]
+    days = figures.churn_by_day(tables)
     assert [row["day_ms"] for row in days] == sorted({row["day_ms"] for row in days}, reverse=True)
     assert sum(row["leader_moves"] for row in days) == len(history.log.causes) and len(days) == 3
-    span = figures.find_span(timeline)
-    (offline,) = figures.offline_intervals(timeline, span)
+    span = figures.find_span(tables)
+    (offline,) = figures.offline_intervals(tables, span)
     assert offline["topic_name"] == "single" and offline["end_timestamp_ms"] is None
     assert offline["lasted_ms"] == history.newest_ms - offline["start_timestamp_ms"] > 0
-    worst = figures.worst_partitions(timeline, span)
+    worst = figures.worst_partitions(tables, span)
     assert worst[0]["topic_name"] == "single" and worst[0]["offline"] == offline["lasted_ms"]
     assert len(worst) == figures.MOST_WORST == len(last["partitions"])
     order = [(row["offline"], row["under_min_isr"], row["under_replicated"]) for row in worst]

@@ -1,8 +1,9 @@
-"""Validation of valid histories, its first finding for each kind of invalid one, and the report."""
+"""Validation of valid histories, and its first finding for each kind of invalid one."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.feature_level_record import FeatureLevelRecord
+from kraftd.messages.no_op_record import NoOpRecord
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.messages.producer_ids_record import ProducerIdsRecord
@@ -18,20 +20,18 @@ from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.metadata.image import Image
+from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import find_replicas
-from kraftd.spark.report.page import make_page
-from kraftd.spark.validation.comparisons import (
-    checkpoint_difference,
-    comparable_checkpoints,
-    epochs_go_back,
-    replica_difference,
-)
-from kraftd.spark.validation.invariants import INVARIANTS, first_break
+from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.replay.configs import configs
+from kraftd.spark.replay.source import Replay
+from kraftd.spark.validation.checks import READABLE, Check, checks_of_small_log, checks_with_spark
+from kraftd.spark.validation.invariants import INVARIANTS
 from kraftd.wire.batch import iter_batches, records
 from kraftd.wire.message import Message
 from kraftd.wire.record_frame import decode_record
 from tests.spark.logs import LogDirectory
-from tests.spark.test_tables import rows_of, timeline_of
+from tests.spark.test_tables import Story, timeline_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,55 +99,61 @@ BREAKS: dict[str, tuple[list[Message], str]] = {
 }
 
 
-def test_a_valid_history_passes_every_check_and_gives_a_report(spark: SparkSession, tmp_path: Path) -> None:
-    directory = sound(tmp_path / "a")
-    timeline = timeline_of(spark, directory.path)
-    assert {name: first_break(timeline, name) for name in INVARIANTS} == dict.fromkeys(INVARIANTS)
-    assert epochs_go_back(timeline) is None
-    (checkpoint,) = comparable_checkpoints(timeline)
-    assert checkpoint_difference(timeline, checkpoint, pytest.fail) is None
-    steps: list[str] = []
-    page = make_page(timeline, steps.append)
-    assert page.count("<svg") >= 3 and page.count("<section>") == len(steps) == 12
-    assert "create topic" in page and "TOPIC t" in page and "under-replicated, at most 1" in page
-    assert "http-equiv" not in page and "<script" not in page and "src=" not in page
+def small(*paths: Path, note: Callable[[str], None] = pytest.fail) -> dict[str, Check]:
+    """The checks of a log, without Spark."""
+    replicas = find_replicas([str(path) for path in paths])
+    log = committed_log(replicas[:1])
+    return checks_of_small_log(Extent(log, log.end_offset), replicas, note)
+
+
+def findings(checks: dict[str, Check]) -> dict[str, str | None]:
+    return {name: check() for name, check in checks.items()}
+
+
+def test_a_valid_history_passes_every_check(tmp_path: Path) -> None:
+    checks = small(sound(tmp_path / "a").path)
+    assert len(checks) == 2 + len(INVARIANTS) and next(iter(checks)) == READABLE
+    assert findings(checks) == dict.fromkeys(checks)
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_an_invalid_history_is_reported_with_its_first_offset(
-    spark: SparkSession, tmp_path: Path, name: str
-) -> None:
+def test_an_invalid_history_is_reported_with_its_first_offset(tmp_path: Path, name: str) -> None:
     directory = sound(tmp_path / "a")
     records, detail = BREAKS[name]
     first = directory.append(records)
-    timeline = timeline_of(spark, directory.path)
+    checks = small(directory.path)
     (invariant,) = (each for each in INVARIANTS if each.startswith(name))
-    found = first_break(timeline, invariant)
+    found = checks[invariant]()
     assert found is not None and detail in found
     assert f"offset {first + len(records) - 1}:" in found
 
 
-def test_a_checkpoint_that_contradicts_the_log_is_reported(spark: SparkSession, tmp_path: Path) -> None:
-    directory = sound(tmp_path / "a")
-    (path,) = directory.partition.glob("*.checkpoint")
-    end = int(path.name[:20])
-    path.unlink()
+def contradicted(path: Path) -> Path:
+    """A log with a checkpoint that has other brokers; returns the checkpoint."""
+    directory = sound(path)
+    (checkpoint,) = directory.partition.glob("*.checkpoint")
+    end = int(checkpoint.name[:20])
+    checkpoint.unlink()
     image = Image()
     records = [TopicRecord(name="t", topic_id=TOPIC), part(0, (1, 2)), part(1, (2, 1))]
     for offset, message in enumerate(records):
         image.apply(message, offset, 1)
-    directory.snapshot(end, list(image.records()))
-    timeline = timeline_of(spark, directory.path)
-    (checkpoint,) = comparable_checkpoints(timeline)
-    difference = checkpoint_difference(timeline, checkpoint, pytest.fail)
-    assert difference is not None and "only the log has in brokers" in difference and str(path) in difference
+    return directory.snapshot(end, list(image.records()))
 
 
-def test_a_stale_config_of_a_checkpoint_is_noted_and_not_in_the_tables(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Topic t is deleted and created again, and a checkpoint keeps a config of the first one."""
-    directory = sound(tmp_path / "a")
+def test_a_checkpoint_that_contradicts_the_log_is_reported(tmp_path: Path) -> None:
+    checkpoint = contradicted(tmp_path / "a")
+    difference = small(tmp_path / "a")[f"checkpoint {checkpoint}"]()
+    assert difference is not None and "only the log has in brokers" in difference
+    assert str(checkpoint) in difference
+
+
+def stale(path: Path) -> tuple[LogDirectory, int, int]:
+    """Topic t is deleted and created again, and a checkpoint keeps a config of the first one.
+
+    Returns the offsets of the removal and of the config that the topic has.
+    """
+    directory = sound(path)
     stale = [ConfigRecord(2, "t", name, "1") for name in ("retention.ms", "segment.ms")]
     removed = directory.append([*stale, RemoveTopicRecord(TOPIC), TopicRecord("t", b"another topic id")]) + 2
     again = directory.append([ConfigRecord(2, "t", "retention.ms", "2")])
@@ -158,27 +164,73 @@ def test_a_stale_config_of_a_checkpoint_is_noted_and_not_in_the_tables(
     for offset, message in enumerate([*messages, stale[1]], 1):
         image.apply(message, offset, 1)
     directory.snapshot(directory.end_offset, list(image.records()))
-    timeline = timeline_of(spark, directory.path)
+    return directory, removed, again
+
+
+def test_a_stale_config_of_a_checkpoint_is_noted_and_not_in_the_tables(tmp_path: Path) -> None:
+    directory, removed, again = stale(tmp_path / "a")
     notes: list[str] = []
-    newest = comparable_checkpoints(timeline)[-1]
-    assert checkpoint_difference(timeline, newest, notes.append) is None
+    checks = small(directory.path, note=notes.append)
+    assert findings(checks) == dict.fromkeys(checks)
     (note,) = notes
     assert (
         f"stale config segment.ms=1 of topic t: the topic that had it was deleted at offset {removed}" in note
     )
-    (config,) = rows_of(timeline, "configs")
+    log = committed_log(find_replicas([str(directory.path)]))
+    (config,) = configs(Replay(Extent(log, log.end_offset)))
     assert (config["name"], config["value"], config["changed_offset"]) == ("retention.ms", "2", again)
 
 
-def test_replicas_that_differ_are_reported_with_the_offset(spark: SparkSession, tmp_path: Path) -> None:
-    one = sound(tmp_path / "a")
-    shutil.copytree(one.path, tmp_path / "b")
-    same, other = find_replicas([str(one.path), str(tmp_path / "b")])
-    timeline = timeline_of(spark, one.path)
-    assert replica_difference(timeline, [same, other], other) is None
-    differing = LogDirectory(tmp_path / "c")
-    differing.elect(1, 1)
-    differing.append([TopicRecord(name="another", topic_id=TOPIC)])
-    (third,) = find_replicas([str(differing.path)])
-    difference = replica_difference(timeline, [same, third], third)
-    assert difference == f"{differing.path}: offset 1: another record than in {one.path}"
+def differing(home: Path) -> tuple[Path, Path]:
+    """Two replicas that differ from offset 1 on."""
+    one, other = sound(home / "one"), LogDirectory(home / "other")
+    other.elect(1, 1)
+    other.append([TopicRecord(name="another", topic_id=TOPIC)])
+    return one.path, other.path
+
+
+def test_replicas_that_differ_are_reported_with_the_offset(tmp_path: Path) -> None:
+    one, other = differing(tmp_path)
+    shutil.copytree(one, tmp_path / "same")
+    checks = small(one, tmp_path / "same", other)
+    assert checks[f"replica {tmp_path / 'same'}"]() is None
+    assert checks[f"replica {other}"]() == f"{other}: offset 1: another record than in {one}"
+
+
+def test_an_epoch_that_goes_back_is_reported(tmp_path: Path) -> None:
+    directory = sound(tmp_path / "a")
+    directory.roll()
+    directory.epoch = 0
+    first = directory.append([NoOpRecord()])
+    found = small(directory.path)[READABLE]()
+    assert found is not None and f"offset {first - 1}: an epoch below 1 follows it" in found
+
+
+def test_spark_finds_what_the_replay_of_a_small_log_finds(spark: SparkSession, tmp_path: Path) -> None:
+    """Of random records, of all that breaks a rule, of a stale config, and of what differs."""
+    broken = sound(tmp_path / "broken")
+    for added, _ in BREAKS.values():
+        broken.append(added)
+    checkpoint = contradicted(tmp_path / "contradicted")
+    one, other = differing(tmp_path)
+    stale_one = stale(tmp_path / "stale")[0]
+    newest = max(stale_one.partition.glob("*.checkpoint"))
+    cases = [
+        ((Story(tmp_path / "story", seed=11).directory.path,), [READABLE, *INVARIANTS]),
+        ((broken.path,), list(INVARIANTS)),
+        ((stale_one.path,), [f"checkpoint {newest}"]),
+        ((tmp_path / "contradicted",), [f"checkpoint {checkpoint}"]),
+        ((one, other), [f"replica {other}"]),
+    ]
+    notes: tuple[list[str], list[str]] = [], []
+    found = set()
+    for paths, names in cases:
+        replicas = find_replicas([str(path) for path in paths])
+        by_spark = checks_with_spark(timeline_of(spark, paths[0]), replicas, notes[0].append)
+        checks = small(*paths, note=notes[1].append)
+        assert by_spark.keys() == checks.keys()
+        ours = {name: checks[name]() for name in names}
+        assert {name: by_spark[name]() for name in names} == ours
+        found |= {name for name, finding in ours.items() if finding is not None}
+    assert notes[0] == notes[1] and len(notes[0]) == 1
+    assert found == {*INVARIANTS, f"checkpoint {checkpoint}", f"replica {other}"}

@@ -15,7 +15,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 from kraftd.spark.inputs.layout import find_replica
 from kraftd.spark.inputs.replicas import plan_log
 from kraftd.spark.timeline import Timeline
-from kraftd.spark.validation.invariants import INVARIANTS, first_break
+from kraftd.spark.validation.checks import checks_of_small_log
 from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
 from tests.spark.images import expected_rows, in_order, kafka_image
 from tests.spark.test_tables import Story, assert_state, rows_of, timeline_of
@@ -90,7 +90,8 @@ def test_the_tables_have_the_events_of_a_killed_broker(timeline: Timeline) -> No
     actions = [(row["action"], row["resource"]) for row in rows_of(timeline, "audit")]
     assert actions.count(("create topic", "TOPIC again")) == 2
     assert actions.count(("delete topic", "TOPIC gone")) == 1
-    assert {name: first_break(timeline, name) for name in INVARIANTS} == dict.fromkeys(INVARIANTS)
+    checks = checks_of_small_log(timeline, [timeline.source.replica], pytest.fail)
+    assert {name: check() for name, check in checks.items()} == dict.fromkeys(checks)
 
 
 def test_the_state_equals_that_of_kafkas_image_classes(timeline: Timeline) -> None:

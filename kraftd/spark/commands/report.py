@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import click
+from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point
-from kraftd.spark.as_of import check_offset, make_timeline
+from kraftd.spark.as_of import check_offset, extent_at, make_timeline
+from kraftd.spark.cluster_tables import write_tables
 from kraftd.spark.commands.options import (
     AsOf,
     Progress,
@@ -18,18 +20,15 @@ from kraftd.spark.commands.options import (
     input_options,
     print_note,
 )
+from kraftd.spark.divided_tables import need_no_spark, write_tables_here
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
-from kraftd.spark.inputs.input_log import is_small_log, refuse_output_in_input
-from kraftd.spark.inputs.storage import join
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.input_log import refuse_output_in_input
+from kraftd.spark.inputs.layout import Replica
 from kraftd.spark.report.page import PARTS, make_page
-from kraftd.spark.session import session_for, start_session
-from kraftd.spark.tables.catalog import TABLES
-from kraftd.spark.timeline import Timeline
-from kraftd.spark.writing import replace_dataset
-
-KEPT = ("partition_changes", "partition_intervals", "partitions", "isr_churn", "audit")
-"""What several parts of the page are made of."""
+from kraftd.spark.report.written_tables import NAMES, WrittenTables
+from kraftd.spark.session import start_session
 
 
 @click.command("report")
@@ -52,27 +51,39 @@ def report_command(
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         refuse_output_in_input(inputs, output)
         start = partial(start_session, master, settings=dict(settings))
-        _, log = find_input(inputs, mode, high_watermark, start, scratch)
+        replicas, log = find_input(inputs, mode, high_watermark, start, scratch)
         check_offset(log, as_of)
-        session = start(small=is_small_log(log))
-        try:
-            timeline = make_timeline(session_for(session, log), log, as_of, mode, print_note)
-            page = page_of(timeline, staging, Progress(1 + len(KEPT) + len(PARTS)).step)
-        finally:
-            quiet_if_interrupted(session)
-            session.stop()
+        whole = Extent(log, log.end_offset, permissive=mode == "permissive")
+        step = Progress(len(NAMES) + len(PARTS)).step
+        extent = None
+        if master is None and need_no_spark(log, mode):
+            extent = extent_at(whole, as_of, print_note)
+            if not write_tables_here(extent, replicas, staging, NAMES, step):
+                extent = None
+        if extent is None:
+            step = Progress(1 + len(NAMES) + len(PARTS)).step
+            extent = _with_spark(start(), whole, as_of, replicas, staging, step)
+        page = make_page(WrittenTables(extent, staging), step)
         try:
             Path(output).write_text(page, encoding="utf-8")
         except OSError as error:
             raise InputError(f"{output}: {error.strerror}") from None
 
 
-def page_of(timeline: Timeline, staging: str, step: Callable[[str], None]) -> str:
-    """The page of a timeline, which is decoded into a directory first; step is called after each part."""
-    timeline.stage(staging)
-    step("decoding")
-    for name in KEPT:
-        replace_dataset(TABLES[name](timeline), join(staging, name))
-        timeline.keep(name, join(staging, name))
-        step(name)
-    return make_page(timeline, step)
+def _with_spark(
+    session: SparkSession,
+    whole: Extent,
+    as_of: Point | None,
+    replicas: list[Replica],
+    staging: str,
+    step: Callable[[str], None],
+) -> Extent:
+    """Write the tables with Spark, and stop it."""
+    try:
+        mode = "permissive" if whole.permissive else "failfast"
+        timeline = make_timeline(session, whole.source, as_of, mode, print_note)
+        write_tables(timeline, replicas, staging, NAMES, step)
+    finally:
+        quiet_if_interrupted(session)
+        session.stop()
+    return timeline

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point
 from kraftd.spark.as_of import check_offset, extent_at, make_timeline
-from kraftd.spark.cluster_tables import DAMAGED, STAGING, write_small_tables, write_tables
+from kraftd.spark.cluster_tables import DAMAGED, STAGING, write_tables
 from kraftd.spark.commands.options import (
     AsOf,
     Progress,
@@ -23,10 +23,10 @@ from kraftd.spark.commands.options import (
 )
 from kraftd.spark.coordinators.choice import choose_tables
 from kraftd.spark.coordinators.tables import write_coordinator_tables
-from kraftd.spark.divided_tables import MAX_BYTES, write_divided_tables
+from kraftd.spark.divided_tables import need_no_spark, write_tables_here
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.inputs.extent import Extent
-from kraftd.spark.inputs.input_log import is_small_log, refuse_output_in_input
+from kraftd.spark.inputs.input_log import refuse_output_in_input
 from kraftd.spark.inputs.layout import Replica
 from kraftd.spark.inputs.planning import TornTail
 from kraftd.spark.inputs.replicas import CommittedLog
@@ -113,13 +113,10 @@ def tables_command(
         extent = Extent(log, log.end_offset, permissive=mode == "permissive")
         here = master is None and is_local(target)
         step = Progress(len(chosen)).step
-        if here and is_small_log(log):
-            write_small_tables(extent_at(extent, as_of, print_note), replicas, target, chosen, step)
-        elif not (
+        if not (
             here
-            and mode == "failfast"
-            and is_small_log(log, MAX_BYTES)
-            and write_divided_tables(extent_at(extent, as_of, print_note), replicas, target, chosen, step)
+            and need_no_spark(log, mode)
+            and write_tables_here(extent_at(extent, as_of, print_note), replicas, target, chosen, step)
         ):
             with _session(start, target) as session:
                 timeline = make_timeline(session, log, as_of, mode, print_note)

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 import click
+from pyspark.sql import SparkSession
 
 from kraftd.spark.as_of import make_timeline
 from kraftd.spark.commands.options import Progress, find_input, input_options, print_note
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted, what_failed
-from kraftd.spark.inputs.input_log import is_small_log, notes_of
+from kraftd.spark.inputs.extent import Extent
+from kraftd.spark.inputs.input_log import are_small, notes_of
 from kraftd.spark.session import start_session
-from kraftd.spark.validation.comparisons import (
-    checkpoint_difference,
-    comparable_checkpoints,
-    replica_difference,
-    unreadable,
-)
-from kraftd.spark.validation.invariants import INVARIANTS, first_break
-
-READABLE = "checksums, offsets and epochs"
+from kraftd.spark.validation.checks import READABLE, Check, checks_of_small_log, checks_with_spark
 
 
 @click.command("validate")
@@ -40,11 +35,11 @@ def validate_command(
 
     The command checks checksums, offsets and epochs, compares checkpoints with the replayed log and replicas
     with each other, and checks the invariants of the controller. A note names what it could not check, which
-    is no fault: a torn tail, a directory in use, a tail that no majority holds.
+    is no fault: a torn tail, a directory in use, a tail that no majority holds. Small logs need no Spark;
+    with --master, Spark checks those too.
 
     Exit codes: 0 every check passed, 2 a check failed, 1 nothing could be read.
     """
-    held = tried = 0
     with ends_on_failure(), tempfile.TemporaryDirectory(prefix="kraftd-spark-", dir=scratch) as staging:
         start = partial(start_session, master, settings=dict(settings))
         replicas, log = find_input(inputs, mode, high_watermark, start, scratch)
@@ -56,42 +51,49 @@ def validate_command(
 
         for text in notes_of(replicas, log):
             note(text)
-        session = start(small=is_small_log(log))
-        try:
-            timeline = make_timeline(session, log, None, mode, print_note)
-            checks: dict[str, Callable[[], str | None]] = {READABLE: partial(unreadable, timeline)}
-            for other in replicas:
-                if other is not log.replica:
-                    checks[f"replica {other.path}"] = partial(replica_difference, timeline, replicas, other)
-            for checkpoint in comparable_checkpoints(timeline):
-                checks[f"checkpoint {checkpoint.path}"] = partial(
-                    checkpoint_difference, timeline, checkpoint, note
-                )
-            for name in INVARIANTS:
-                checks[name] = partial(first_break, timeline, name)
-            progress = Progress(len(checks))
-            for name, check in checks.items():
-                difference = _difference(check)
-                tried += 1
-                held += difference is None
-                click.echo(
-                    f"ok      {name}" if difference is None else f"FAILED  {name}\n        {difference}"
-                )
-                progress.step(name)
-                if name == READABLE:
-                    if difference is not None and mode != "permissive":
-                        break  # the other checks would fail likewise
-                    timeline.stage(staging)
-        finally:
-            quiet_if_interrupted(session)
-            session.stop()
+        if master is None and are_small(replicas):
+            extent = Extent(log, log.end_offset, permissive=mode == "permissive")
+            checks = checks_of_small_log(extent, replicas, note)
+            held, tried = _run(checks, mode, lambda: None)
+        else:
+            with _session(start) as session:
+                timeline = make_timeline(session, log, None, mode, print_note)
+                checks = checks_with_spark(timeline, replicas, note)
+                held, tried = _run(checks, mode, partial(timeline.stage, staging))
     untried = len(checks) - tried
     rest = f"; not tried, because the log cannot be read: {untried}" if untried else ""
     click.echo(f"{held} of {tried} checks hold{rest}; notes: {len(notes)}")
     sys.exit(0 if held == len(checks) else 2)
 
 
-def _difference(check: Callable[[], str | None]) -> str | None:
+@contextmanager
+def _session(start: Callable[[], SparkSession]) -> Iterator[SparkSession]:
+    session = start()
+    try:
+        yield session
+    finally:
+        quiet_if_interrupted(session)
+        session.stop()
+
+
+def _run(checks: Mapping[str, Check], mode: str, stage: Callable[[], None]) -> tuple[int, int]:
+    """How many checks hold, and how many were tried; stage is called once the log is known to be readable."""
+    held = tried = 0
+    progress = Progress(len(checks))
+    for name, check in checks.items():
+        difference = _difference(check)
+        tried += 1
+        held += difference is None
+        click.echo(f"ok      {name}" if difference is None else f"FAILED  {name}\n        {difference}")
+        progress.step(name)
+        if name == READABLE:
+            if difference is not None and mode != "permissive":
+                break  # the other checks would fail likewise
+            stage()
+    return held, tried
+
+
+def _difference(check: Check) -> str | None:
     """The finding of a check, None without one; damage counts as a finding."""
     try:
         return check()

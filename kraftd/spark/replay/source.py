@@ -54,6 +54,10 @@ class Replay:
         """A replay of other records of the same extent, with all that was made of these."""
         return Replay(self.extent, decoded, self._shared)
 
+    def at(self, extent: Extent) -> Replay:
+        """A replay of another extent of the same log, for which nothing is decoded again."""
+        return Replay(extent, {LOG: self.records(), **self._checkpoints})
+
     def shared(self, name: str, make: Callable[[Replay], T]) -> T:
         """What make returns, made once under that name."""
         if name not in self._shared:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.report import figures, palette
 from kraftd.spark.report.plots import TimeAxis, bars, steps, swatch, time_text, words
-from kraftd.spark.timeline import Timeline
+from kraftd.spark.report.written_tables import Rows, WrittenTables
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fff; --ink: #222; --faint: #667; --line: #ddd }
@@ -47,25 +48,25 @@ HEADINGS = {
 DURATIONS = ("duration_ms", "lasted_ms", "longest_ms", *palette.KINDS)
 
 
-def make_page(timeline: Timeline, step: Callable[[str], None]) -> str:
-    """The report on a timeline; step is called after each of `PARTS`."""
-    span = figures.find_span(timeline)
+def make_page(tables: WrittenTables, step: Callable[[str], None]) -> str:
+    """The report of tables; step is called after each of `PARTS`."""
+    span = figures.find_span(tables)
     axis = TimeAxis(span.first_ms, span.last_ms)
     sections: list[str] = []
     for title, explanation, make in PARTS:
-        content = make(timeline, span, axis)
+        content = make(tables, span, axis)
         sections.append(f"<section><h2>{escape(title)}</h2><p>{escape(explanation)}</p>{content}</section>")
         step(title)
-    title = f"Cluster {escape(str(timeline.cluster_id or ''))}"
+    title = f"Cluster {escape(str(tables.extent.cluster_id or ''))}"
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width'><title>{title}</title><style>{STYLE}</style>"
-        f"</head><body><h1>{title}</h1>{_head(timeline, span)}{''.join(sections)}</body></html>\n"
+        f"</head><body><h1>{title}</h1>{_head(tables.extent, span)}{''.join(sections)}</body></html>\n"
     )
 
 
-def _brokers(timeline: Timeline, _: figures.Span, __: TimeAxis) -> str:
-    rows = figures.brokers_now(timeline)
+def _brokers(tables: WrittenTables, _: figures.Span, __: TimeAxis) -> str:
+    rows = figures.brokers_now(tables)
     for row in rows:
         row["state"] = _state(row)
     columns = (
@@ -76,7 +77,7 @@ def _brokers(timeline: Timeline, _: figures.Span, __: TimeAxis) -> str:
     named = [rack for rack in racks if rack["rack"]]
     if not named:
         return _table(rows, columns)
-    found = figures.rack_violations(timeline, len(named))
+    found = figures.rack_violations(tables, len(named))
     violations = _table(found, ("topic_name", "partitions"))
     return (
         f"{_table(rows, columns)}<h3>Racks</h3>{_table(racks, ('rack', 'brokers', 'leads', 'replicas'))}"
@@ -90,64 +91,64 @@ def _state(row: Mapping[str, Any]) -> str:
     return "fenced" if row["fenced"] else "shutting down" if row["in_controlled_shutdown"] else "active"
 
 
-def _partitions(timeline: Timeline, span: figures.Span, axis: TimeAxis) -> str:
-    rows = figures.partitions_over_time(timeline, span)
+def _partitions(tables: WrittenTables, span: figures.Span, axis: TimeAxis) -> str:
+    rows = figures.partitions_over_time(tables, span)
     return steps(rows, "partitions", axis, {"": palette.PLAIN}) if rows else NONE
 
 
-def _unhealthy(timeline: Timeline, span: figures.Span, axis: TimeAxis) -> str:
-    rows = figures.unhealthy_over_time(timeline, span)
+def _unhealthy(tables: WrittenTables, span: figures.Span, axis: TimeAxis) -> str:
+    rows = figures.unhealthy_over_time(tables, span)
     return steps(rows, "partitions", axis, palette.KINDS, "kind") if rows else NONE
 
 
-def _offline(timeline: Timeline, span: figures.Span, _: TimeAxis) -> str:
+def _offline(tables: WrittenTables, span: figures.Span, _: TimeAxis) -> str:
     columns = ("topic_name", "partition_id", "start_timestamp_ms", "end_timestamp_ms", "lasted_ms", "brokers")
-    return _table(figures.offline_intervals(timeline, span), columns)
+    return _table(figures.offline_intervals(tables, span), columns)
 
 
-def _worst(timeline: Timeline, span: figures.Span, _: TimeAxis) -> str:
+def _worst(tables: WrittenTables, span: figures.Span, _: TimeAxis) -> str:
     kinds = ("offline", "under_min_isr", "under_replicated")
     columns = ("topic_name", "partition_id", *kinds, "changes", "leader_moves")
-    return _table(figures.worst_partitions(timeline, span), columns)
+    return _table(figures.worst_partitions(tables, span), columns)
 
 
-def _longest(timeline: Timeline, _: figures.Span, __: TimeAxis) -> str:
+def _longest(tables: WrittenTables, _: figures.Span, __: TimeAxis) -> str:
     columns = ("kind", "name", "partitions", "intervals", "duration_ms", "longest_ms")
-    return _table(figures.longest_intervals(timeline), columns, ("kind", palette.KINDS))
+    return _table(figures.longest_intervals(tables), columns, ("kind", palette.KINDS))
 
 
-def _moves(timeline: Timeline, span: figures.Span, axis: TimeAxis) -> str:
-    rows = figures.moves_over_time(timeline, span)
+def _moves(tables: WrittenTables, span: figures.Span, axis: TimeAxis) -> str:
+    rows = figures.moves_over_time(tables, span)
     return bars(rows, "moves", axis, span.width_ms, palette.CAUSES, "cause") if rows else NONE
 
 
-def _churn(timeline: Timeline, _: figures.Span, __: TimeAxis) -> str:
+def _churn(tables: WrittenTables, _: figures.Span, __: TimeAxis) -> str:
     columns = ("day_ms", "changes", "isr_shrinks", "isr_expands", "leader_moves")
-    return _table(figures.churn_by_day(timeline), columns)
+    return _table(figures.churn_by_day(tables), columns)
 
 
-def _churners(timeline: Timeline, _: figures.Span, __: TimeAxis) -> str:
+def _churners(tables: WrittenTables, _: figures.Span, __: TimeAxis) -> str:
     columns = ("topic_name", "partition_id", "changes", "isr_shrinks", "isr_expands", "leader_moves")
-    return _table(figures.top_churners(timeline), columns)
+    return _table(figures.top_churners(tables), columns)
 
 
-def _operations(timeline: Timeline, span: figures.Span, axis: TimeAxis) -> str:
-    rows = figures.operations_over_time(timeline, span)
+def _operations(tables: WrittenTables, span: figures.Span, axis: TimeAxis) -> str:
+    rows = figures.operations_over_time(tables, span)
     return bars(rows, "operations", axis, span.width_ms, palette.ACTIONS, "action") if rows else NONE
 
 
-def _last_operations(timeline: Timeline, _: figures.Span, __: TimeAxis) -> str:
+def _last_operations(tables: WrittenTables, _: figures.Span, __: TimeAxis) -> str:
     columns = ("offset", "timestamp_ms", "action", "resource", "detail")
-    return _table(figures.last_operations(timeline), columns, ("action", palette.ACTIONS))
+    return _table(figures.last_operations(tables), columns, ("action", palette.ACTIONS))
 
 
-def _elections(timeline: Timeline, _: figures.Span, __: TimeAxis) -> str:
+def _elections(tables: WrittenTables, _: figures.Span, __: TimeAxis) -> str:
     columns = ("offset", "timestamp_ms", "epoch", "leader_id", "voters")
-    return _table(figures.elections(timeline), columns)
+    return _table(figures.elections(tables), columns)
 
 
 NONE = "<p>None.</p>"
-Part = Callable[[Timeline, figures.Span, TimeAxis], str]
+Part = Callable[[WrittenTables, figures.Span, TimeAxis], str]
 PARTS: tuple[tuple[str, str, Part], ...] = (
     (
         "Brokers",
@@ -183,18 +184,16 @@ PARTS: tuple[tuple[str, str, Part], ...] = (
 """Title, explanation and content of each section."""
 
 
-def _head(timeline: Timeline, span: figures.Span) -> str:
-    source = timeline.source
+def _head(extent: Extent, span: figures.Span) -> str:
+    source = extent.source
     note = (
-        f"From {source.replica.path}: offsets {source.start_offset} to {timeline.end_offset - 1}, "
+        f"From {source.replica.path}: offsets {source.start_offset} to {extent.end_offset - 1}, "
         f"{time_text(span.first_ms)} to {time_text(span.last_ms)} UTC."
     )
     return "".join(f"<p>{escape(text)}</p>" for text in (note, *source.notes))
 
 
-def _table(
-    rows: figures.Rows, columns: Sequence[str], colored: tuple[str, Mapping[str, str]] | None = None
-) -> str:
+def _table(rows: Rows, columns: Sequence[str], colored: tuple[str, Mapping[str, str]] | None = None) -> str:
     """The columns of rows; those of numbers align right. One column may have a swatch before each value."""
     if not rows:
         return NONE
@@ -213,7 +212,7 @@ def _heading(column: str) -> str:
     return HEADINGS.get(column, words(column))
 
 
-def _kind(column: str, rows: figures.Rows) -> str:
+def _kind(column: str, rows: Rows) -> str:
     if column in DURATIONS or any(isinstance(row[column], int | float) for row in rows):
         return " class='time'" if column.endswith("_ms") and column not in DURATIONS else " class='number'"
     return ""

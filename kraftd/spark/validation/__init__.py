@@ -1,5 +1,7 @@
 """The checks of `kraftd-spark validate`: each returns the first difference that it finds, or None.
 
 `comparisons` compares checkpoints and replicas with the log; `invariants` checks the rules of the controller
-over the whole history.
+over the whole history. Both read logs of any size with Spark. `replayed_comparisons` and
+`replayed_invariants` do the same for small logs without Spark, on a replay. `checks` lists the checks of
+either way, and `findings` words what they find.
 """

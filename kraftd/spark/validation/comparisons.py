@@ -4,7 +4,7 @@ grow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -12,32 +12,21 @@ from pyspark.sql import functions as F
 from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.inputs.layout import CheckpointFile, Replica
 from kraftd.spark.inputs.replicas import CommittedLog, committed_log
-from kraftd.spark.tables import access, brokers, configs, partitions, topics
+from kraftd.spark.tables import configs
+from kraftd.spark.tables.catalog import TABLES
 from kraftd.spark.timeline import Timeline
+from kraftd.spark.validation.findings import (
+    MOST_NOTES,
+    OF_THE_LOG,
+    SETS,
+    STATE,
+    checkpoint_text,
+    epoch_text,
+    note_stale_configs,
+    replica_text,
+)
 
 BUCKET_OFFSETS = 100_000
-MOST_NOTES = 10
-"""How many stale configs of a checkpoint are named."""
-STATE = {
-    "topics": topics.topics,
-    "partitions": partitions.partitions,
-    "brokers": brokers.brokers,
-    "configs": configs.configs,
-    "acls": access.acls,
-    "features": access.features,
-    "quotas": access.quotas,
-    "scram_users": access.scram_users,
-}
-_SETS = ("end_points", "features", "log_dirs")
-_OF_THE_LOG = ("created_offset", "created_timestamp_ms", "changed_offset", "registered_offset")
-
-
-def comparable_checkpoints(timeline: Timeline) -> list[CheckpointFile]:
-    """The checkpoints whose prefix can be replayed: from the log's beginning, or from an older checkpoint."""
-    held = timeline.checkpoints()
-    if timeline.source.start_offset == 0:
-        return held
-    return held[1:]
 
 
 def checkpoint_difference(
@@ -51,15 +40,15 @@ def checkpoint_difference(
     end = checkpoint.end_offset
     made = timeline.until(end, base=checkpoint)
     replay = timeline.until(end, checkpoints_below=end)
-    for name, make in STATE.items():
-        ours, theirs = make(replay), make(made)
+    for name in STATE:
+        ours, theirs = TABLES[name](replay), TABLES[name](made)
         if name == "configs":
             theirs = _without_stale_configs(theirs, replay, checkpoint, note)
         ours, theirs = _plain(ours), _plain(theirs)
         for one, other, where in ((ours, theirs, "only the log"), (theirs, ours, "only the checkpoint")):
-            row = one.exceptAll(other).first()
-            if row is not None:
-                return f"{checkpoint.path}: offset {end}: {where} has in {name}: {row[0]}"
+            row = one.exceptAll(other).agg(F.min("row")).first()
+            if row is not None and row[0] is not None:
+                return checkpoint_text(checkpoint, where, name, row[0])
     return None
 
 
@@ -71,18 +60,11 @@ def _without_stale_configs(
     key = ["resource_type", "resource_name", "name", "value"]
     stale = theirs.join(gone, key).orderBy("resource_name", "name")
     found = stale.select("resource_name", "name", "value", "removed_offset").limit(MOST_NOTES + 1).collect()
-    for topic, name, value, removed_offset in found[:MOST_NOTES]:
-        note(
-            f"{checkpoint.path}: stale config {name}={value} of topic {topic}: the topic that had it was "
-            f"deleted at offset {removed_offset}. Apache Kafka keeps such configs in a checkpoint if a topic "
-            "of that name is created again. A node that loads this checkpoint applies it"
-        )
-    if len(found) > MOST_NOTES:
-        note(f"{checkpoint.path}: more than {MOST_NOTES} stale configs")
+    note_stale_configs(checkpoint, found, note)
     return theirs.join(gone, key, "left_anti").select(*theirs.columns) if found else theirs
 
 
-def replica_difference(timeline: Timeline, replicas: Sequence[Replica], other: Replica) -> str | None:
+def replica_difference(timeline: Timeline, other: Replica) -> str | None:
     """The first offset below the committed end at which two replicas hold different records."""
     theirs = committed_log([other], permissive=timeline.permissive)
     start = max(timeline.source.start_offset, theirs.start_offset)
@@ -108,7 +90,7 @@ def replica_difference(timeline: Timeline, replicas: Sequence[Replica], other: R
     )
     row = pairs.where("NOT digest <=> digest2").agg(F.min("offset")).first()
     offset = None if row is None else row[0]
-    return f"{other.path}: offset {offset}: another record than in {timeline.source.replica.path}"
+    return replica_text(other, offset, timeline.source.replica)
 
 
 def unreadable(timeline: Timeline) -> str | None:
@@ -136,17 +118,15 @@ def epochs_go_back(timeline: Timeline) -> str | None:
     highest = -1
     for row in found.orderBy("bucket").collect():
         if row["low"] < highest:
-            return (
-                f"{timeline.source.replica.path}: offset {row['offset']}: an epoch below {highest} follows it"
-            )
+            return epoch_text(timeline, row["offset"], highest)
         highest = row["high"]
     return None
 
 
 def _plain(rows: DataFrame) -> DataFrame:
     """The rows as text, without columns that only a log has, and with lists that are sets in order."""
-    kept = [name for name in rows.columns if name not in _OF_THE_LOG]
-    fields = [F.sort_array(name).alias(name) if name in _SETS else F.col(name) for name in kept]
+    kept = [name for name in rows.columns if name not in OF_THE_LOG]
+    fields = [F.sort_array(name).alias(name) if name in SETS else F.col(name) for name in kept]
     return rows.select(F.to_json(F.struct(*fields)).alias("row"))
 
 

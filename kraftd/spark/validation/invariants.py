@@ -14,6 +14,7 @@ from kraftd.spark.tables.brokers import REGISTERED, UNREGISTERED, broker_events
 from kraftd.spark.tables.partitions import partition_replay
 from kraftd.spark.tables.topics import CREATED, topic_lives
 from kraftd.spark.timeline import Timeline
+from kraftd.spark.validation.findings import break_text
 
 
 def broker_epochs_grow(timeline: Timeline) -> DataFrame:
@@ -152,7 +153,4 @@ def first_break(timeline: Timeline, name: str) -> str | None:
     row = INVARIANTS[name](timeline).orderBy("offset").first()
     if row is None:
         return None
-    values = row.asDict(recursive=True)
-    where = "in the checkpoint before the log" if values["offset"] < 0 else f"offset {values['offset']}"
-    shown = ", ".join(f"{key} {value}" for key, value in values.items() if key != "offset")
-    return f"{timeline.source.replica.path}: {where}: {shown}"
+    return break_text(timeline, row.asDict(recursive=True))
