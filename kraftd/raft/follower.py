@@ -57,11 +57,12 @@ def fetch_request(replica: Replica) -> FetchRequest:
 
 def _may_fetch(replica: Replica) -> bool:
     """Return whether to fetch now: everything fetched is synced, a truncation is durable, and no fetch is in
-    flight.
+    flight. While a snapshot is named, which replaces the log, an answer could be of the log before it.
     """
-    log = replica.log
+    log, partial = replica.log, replica.partial
     return (
         log.synced_end_offset >= log.end_offset
+        and not (partial is not None and partial.finishing)
         and replica.locating is None
         and not replica.truncation_waits
         and not replica.connections.any_in_flight(replica.now_ms)

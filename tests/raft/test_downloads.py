@@ -50,6 +50,7 @@ from kraftd.raft.replica import ConsensusBroken
 from kraftd.raft.transitions import State
 from kraftd.types import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
+from tests.raft.lone import vote
 from tests.raft.world import LISTENER, START_MS, SeededRandomness, World, node_config
 from tests.simulation.mutants import replicas as mutants
 
@@ -186,6 +187,19 @@ def test_damaged_download_starts_over_before_any_other_request(follower: Followe
     effects = follower.step(SnapshotRefused(WANTED))
     effects = follower.receive_snapshot_id(WANTED, follower.request_in(effects))
     assert download_effects(effects) == [BeginSnapshot(WANTED)]
+
+
+def test_no_fetch_is_under_way_when_a_snapshot_replaces_the_log(follower: Follower) -> None:
+    """Its answer would be of the log before, and ask for a truncation of what the snapshot holds."""
+    send = follower.start_download()
+    follower.receive_piece(send, COPY[POSITION - 20 :])
+    elected = RequestReceived("v", vote(3, 4, last=(200, 3)), 2, LISTENER)
+    effects = follower.step(elected)
+    assert follower.core.state is State.UNATTACHED
+    assert [one for one in effects if isinstance(one, Send)] == []
+    effects = follower.step(SnapshotFinished(WANTED, len(COPY)))
+    (send,) = [one for one in effects if isinstance(one, Send)]
+    assert send.message.topics[0].partitions[0].fetch_offset == WANTED.offset  # type: ignore[attr-defined]
 
 
 def test_snapshot_that_ends_below_the_log_start_is_not_requested(follower: Follower) -> None:
