@@ -88,7 +88,7 @@ class LogOpening:
             self.opened = yield from opening
         except StorageError as error:
             self.error = error
-            with suppress(StorageError, ValueError):
+            with suppress(FileNotFoundError, StorageError, ValueError):
                 metadata = f"{self.parent}/{self.name}/{METADATA_FILE_NAME}"
                 self.topic_id = decode_topic_id(self._directories.resources.disk.read_bytes(metadata))
 

@@ -191,6 +191,21 @@ def test_a_damaged_log_stays_offline_and_its_checkpoint_is_kept() -> None:
         assert checkpoint == {("t", 2): 3, ("t", 0): 3}
 
 
+def test_a_damaged_log_without_a_topic_id_stays_offline_and_ends_no_start() -> None:
+    disk, directories, _ = started()
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    append(log, batch(0, 3))
+    log.flush(NOW_MS)
+    for job in directories.checkpoints():
+        job.run()
+    disk = disk.after_crash(everything_survives)
+    disk.flip_bit(f"{A}/t-0/00000000000000000000.log", 80, 1)
+    disk.remove(f"{A}/t-0/partition.metadata")
+    _, directories, _ = started(disk)
+    assert directories.damaged["t", 0].topic_id is None and directories.topic_ids() == {}
+    assert not directories.is_contested("t", 0, TOPIC_ID)
+
+
 def test_a_deleted_topic_leaves_after_its_delay() -> None:
     disk, directories, _ = started()
     log = directories.create("t", 0, TOPIC_ID, NOW_MS)
