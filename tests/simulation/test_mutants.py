@@ -56,7 +56,18 @@ INVARIANTS = {
 }
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+# Their worlds take more than ten seconds of CPU.
+SLOW = {"answer_no_produce", "begin_every_download_anew", "never_download"}
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        pytest.param(mutant, marks=[pytest.mark.thorough] if mutant.__name__ in SLOW else [])
+        for mutant in MUTANTS
+    ],
+    ids=lambda mutant: mutant.__name__,
+)
 def test_planted_defect_breaks_its_invariant(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = MUTANTS[mutant]
     mutant(monkeypatch)

@@ -15,7 +15,7 @@ from tests.kafka.conformance.run import Run
 
 pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_CONFORMANCE_SEED", "1"))
-SEQUENCES = int(os.environ.get("KRAFTD_CONFORMANCE_SEQUENCES", "90"))
+SEQUENCES = int(os.environ.get("KRAFTD_CONFORMANCE_SEQUENCES", "45"))
 STEPS = 8
 
 

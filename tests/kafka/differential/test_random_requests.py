@@ -38,14 +38,21 @@ def compare(pair: Pair, seed: int, steps: int) -> Image:
     return comparison.image
 
 
-@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+@pytest.mark.parametrize("seed", [SEED, pytest.param(SEED + 1, marks=pytest.mark.thorough)])
 def test_a_controller_of_a_dynamic_quorum_answers_and_records_as_in_kafka(tmp_path: Path, seed: int) -> None:
     with Pair(tmp_path) as pair:
         image = compare(pair.start(), seed, STEPS)
         assert image.offset > STEPS / 10, f"too few requests changed anything: {image!r}"
 
 
-@pytest.mark.parametrize("release", ["3.7-IV4", "3.9-IV0", "4.1"])
+@pytest.mark.parametrize(
+    "release",
+    [
+        pytest.param("3.7-IV4", marks=pytest.mark.thorough),
+        "3.9-IV0",
+        pytest.param("4.1", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_controller_of_an_older_static_quorum_answers_and_records_as_in_kafka(
     tmp_path: Path, release: str
 ) -> None:

@@ -23,7 +23,7 @@ from tests.kafka.quorum.writers import Administrator, writing
 
 pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_QUORUM_SEED", "1"))
-STEPS = int(os.environ.get("KRAFTD_QUORUM_STEPS", "6"))
+STEPS = int(os.environ.get("KRAFTD_QUORUM_STEPS", "4"))
 BROKERS = (1, 2)
 PAUSE_S = 0.3  # a history may be long, and brokers have little memory for topics
 

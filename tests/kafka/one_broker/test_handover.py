@@ -23,7 +23,7 @@ def quorum(cluster: Cluster) -> tuple[int, int]:
     ("static", "ending"),
     [
         pytest.param(True, "killed", id="static-killed"),
-        pytest.param(False, "stopped", id="dynamic-stopped"),
+        pytest.param(False, "stopped", marks=pytest.mark.thorough, id="dynamic-stopped"),
         pytest.param(True, "stopped", marks=pytest.mark.thorough, id="static-stopped"),
         pytest.param(False, "killed", marks=pytest.mark.thorough, id="dynamic-killed"),
     ],

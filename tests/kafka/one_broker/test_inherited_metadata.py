@@ -28,7 +28,7 @@ from testkit.node import Kind
 from testkit.process import HOST
 from tests.kafka.one_broker.test_controller_failures import round_trip
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 # A snapshot every few records; the log below it is deleted at once.
 _SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": 1000,
@@ -71,7 +71,7 @@ def run_as(cluster: Cluster, kind: Kind) -> None:
 
 @pytest.mark.parametrize(
     "static",
-    [pytest.param(False, id="dynamic"), pytest.param(True, marks=pytest.mark.thorough, id="static")],
+    [pytest.param(False, id="dynamic"), pytest.param(True, id="static")],
 )
 def test_metadata_of_kafka_survives_a_period_under_kraftd(kind: Kind, static: bool, tmp_path: Path) -> None:
     with Cluster(tmp_path, "apache", static=static, controller_properties=_SNAPSHOTS) as cluster:

@@ -18,15 +18,14 @@ from testkit.process import HOST
 from testkit.quorum import Quorum
 from tests.kafka.one_broker.test_controller_failures import round_trip
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 ALL = ("3.9.1", "4.0.0", "4.1.1", "4.2.0")
 
 
 @pytest.fixture(
     scope="module",
-    params=[("3.9.1", "4.2.0"), pytest.param(ALL, marks=pytest.mark.thorough)],
-    ids=["ends", "all"],
+    params=[ALL],
 )
 def releases(request: pytest.FixtureRequest) -> dict[int, str]:
     """The release of each broker, from the oldest."""

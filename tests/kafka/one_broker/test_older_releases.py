@@ -14,7 +14,10 @@ from tests.kafka.one_broker.test_controller_failures import round_trip
 pytestmark = pytest.mark.kafka
 
 
-@pytest.mark.parametrize(("release", "static"), [("3.7-IV4", True), ("3.9-IV0", False), ("4.1", False)])
+@pytest.mark.parametrize(
+    ("release", "static"),
+    [("3.7-IV4", True), pytest.param("3.9-IV0", False, marks=pytest.mark.thorough), ("4.1", False)],
+)
 def test_a_stock_broker_serves_in_a_cluster_of_an_older_release_and_upgrades_it(
     kind: Kind, release: str, static: bool, tmp_path: Path
 ) -> None:

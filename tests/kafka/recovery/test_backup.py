@@ -12,7 +12,7 @@ from testkit.cluster import SESSION_TIMEOUT_MS, Cluster, random_uuid
 from testkit.node import Controller, Kind
 from tests.kafka.recovery.disasters import kraftd, read, start_without_metadata, write
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 QUICK = {"broker.session.timeout.ms": SESSION_TIMEOUT_MS}
 HEARTBEATS = {"broker.heartbeat.interval.ms": 500}
@@ -23,7 +23,7 @@ def high_watermark(controller: Controller) -> int:
     return int(json.loads(described)["HighWatermark"])
 
 
-@pytest.mark.parametrize("source", ["kraftd", pytest.param("apache", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("source", ["kraftd", "apache"])
 def test_a_broker_attaches_to_a_restored_controller(source: Kind, tmp_path: Path) -> None:
     with Cluster(tmp_path, source, controller_properties=QUICK, broker_properties=HEARTBEATS) as cluster:
         controller = cluster.start_controller()

@@ -90,6 +90,7 @@ def test_a_broker_stays_up_while_the_last_controller_recovers(static: bool, tmp_
         assert (quorum.epoch(), quorum.voter_ids()) == (epoch, voters)
 
 
+@pytest.mark.thorough
 def test_brokers_ahead_of_the_survivor_are_reported_and_come_back(tmp_path: Path) -> None:
     """The survivor, of Apache Kafka, missed the last topics, which a broker has applied."""
     with three(tmp_path, "apache") as quorum:
@@ -130,6 +131,7 @@ def test_brokers_ahead_of_the_survivor_are_reported_and_come_back(tmp_path: Path
         assert read(quorum, "before", 2) == [b"one", b"two"]
 
 
+@pytest.mark.thorough
 def test_a_brokers_copy_of_the_log_restores_records_the_survivor_missed(tmp_path: Path) -> None:
     with three(tmp_path) as quorum:
         quorum.start_controllers()

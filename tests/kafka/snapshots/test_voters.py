@@ -21,7 +21,7 @@ WIPED = 102
 @pytest.mark.parametrize(
     ("others", "wiped"),
     [
-        ("apache", "kraftd"),
+        pytest.param("apache", "kraftd", marks=pytest.mark.thorough),
         ("kraftd", "apache"),
         pytest.param("kraftd", "kraftd", marks=pytest.mark.thorough),
     ],
