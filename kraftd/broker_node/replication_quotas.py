@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraftd.broker_node.partitions.replicas import Hosted
-from kraftd.broker_node.partitions.topic_configs import Throttled, TopicConfig, TopicConfigs
+from kraftd.broker_node.partitions.topic_configs import TopicConfig, TopicConfigs
 from kraftd.configdef.node import NodeConfig
 from kraftd.ground.windowed_rate import WindowedRate
+from kraftd.metadata.throttled import FOLLOWERS, LEADERS, Throttled, rate_key
 
 RECHECK_MS = 100  # after which what was held back is looked at again
 
@@ -59,7 +60,7 @@ class ReplicationQuotas:
             window_ms = 1_000 * static.integer("replication.quota.window.size.seconds")
             return ReplicationQuota(
                 WindowedRate(window_ms, static.integer("replication.quota.window.num")),
-                lambda: _limit(configs, f"{name}.replication.throttled.rate"),
+                lambda: _limit(configs, rate_key(name)),
                 lambda topic: throttled(configs.of(topic)),
                 configs.node_id,
                 now_ms,
@@ -69,8 +70,8 @@ class ReplicationQuotas:
         samples = static.integer("alter.log.dirs.replication.quota.window.num")
         self.of_moves = WindowedRate(window_ms, samples)  # between log directories of this broker
         self.moves_limit = lambda: _limit(configs, "replica.alter.log.dirs.io.max.bytes.per.second")
-        self.leader = side("leader", lambda config: config.throttled_leaders)
-        self.follower = side("follower", lambda config: config.throttled_followers)
+        self.leader = side(LEADERS, lambda config: config.throttled_leaders)
+        self.follower = side(FOLLOWERS, lambda config: config.throttled_followers)
         self._held: set[tuple[str, int]] = set()
         self._recheck_ms: int | None = None
         self._now_ms = now_ms

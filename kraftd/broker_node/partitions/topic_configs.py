@@ -15,21 +15,11 @@ from kraftd.controller.configs.validation import parse_all
 from kraftd.controller.configs.values import Items, items, resolve
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.metadata.image import Image
+from kraftd.metadata.throttled import FOLLOWERS, LEADERS, Throttled, replicas_key, throttled
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
 from kraftd.wire.compression import CODEC_NAMES
 
 _LEVELS = {"gzip": "compression.gzip.level", "lz4": "compression.lz4.level", "zstd": "compression.zstd.level"}
-
-
-class Throttled(NamedTuple):
-    """Replicas of a topic whose replication is throttled: pairs of partition and broker, or all (KIP-73)."""
-
-    replicas: frozenset[tuple[int, int]] = frozenset()
-    are_all: bool = False
-
-    def names(self, index: int, broker_id: int) -> bool:
-        """Return whether a replica is one of them."""
-        return self.are_all or (index, broker_id) in self.replicas
 
 
 class TopicConfig(NamedTuple):
@@ -142,17 +132,9 @@ def _resolved(static: NodeConfig, node: Items, cluster: Items, own: Items) -> To
             min_compaction_lag_ms=number("min.compaction.lag.ms"),
             max_compaction_lag_ms=max_lag_ms,
         ),
-        _throttled(values["leader.replication.throttled.replicas"]),
-        _throttled(values["follower.replication.throttled.replicas"]),
+        throttled(_strings(values[replicas_key(LEADERS)])),
+        throttled(_strings(values[replicas_key(FOLLOWERS)])),
     )
-
-
-def _throttled(value: Value) -> Throttled:
-    named = [one.strip() for one in _strings(value)]
-    if named == ["*"]:
-        return Throttled(are_all=True)
-    pairs = (one.partition(":") for one in named if one)
-    return Throttled(frozenset((int(index), int(broker_id)) for index, _, broker_id in pairs))
 
 
 def _codec_number(name: str) -> int:

@@ -14,6 +14,7 @@ from kraftd.cli.doctor.judge_cluster import (
     judge_registered,
 )
 from kraftd.cli.doctor.judge_replicas import judge_replicas
+from kraftd.cli.doctor.judge_throttles import judge_throttles
 from kraftd.cli.doctor.replica_probe import LOOPBACK, find_behind, look_at
 from kraftd.cli.failures import CommandFailure
 from kraftd.client.failures import ClientFailure
@@ -49,6 +50,7 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
         *judge_directories(image),
         *judge_partitions(surveyed),
         *judge_replicas(image, behind, seen),
+        *judge_throttles(image, surveyed),
         *await _probe_listeners(image, timeout_s, own_id),
     ]
 

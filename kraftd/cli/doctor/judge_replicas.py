@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from kraftd.cli.doctor.findings import Finding, note, warning
 from kraftd.cli.doctor.judge_cluster import examples_text, is_lost, partitions_text
+from kraftd.cli.doctor.judge_throttles import REMOVE, limits_on
 from kraftd.metadata.image import Image
 from kraftd.metrics.survey import Example, Group
 from kraftd.types import DIRECTORY_LOST, address_text, time_text, uuid_text
@@ -17,12 +18,15 @@ MIN_USABLE_BYTES = 64 << 20
 
 
 class Ends(Struct, frozen=True):
-    """How many records a follower lacks, at two looks; `asked` is the partition of the looks."""
+    """How many records a follower lacks, at two looks; `asked` is the partition of the looks, which lacked
+    most of `of` partitions at the first one.
+    """
 
     asked: Example
     first: int
     second: int
     pause_s: float
+    of: int = 1
 
 
 class Seen(Struct, frozen=True):
@@ -51,7 +55,7 @@ def is_full(total_bytes: int, usable_bytes: int) -> bool:
 def judge_replicas(image: Image, behind: Sequence[Behind], seen: Mapping[int, Seen]) -> Iterator[Finding]:
     """The reason for each broker that is out of an ISR."""
     for one in behind:
-        reason, remedy = _by_metadata(image, one) or _by_answers(image, seen.get(one.broker_id, Seen()))
+        reason, remedy = _by_metadata(image, one) or _by_answers(image, one, seen.get(one.broker_id, Seen()))
         since = "before what the metadata log covers" if one.since_ms is None else time_text(one.since_ms)
         where = f"{partitions_text(one.partitions.count)} ({examples_text(one.partitions)})"
         text = f"out of sync in {where}, since {since}: {reason}"
@@ -77,7 +81,7 @@ def _by_metadata(image: Image, one: Behind) -> tuple[str, str] | None:
     return None
 
 
-def _by_answers(image: Image, seen: Seen) -> tuple[str, str]:
+def _by_answers(image: Image, one: Behind, seen: Seen) -> tuple[str, str]:
     """The reason and remedy that the broker's answers tell; no remedy is needed while it catches up."""
     if seen.full_directories:
         return f"the disk of its {', '.join(seen.full_directories)} is full", "make room on that disk"
@@ -89,23 +93,29 @@ def _by_answers(image: Image, seen: Seen) -> tuple[str, str]:
             "read its log, and look from where its listener is reached",
         )
     leader = f"node {ends.asked.leader}"
-    what = f"{ends.second:,} records of {ends.asked.topic}-{ends.asked.partition} behind its leader, {leader}"
+    where = f"{ends.asked.topic}-{ends.asked.partition}"
+    if ends.of > 1:
+        where += f", the worst of {ends.of} that were looked at,"
+    what = f"{ends.second:,} records of {where} behind its leader, {leader}"
     if ends.second <= 0:
         return f"it has the records of its leader, {leader}, that has not taken it into the ISR yet", ""
+    limits = " and ".join(limits_on(image, ends.asked, one.broker_id))
     if ends.second < ends.first:
         rate = (ends.first - ends.second) / ends.pause_s
-        return f"{what}, and catching up by {rate:,.0f} a second", ""
-    registered = image.brokers.get(ends.asked.leader)
-    at = (
-        ""
-        if registered is None
-        else " at " + ", ".join(address_text((each.host, each.port)) for each in registered.listeners)
-    )
-    remedy = (
-        f"read its log about its fetches from {leader}{at}: it must reach that listener; look for a throttle "
-        "(follower.replication.throttled.rate)"
-    )
-    return f"{what}, and not catching up", remedy
+        held = f", while {limits}" if limits else ""
+        return f"{what}, and catching up by {rate:,.0f} a second{held}", ""
+    if limits:
+        return f"{what}, and not catching up: {limits}", f"raise that, or remove it: {REMOVE}"
+    return f"{what}, and not catching up", _remedy(image, ends.asked.leader)
+
+
+def _remedy(image: Image, leader_id: int) -> str:
+    """What to do about a follower that gets nothing from its leader."""
+    registered = image.brokers.get(leader_id)
+    listeners = () if registered is None else registered.listeners
+    addresses = ", ".join(address_text((each.host, each.port)) for each in listeners)
+    at = f" at {addresses}" if addresses else ""
+    return f"read its log about its fetches from node {leader_id}{at}: it must reach that listener"
 
 
 def _directory(image: Image, one: Example, broker_id: int) -> bytes | None:

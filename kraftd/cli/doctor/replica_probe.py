@@ -17,7 +17,7 @@ from kraftd.messages.list_offsets_response import ListOffsetsResponse
 from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.messages.partition_record import PartitionRecord
 from kraftd.metrics.survey import Group
-from kraftd.wire.error_code import error_name
+from kraftd.wire.error_code import ErrorCode, error_name
 
 if TYPE_CHECKING:
     from kraftd.cli.sources.source import Source
@@ -29,6 +29,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DEBUGGER = -2  # the replica id that asks any replica, a follower too, for its own log end offset
 LATEST = -1
 PAUSE_S = 1.0  # between two looks at a follower
+NO_ANSWER = (-1, int(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 Key = tuple[bytes, int]  # a topic id and a partition
 
@@ -97,18 +98,28 @@ async def look_at(image: Image, behind: Iterable[Behind], near: bool, timeout_s:
 
 
 async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen:
-    example = one.partitions.examples[0]
+    """Find the partition in which a broker lacks most, and look at that again after a pause."""
+    examples = one.partitions.examples
     try:
-        async with (
-            await _connected(image, one.broker_id, near, timeout_s) as follower,
-            await _connected(image, example.leader, near, timeout_s) as leader,
-        ):
-            full = await _full_directories(follower, example)
-            first = await _lack(leader, follower, example)
+        async with await _connected(image, one.broker_id, near, timeout_s) as follower:
+            full = await _full_directories(follower, examples)
+            lacks: dict[Example, int] = {}
+            failures: list[ClientFailure] = []
+            for leader_id in dict.fromkeys(each.leader for each in examples):
+                led = [each for each in examples if each.leader == leader_id]
+                try:
+                    async with await _connected(image, leader_id, near, timeout_s) as leader:
+                        lacks.update(await _lacks(leader, follower, led))
+                except ClientFailure as failure:
+                    failures.append(failure)
+            if not lacks:
+                raise failures[0]
+            worst = max(lacks, key=lambda each: lacks[each])
             began_s = time.monotonic()
             await asyncio.sleep(PAUSE_S)
-            second = await _lack(leader, follower, example)
-            ends = Ends(example, first, second, time.monotonic() - began_s)
+            async with await _connected(image, worst.leader, near, timeout_s) as leader:
+                again = (await _lacks(leader, follower, [worst]))[worst]
+            ends = Ends(worst, lacks[worst], again, time.monotonic() - began_s, len(lacks))
             return Seen(ends=ends, full_directories=full)
     except ClientFailure as failure:
         return Seen(" ".join(str(failure).split()))
@@ -127,24 +138,52 @@ async def _connected(image: Image, broker_id: int, near: bool, timeout_s: float)
     raise failure
 
 
-async def _full_directories(follower: Connection, example: Example) -> tuple[str, ...]:
-    """The follower's directories that have a partition and hardly any room."""
-    request = DescribeLogDirsRequest([DescribableLogDirTopic(example.topic, (example.partition,))])
-    answer = await follower.ask(request, DescribeLogDirsResponse)
+async def _full_directories(follower: Connection, examples: Sequence[Example]) -> tuple[str, ...]:
+    """The follower's directories that have one of the partitions and hardly any room."""
+    wanted = [DescribableLogDirTopic(name, indexes) for name, indexes in _by_topic(examples).items()]
+    answer = await follower.ask(DescribeLogDirsRequest(wanted), DescribeLogDirsResponse)
     holding = (one for one in answer.results if one.topics)
     return tuple(one.log_dir for one in holding if is_full(one.total_bytes, one.usable_bytes))
 
 
-async def _lack(leader: Connection, follower: Connection, example: Example) -> int:
-    """How many records the follower's log lacks. The leader is asked first."""
-    end = await _log_end(leader, example)
-    return end - await _log_end(follower, example)
+async def _lacks(leader: Connection, follower: Connection, examples: Sequence[Example]) -> dict[Example, int]:
+    """How many records the follower's logs lack, where both answer. The leader is asked first.
+
+    Raises Refused if there is no such partition.
+    """
+    ends = await _log_ends(leader, examples)
+    own = await _log_ends(follower, examples)
+    lacks: dict[Example, int] = {}
+    for one in examples:
+        (end, leader_error), (own_end, error) = (
+            found.get((one.topic, one.partition), NO_ANSWER) for found in (ends, own)
+        )
+        if not leader_error and not error:
+            lacks[one] = end - own_end
+    if not lacks:
+        broker, code = (leader, leader_error) if leader_error else (follower, error)
+        raise Refused(f"{broker.address} answers {error_name(code)}", code)
+    return lacks
 
 
-async def _log_end(broker: Connection, example: Example) -> int:
-    wanted = ListOffsetsTopic(example.topic, [ListOffsetsPartition(example.partition, timestamp=LATEST)])
-    answer = await broker.ask(ListOffsetsRequest(DEBUGGER, 0, [wanted]), ListOffsetsResponse)
-    found = answer.topics[0].partitions[0]
-    if found.error_code:
-        raise Refused(f"{broker.address} answers {error_name(found.error_code)}", found.error_code)
-    return found.offset
+async def _log_ends(
+    broker: Connection, examples: Sequence[Example]
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """The end of each log, and an error code."""
+    wanted = [
+        ListOffsetsTopic(name, [ListOffsetsPartition(index, timestamp=LATEST) for index in indexes])
+        for name, indexes in _by_topic(examples).items()
+    ]
+    answer = await broker.ask(ListOffsetsRequest(DEBUGGER, 0, wanted), ListOffsetsResponse)
+    return {
+        (topic.name, one.partition_index): (one.offset, one.error_code)
+        for topic in answer.topics
+        for one in topic.partitions
+    }
+
+
+def _by_topic(examples: Iterable[Example]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for one in examples:
+        found[one.topic] = (*found.get(one.topic, ()), one.partition)
+    return found

@@ -18,9 +18,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from kraftd.cli.doctor.findings import Level
 from kraftd.cli.doctor.judge_replicas import Behind, Ends, Seen, is_full, judge_replicas
+from kraftd.cli.doctor.judge_throttles import judge_throttles
+from kraftd.messages.config_record import ConfigRecord
+from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
 from kraftd.metrics.survey import Example, Group
 from testkit.process import free_port, wait_until
-from tests.cli.doctor.test_brokers import OTHER, broker, image_of, partition, shown
+from tests.cli.doctor.test_brokers import OTHER, broker, image_of, partition, shown, surveyed
 from tests.cli.doctor.test_doctor import CLUSTER_ID
 from tests.cli.run import command, run, started, write_config
 
@@ -59,6 +62,76 @@ def test_a_follower_has_a_reason(follower: object, seen: Seen, level: Level, rea
     assert shown(found) == [(level, "node 2", HERE + reason)]
 
 
+@pytest.mark.parametrize(
+    ("configs", "limits"),
+    [
+        ({("follower", 2): "0:2"}, "follower.replication.throttled.rate of node 2 is 7 bytes a second"),
+        ({("leader", 1): "5:1,0:1"}, "leader.replication.throttled.rate of node 1 is 7 bytes a second"),
+        (
+            {("follower", None): "*", ("leader", 1): "*"},
+            "follower.replication.throttled.rate of node 2 is 7 bytes a second and "
+            "leader.replication.throttled.rate of node 1 is 7 bytes a second",
+        ),
+        ({("follower", 1): "0:1", ("leader", 2): "*"}, ""),
+        ({("follower", 2): "1:2"}, ""),
+    ],
+)
+def test_a_reason_names_the_throttles_that_hold_a_follower_back__kip73(
+    configs: dict[tuple[str, int | None], str], limits: str
+) -> None:
+    image = image_of(broker(1), broker(2), *throttles(configs), partition(0, 1, (1,)))
+    behind = [Behind(2, Group(1, [OF_NODE_1]), None)]
+    (slow,) = judge_replicas(image, behind, {2: ends(9_200, 9_000)})
+    rate = f"{BEHIND}, and catching up by 100 a second"
+    assert slow.text == HERE + rate + (f", while {limits}" if limits else "")
+    (stuck,) = judge_replicas(image, behind, {2: ends(9_000, 9_000)})
+    assert stuck.text == HERE + f"{BEHIND}, and not catching up" + (f": {limits}" if limits else "")
+    assert ("raise that" if limits else "must reach that listener") in stuck.remedy
+
+
+def test_the_worst_of_several_partitions_is_named() -> None:
+    seen = Seen(ends=Ends(OF_NODE_1, 9_000, 9_000, 2.0, 3))
+    (found,) = judge_replicas(
+        image_of(broker(1), broker(2)), [Behind(2, Group(3, [OF_NODE_1]), None)], {2: seen}
+    )
+    worst = "9,000 records of t-0, the worst of 3 that were looked at, behind its leader, node 1"
+    assert worst in found.text
+
+
+def test_throttles_that_outlast_a_reassignment_are_warned_of__kip73() -> None:
+    left = throttles({("leader", 1): "0:1", ("leader", None): "0:1"})
+    brokers = broker(1), broker(2)
+    image = image_of(*brokers, *left, partition(0, 1, (1, 2)))
+    assert shown(list(judge_throttles(image, surveyed(image)))) == [
+        (
+            Level.WARNING,
+            "cluster",
+            "no partition is reassigned, but leader.replication.throttled.rate limits node 1 (7), node 2 (7),"
+            " and leader.replication.throttled.replicas is set for t",
+        )
+    ]
+    moving = partition(0, 1, (1, 2))
+    moving.adding_replicas = (2,)
+    for quiet in (
+        image_of(*brokers, *left, moving),
+        image_of(*brokers, left[0], partition(0, 1, (1, 2))),  # no replicas
+        image_of(*brokers, left[1], partition(0, 1, (1, 2))),  # no rate
+    ):
+        assert not list(judge_throttles(quiet, surveyed(quiet)))
+
+
+def throttles(configs: dict[tuple[str, int | None], str]) -> list[ConfigRecord]:
+    """Throttles by side and broker (None: all brokers), with the replicas that they name."""
+    records = []
+    for (side, broker_id), replicas in configs.items():
+        name = "" if broker_id is None else str(broker_id)
+        records += [
+            ConfigRecord(BROKER_RESOURCE, name, f"{side}.replication.throttled.rate", "7"),
+            ConfigRecord(TOPIC_RESOURCE, "t", f"{side}.replication.throttled.replicas", replicas),
+        ]
+    return records
+
+
 def test_a_lost_directory_comes_before_what_its_broker_answers() -> None:
     lost = image_of(broker(1), broker(2), partition(0, 1, (1,), b"\1" * 16, OTHER))
     (found,) = judge_replicas(lost, [Behind(2, Group(1, [OF_NODE_1]), None)], {2: ends(5, 5)})
@@ -81,6 +154,7 @@ def test_a_follower_that_a_throttle_holds_and_one_that_is_gone(tmp_path: Path) -
         process__roles="broker,controller",
         listeners=f"PLAINTEXT://{boot},CONTROLLER://127.0.0.1:{controller}",
         default__replication__factor="2",
+        num__partitions="2",
         broker__session__timeout__ms="3000",
     )
     follower = write_config(
@@ -93,8 +167,8 @@ def test_a_follower_that_a_throttle_holds_and_one_that_is_gone(tmp_path: Path) -
     assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
     assert run("format", "-c", follower, "-t", CLUSTER_ID).code == 0
 
-    def produced(records: bytes) -> bool:
-        words = command("produce", "t", "--bootstrap", boot)
+    def produced(records: bytes, partition: int = 0) -> bool:
+        words = command("produce", "t", "--bootstrap", boot, "--partition", str(partition))
         return subprocess.run(words, input=records, capture_output=True, check=False).returncode == 0
 
     def reason(text: str) -> bool:
@@ -105,10 +179,13 @@ def test_a_follower_that_a_throttle_holds_and_one_that_is_gone(tmp_path: Path) -
         with running(follower):
             wait_until(lambda: produced(b"one\n"), "a record is on both")
             hold_back(boot)
-        for _ in range(3):
-            assert produced(b"x" * 1_000_000 + b"\n")
+        for partition in (0, 0, 1, 1, 1):
+            assert produced(b"x" * 1_000_000 + b"\n", partition)
         wait_until(lambda: reason("it is fenced"), "the one that is gone is named")
-        held = "behind its leader, node 1, and not catching up"
+        held = (
+            " of t-1, the worst of 2 that were looked at, behind its leader, node 1, and not catching up: "
+            "follower.replication.throttled.rate of node 2 is 1 bytes a second"
+        )
         with running(follower):
             wait_until(lambda: reason(held), "its lag is told", 60)
 
