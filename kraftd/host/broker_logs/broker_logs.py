@@ -316,13 +316,13 @@ class BrokerLogs:
                 append.headers,
                 self._now_ms(),
                 lambda: self._snapshot_of(key, append.base_offset),
-            )
-            for one in append.aborted:
-                log.append_aborted(
+                [
                     AbortedTransaction(
                         one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset
                     )
-                )
+                    for one in append.aborted
+                ],
+            )
         except StorageError as error:
             self.failed(key, log, error)
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)

@@ -57,13 +57,14 @@ class DataLog(LogState):
         batches: Sequence[AppendedBatch],
         now_ms: int,
         producers: Callable[[], Iterable[SnapshotEntry]] | None = None,
+        aborted: Sequence[AbortedTransaction] = (),
     ) -> bool:
         """Write whole verified batches at the end; returns whether a new segment was begun for them.
 
         views are their bytes in order, copied if they are kept. producers gives the state before them, for
-        the snapshot of a new segment. Raises ValueError for batches that lie before the log end or each
-        other, or that exceed a segment. Raises DiskFull: nothing is appended, and a later append may succeed.
-        Raises StorageFailure.
+        the snapshot of a new segment. aborted are the transactions whose markers are among them. Raises
+        ValueError for batches that lie before the log end or each other, or that exceed a segment. Raises
+        DiskFull: nothing is appended, and a later append may succeed. Raises StorageFailure.
         """
         self._check_alive()
         size_bytes = sum(map(len, views))
@@ -89,7 +90,7 @@ class DataLog(LogState):
         index = segment.index or self._guarded(
             lambda: segment.writable_index(self.settings.index_interval_bytes, directory, self.opened)
         )
-        self._write(segment, directory, views)
+        self._write(segment, directory, views, batches[0].base_offset, aborted)
         for batch in batches:
             if batch.leader_epoch >= 0:
                 self._assign(batch.leader_epoch, batch.base_offset)
@@ -105,7 +106,7 @@ class DataLog(LogState):
     def append_aborted(self, aborted: AbortedTransaction) -> None:
         """Add an aborted transaction, whose marker was appended last. Raises StorageError."""
         self._check_alive()
-        self._guarded(lambda: self.files.append_aborted(self._segments[-1], aborted))
+        self._guarded(lambda: self.files.append_aborted(self._segments[-1], [aborted]))
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Let a leader epoch begin at start_offset; the file has it with the next flush."""
@@ -429,13 +430,23 @@ class DataLog(LogState):
 
     # --- inside ---
 
-    def _write(self, segment: DataSegment, directory: str, views: Sequence[bytes | memoryview]) -> None:
+    def _write(
+        self,
+        segment: DataSegment,
+        directory: str,
+        views: Sequence[bytes | memoryview],
+        base_offset: int,
+        aborted: Sequence[AbortedTransaction],
+    ) -> None:
         file: File = self._guarded(lambda: self.opened(segment.path(directory)))
         try:
+            self._guarded(lambda: self.files.append_aborted(segment, aborted))
             file.write_views(segment.end_position, views)
         except DiskFull:
             # Nothing of it may stay: a shorter append would leave its end behind itself.
             self._guarded(lambda: file.truncate(segment.end_position))
+            if aborted:
+                self._guarded(lambda: self.files.cut_aborted(segment, base_offset))
             raise
         except StorageError as error:
             self._failure = error

@@ -11,6 +11,7 @@ from kraftd.log.data.transaction_index import AbortedTransaction, decode_aborted
 from kraftd.log.disk import write_whole
 from kraftd.log.epochs import FILE_NAME as EPOCHS_FILE_NAME
 from kraftd.log.epochs import decode_epochs
+from kraftd.log.errors import DiskFull
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log.partition_metadata import encode_topic_id
 from kraftd.log.segment import (
@@ -100,11 +101,21 @@ class LogFiles(NamedTuple):
 
     # --- aborted transactions ---
 
-    def append_aborted(self, segment: DataSegment, aborted: AbortedTransaction) -> None:
-        """Add an entry to a segment's transaction index, which is made with the first."""
+    def append_aborted(self, segment: DataSegment, aborted: Sequence[AbortedTransaction]) -> None:
+        """Add entries to a segment's transaction index, which is made with the first.
+
+        Raises DiskFull: nothing of them stays.
+        """
+        if not aborted:
+            return
         path = segment.path(self.directory, TRANSACTION_INDEX_SUFFIX)
         file = self.resources.files.get(path, create=True)
-        file.write(file.size_bytes(), encode_aborted(aborted))
+        size_bytes = file.size_bytes()
+        try:
+            file.write(size_bytes, b"".join(map(encode_aborted, aborted)))
+        except DiskFull:
+            file.truncate(size_bytes)
+            raise
 
     def cut_aborted(self, segment: DataSegment, end_offset: int) -> None:
         """Remove the transactions that end at or past end_offset."""

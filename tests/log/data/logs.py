@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.opening import Found, Opened, create_data_log, finish, open_data_log
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.memory_disk import MemoryDisk
 from kraftd.wire.batch import build_batch, iter_batches
 
@@ -28,10 +29,12 @@ def batch(
     return build_batch(values, base_offset, epoch, timestamp_ms)
 
 
-def append(log: DataLog, *batches: bytes, now_ms: int = NOW_MS) -> bool:
+def append(
+    log: DataLog, *batches: bytes, now_ms: int = NOW_MS, aborted: Sequence[AbortedTransaction] = ()
+) -> bool:
     """Append batches as a produce request or a fetch would."""
     headers = [each.header for data in batches for each in iter_batches(data)]
-    return log.append(batches, headers, now_ms)
+    return log.append(batches, headers, now_ms, aborted=aborted)
 
 
 def new_log(

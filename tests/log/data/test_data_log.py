@@ -274,6 +274,24 @@ def test_a_full_disk_refuses_an_append_and_heals() -> None:
     assert content(log) == [batch(0, 3), batch(3)]
 
 
+@pytest.mark.parametrize("room_bytes", [0, 20, 40, 60])
+def test_a_full_disk_takes_neither_a_marker_nor_its_aborted_transaction(room_bytes: int) -> None:
+    """34 bytes are the transaction's entry; the marker's batch has more than the others' room."""
+    disk, log = new_log()
+    first, second = AbortedTransaction(7, 0, 3, 4), AbortedTransaction(8, 2, 4, 5)
+    append(log, batch(0, 3))
+    append(log, batch(3), aborted=[first])
+    disk.capacity_bytes = sum(disk.size_bytes(path) for path in disk.paths()) + room_bytes
+    with pytest.raises(DiskFull):
+        append(log, batch(4), aborted=[second])
+    assert (log.log_end, content(log)) == (4, [batch(0, 3), batch(3)])
+    assert log.aborted_transactions(0, 9) == [first]
+    disk.capacity_bytes = None
+    append(log, batch(4), aborted=[second])
+    assert content(log) == [batch(0, 3), batch(3), batch(4)]
+    assert log.aborted_transactions(0, 9) == [first, second]
+
+
 def test_after_a_failed_write_every_change_is_refused_and_reads_go_on() -> None:
     disk, log = new_log()
     append(log, batch(0, 3))
