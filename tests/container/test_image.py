@@ -104,6 +104,7 @@ def test_nothing_of_the_build_is_left_in_the_image(container: Container) -> None
         assert container.engine.try_podman("exec", container.name, "test", "-s", path) != 0, path
 
 
+@pytest.mark.thorough
 def test_the_health_check_passes_while_it_serves_and_fails_while_it_is_frozen(container: Container) -> None:
     wait_until(container.healthy, "healthy")
     container.engine.podman("kill", "--signal", "STOP", container.name)
@@ -123,6 +124,7 @@ def test_sigterm_ends_it_with_exit_code_0_and_its_volume_keeps_the_data(containe
     assert container.cluster_id in described
 
 
+@pytest.mark.thorough
 def test_it_comes_back_after_sigkill(container: Container) -> None:
     container.engine.podman("kill", "--signal", "KILL", container.name)
     assert container.engine.podman("wait", container.name) == "137"

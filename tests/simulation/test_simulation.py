@@ -30,6 +30,7 @@ def test_writing_the_trace_as_text_does_not_change_the_history() -> None:
     assert lines
 
 
+@pytest.mark.thorough
 def test_a_world_leaves_no_objects_in_memory() -> None:
     others = _hosts()  # objects that earlier tests still hold
     for seed in range(2000, 2003):

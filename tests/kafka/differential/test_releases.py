@@ -86,6 +86,7 @@ def finalized(side: Side, name: str, level: int) -> bool:
     return {one.name: one.max_version_level for one in answer.finalized_features}.get(name) == level
 
 
+@pytest.mark.thorough
 def test_static_quorum_answers_as_in_kafka_at_every_level(tmp_path: Path) -> None:
     with Pair(tmp_path, absent=()) as pair:
         pair.start("--release-version", mv.version_name(LEVELS[0]), registers=False)

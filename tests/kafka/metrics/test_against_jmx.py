@@ -261,6 +261,7 @@ def test_values_are_kafkas_with_brokers_of_every_state_and_leaderless_partitions
             assert kafka
 
 
+@pytest.mark.thorough
 def test_values_are_kafkas_after_requests_of_all_kinds(tmp_path: Path) -> None:
     with Watched(tmp_path) as pair:
         pair.start()

@@ -12,7 +12,7 @@ from testkit.quorum import Quorum
 from tests.kafka.jmx import Attribute, read_jmx
 from tests.metrics.scrape import Scrape
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 KINDS: dict[int, Kind] = {100: "kraftd", 101: "kraftd", 102: "apache"}
 RAFT, CONTROLLER = "kafka_server_raft_metrics_", "kafka_controller_KafkaController_"
 SAME_OF_FOLLOWERS = (

@@ -12,7 +12,7 @@ from kraftd.wire.batch import iter_batches, records
 from testkit.process import wait_until
 from tests.kafka.replication.mixed import MixedCluster, Writer
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 STOCK, OURS = 1, 2
 
