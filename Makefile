@@ -65,7 +65,7 @@ test: setup spark-setup  ## every test but the thorough ones, with real Apache K
 	$(BIN)/pytest -n $(HEAVY_WORKERS) -m spark tests/spark $(ARGS)
 	$(BIN)/pytest -n $(HEAVY_WORKERS) tests/faults $(ARGS)
 
-thorough: setup  ## the tests that `make test` leaves out: they find little that others do not, or take minutes
+thorough: setup spark-setup  ## the tests that `make test` leaves out: they find little that others do not, or take minutes
 	$(BIN)/pytest -n $(WORKERS) --thorough -m thorough --timeout 7200 tests $(ARGS)
 
 conformance: setup  ## random requests beside Apache Kafka: controllers, into docs/conformance.md, and brokers

@@ -77,6 +77,7 @@ def standalone(tmp_path: Path) -> Iterator[StandaloneCluster]:
         cluster.close()
 
 
+@pytest.mark.thorough
 def test_a_cluster_makes_the_tables_that_one_process_makes(
     standalone: StandaloneCluster, tmp_path: Path
 ) -> None:

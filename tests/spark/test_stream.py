@@ -142,6 +142,7 @@ def ingest(directory: LogDirectory, out: Path) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.thorough
 def test_ingest_loses_and_duplicates_nothing_when_its_driver_is_killed(tmp_path: Path) -> None:
     directory, out = written(tmp_path / "a"), tmp_path / "out"
     process = ingest(directory, out)
