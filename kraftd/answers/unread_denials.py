@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from struct import Struct as Layout
 from struct import error as TooShort
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.ground.refusal import Refusal
@@ -51,6 +51,7 @@ from kraftd.types import ZERO_UUID
 from kraftd.wire.api import ApiKey
 from kraftd.wire.engine import Repeated
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
 if TYPE_CHECKING:
@@ -253,29 +254,35 @@ _DESCRIBE_GROUPS = UnreadRefusal(
     _GROUP,
     repeated=Repeated.KEPT,
 )
-_DESCRIBE_CONSUMER_GROUPS = UnreadRefusal(
-    ("group_ids",),
-    "",
-    lambda name: consumer_group_describe_request.ConsumerGroupDescribeRequest((name,)),
+
+
+def _describe_modern_groups(
+    request: Callable[[tuple[str]], Message], response: type[Message], row: Callable[..., Any]
+) -> UnreadRefusal:
+    """Consumer and share groups are described alike."""
+    return UnreadRefusal(
+        ("group_ids",),
+        "",
+        lambda name: request((name,)),
+        response,
+        "groups",
+        lambda name: row(_NO_GROUP, group_id=name),
+        _NO_GROUP,
+        AclOperation.DESCRIBE,
+        _GROUP,
+        repeated=Repeated.KEPT,
+    )
+
+
+_DESCRIBE_CONSUMER_GROUPS = _describe_modern_groups(
+    consumer_group_describe_request.ConsumerGroupDescribeRequest,
     consumer_group_describe_response.ConsumerGroupDescribeResponse,
-    "groups",
-    lambda name: consumer_group_describe_response.DescribedGroup(_NO_GROUP, group_id=name),
-    _NO_GROUP,
-    AclOperation.DESCRIBE,
-    _GROUP,
-    repeated=Repeated.KEPT,
+    consumer_group_describe_response.DescribedGroup,
 )
-_DESCRIBE_SHARE_GROUPS = UnreadRefusal(
-    ("group_ids",),
-    "",
-    lambda name: share_group_describe_request.ShareGroupDescribeRequest((name,)),
+_DESCRIBE_SHARE_GROUPS = _describe_modern_groups(
+    share_group_describe_request.ShareGroupDescribeRequest,
     share_group_describe_response.ShareGroupDescribeResponse,
-    "groups",
-    lambda name: share_group_describe_response.DescribedGroup(_NO_GROUP, group_id=name),
-    _NO_GROUP,
-    AclOperation.DESCRIBE,
-    _GROUP,
-    repeated=Repeated.KEPT,
+    share_group_describe_response.DescribedGroup,
 )
 _DESCRIBE_SHARE_OFFSETS = UnreadRefusal(
     ("groups",),
