@@ -14,7 +14,7 @@ from kraftd.wire.batch import BatchHeader
 
 
 class AppendBatches(Effect, frozen=True, gc=False):
-    """Write whole batches at the end of the log, then the aborted transactions that they complete.
+    """Write whole batches at the end of the log, and the aborted transactions that they complete.
 
     Gaps between offsets are legal. The headers are those of the views, verified: nothing is parsed again.
     """

@@ -96,10 +96,9 @@ def write(directories: LogDirectories, disk: WatchedDisk) -> None:
     for number, data in enumerate(batches()):
         view = bytes(data)
         headers = [one.header for one in iter_batches(view)]
-        log.append([view], headers, NOW_MS, lambda: list(states.entries()))
+        before = list(states.entries())
         aborted = [one for batch in iter_batches(view) if (one := states.replay(batch)) is not None]
-        for one in aborted:
-            log.append_aborted(one)
+        log.append([view], headers, NOW_MS, before.copy, aborted)
         disk.acknowledged.append(view)
         if number % 4 == 3:
             log.flush(NOW_MS)

@@ -136,7 +136,7 @@ def written_again(log: DataLog, home: Path) -> Path:
         if DISK.exists(path):
             for aborted in decode_aborted(DISK.read_bytes(path), path, segment.base_offset):
                 assert again.segments[-1].base_offset == segment.base_offset, "it ends in the last segment"
-                again.append_aborted(aborted)
+                again.files.append_aborted(again.segments[-1], [aborted])
     again.close(0)
     return home / f"{TOPIC}-0"
 

@@ -32,6 +32,7 @@ from kraftd.broker_node.events import (
     RecordsExpired,
 )
 from kraftd.ground.event import Event
+from kraftd.host.broker_logs.appending import append_batches
 from kraftd.host.broker_logs.producer_reload import ProducerReload
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Log, Ports
@@ -39,7 +40,6 @@ from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import run_cold
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
-from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
@@ -311,18 +311,7 @@ class BrokerLogs:
         if log is None or key in self._refusing:
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
         try:
-            log.append(
-                append.views,
-                append.headers,
-                self._now_ms(),
-                lambda: self._snapshot_of(key, append.base_offset),
-                [
-                    AbortedTransaction(
-                        one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset
-                    )
-                    for one in append.aborted
-                ],
-            )
+            append_batches(log, append, self._now_ms(), lambda: self._snapshot_of(key, append.base_offset))
         except StorageError as error:
             self.failed(key, log, error)
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)

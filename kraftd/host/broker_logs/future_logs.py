@@ -17,6 +17,7 @@ from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.ground.windowed_rate import WindowedRate
+from kraftd.host.broker_logs.appending import append_batches
 from kraftd.host.broker_logs.log_cleaning import LogCleaning
 from kraftd.host.broker_logs.producer_reload import ProducerReload
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
@@ -24,7 +25,6 @@ from kraftd.host.ports import Log, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.reading import ColdRead, run_cold
-from kraftd.log.data.transaction_index import AbortedTransaction
 from kraftd.log.errors import StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.log_loader import LogLoader
@@ -302,12 +302,7 @@ class FutureLogs:
     def _write(self, move: Move, append: AppendBatches) -> None:
         future = move.future
         assert future is not None
-        move.log.append(
-            append.views, append.headers, self._now_ms(), lambda: future.snapshot_before(append.base_offset)
-        )
-        for one in append.aborted:
-            aborted = one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset
-            move.log.append_aborted(AbortedTransaction(*aborted))
+        append_batches(move.log, append, self._now_ms(), lambda: future.snapshot_before(append.base_offset))
 
     def _reload(self, move: Move) -> None:
         """Load the producers of a future log that was truncated."""

@@ -103,11 +103,6 @@ class DataLog(LogState):
             self._resources.unflushed[self] = None
         return rolled
 
-    def append_aborted(self, aborted: AbortedTransaction) -> None:
-        """Add an aborted transaction, whose marker was appended last. Raises StorageError."""
-        self._check_alive()
-        self._guarded(lambda: self.files.append_aborted(self._segments[-1], [aborted]))
-
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Let a leader epoch begin at start_offset; the file has it with the next flush."""
         self._check_alive()

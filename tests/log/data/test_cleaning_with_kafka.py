@@ -52,9 +52,8 @@ class Writer:
         data[12:16] = leader_epoch.to_bytes(4, "big")
         batch: Batch = read_batch(bytes(data))
         aborted = self.producers.replay(batch)
-        self.log.append([batch.view], [batch.header], self.now_ms, self.producers.entries)
-        if aborted is not None:
-            self.log.append_aborted(aborted)
+        some = [] if aborted is None else [aborted]
+        self.log.append([batch.view], [batch.header], self.now_ms, self.producers.entries, some)
         self.now_ms += self.random.choice([0, 10, 1000])
 
     def write(self) -> None:

@@ -398,17 +398,14 @@ def test_aborted_transactions_are_found_by_the_offsets_that_are_read() -> None:
     _, log = new_log()
     one = AbortedTransaction(7, 0, 3, 4)
     two = AbortedTransaction(8, 2, 6, 7)
-    append(log, batch(0, 4))
-    log.append_aborted(one)
-    append(log, batch(4, 4))
-    log.append_aborted(two)
+    append(log, batch(0, 4), aborted=[one])
+    append(log, batch(4, 4), aborted=[two])
     assert log.aborted_transactions(0, 8) == [one, two]
     assert log.aborted_transactions(4, 8) == [two]
     assert log.aborted_transactions(0, 2) == [one]
     log.roll(NOW_MS)
-    append(log, batch(8, 4))
     three = AbortedTransaction(7, 4, 11, 12)
-    log.append_aborted(three)
+    append(log, batch(8, 4), aborted=[three])
     assert log.aborted_transactions(5, 9) == [two, three]
     log.truncate_to(6, NOW_MS)
     assert log.aborted_transactions(0, 9) == [one]
