@@ -18,7 +18,11 @@ from testkit.node import Node
 KNOWN = Path(__file__).with_name("what_kafka_logs.txt")
 RECORDING = os.environ.get("KRAFTD_RECORD_LOGS") == "1"
 Level = Literal["WARN", "ERROR"]
-_LINE = re.compile(r"[\d:.]+ \[.*?\] (WARN|ERROR) (\S+) - (.*)")
+_LINE = re.compile(r"[\d:.]+ \[(.*?)\] (WARN|ERROR) (\S+) - (.*)")
+# A node that stops closes its metrics and publishers while its request handlers still answer: what they
+# throw then is a race of Kafka's own, and another one each time.
+_HANDLER = "data-plane-kafka-request-handler-"
+_STOPPING, _STARTING = "Stopping socket server request processors", "Enabling request processing."
 # It logs how long an event took: in a controller that was frozen meanwhile, or on a busy machine.
 _OF_TIME = "org.apache.kafka.controller.EventPerformanceMonitor"
 _STARTED = re.compile(r"[\d:.]+ \[")
@@ -39,12 +43,15 @@ def logged_by_kafka(node: Node) -> set[str]:
     """The lines that Kafka's code logged as this node, in all of its runs: level, logger, text, exception."""
     found: set[str] = set()
     lines = node.log.read_text(errors="replace").splitlines()
+    stopping = False
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if line.endswith((_STOPPING, _STARTING)):
+            stopping = line.endswith(_STOPPING)
         entry = _LINE.fullmatch(line)
         if entry is None:
             continue
-        level, logger, text = entry.groups()
-        if logger == _OF_TIME:
+        thread, level, logger, text = entry.groups()
+        if logger == _OF_TIME or (stopping and thread.startswith(_HANDLER)):
             continue
         thrown = None if _STARTED.match(after) else _EXCEPTION.match(after)
         found.add(f"{level} {logger} - {_constant(text)}" + (f" [{thrown[1]}]" if thrown else ""))
