@@ -15,6 +15,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
 from kraftd.requests.registry import FORWARDABLE, Ask, Handle, Route, handler_of, unread_of
 from kraftd.requests.registry import Row as Row
+from kraftd.requests.unread_refusals import refusal_by_row
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 
@@ -100,6 +101,7 @@ def routes_of(node: AnsweringNode, rows: Iterable[Row]) -> list[Route]:
             partial(handler_of, node, row.module or ""),
             row.also,
             partial(unread_of, node, row.module or ""),
+            partial(refusal_by_row, row.key, row.operation, row.unread),
         )
         for row in rows
     ]

@@ -6,6 +6,7 @@ from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.node import AnsweringNode
 from kraftd.answers.routes import routes_of, shared_routes
 from kraftd.requests.registry import Ask, Registry, Row
+from kraftd.requests.unread_refusals import UnreadRow
 from kraftd.wire.api import ApiKey
 
 _TOPIC = AclResourceType.TOPIC
@@ -33,7 +34,8 @@ def _of_transactions(key: ApiKey, operation: AclOperation, *also: Ask) -> Row:
 
 def _of_share_states(key: ApiKey) -> Row:
     """A row of an API that the share coordinator answers to brokers."""
-    return Row(key, _ACTION, _CLUSTER, "broker_node.coordination.share_state_requests")
+    unread = UnreadRow(("topics",), "topic_id", inner="partitions", inner_copied="partition")
+    return Row(key, _ACTION, _CLUSTER, "broker_node.coordination.share_state_requests", unread=unread)
 
 
 # Those beside `answers.routes`, which any node with an image serves.

@@ -23,10 +23,9 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller_node.apis.permissions import refusal_without_right
 from kraftd.controller_node.node import Node
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.call import Call
@@ -226,6 +225,7 @@ def controller_registry(node: Node) -> Registry:
             partial(_load, node, row.module),
             row.also,
             partial(_load_unread, node, row),
+            partial(unread_refusal, row),
         )
         for row in ROWS
     ]
@@ -242,17 +242,14 @@ def _load(node: Node, module: str | None) -> Handle:
 
 
 def _load_unread(node: Node, row: Row) -> Unread | None:
-    """The function `unread` of an API's file, else one that refuses by `UNREAD` of the file or by the row."""
-    refusal = unread_refusal(row)
-    default = None if refusal is None else partial(refusal_without_right, node, refusal)
-    return unread_of(node, file) or default if (file := _file_of(row)) else default
+    return unread_of(node, file) if (file := _file_of(row)) else None
 
 
 def unread_refusal(row: Row) -> UnreadRefusal | None:
     """How all elements of an API's large request are refused, if the row or its file say so."""
-    if row.unread is not None and row.operation is not None:
-        return refusal_by_row(row.key, row.operation, row.unread)
-    return getattr(import_module(f"kraftd.{file}"), "UNREAD", None) if (file := _file_of(row)) else None
+    if (file := _file_of(row)) and (refusal := getattr(import_module(f"kraftd.{file}"), "UNREAD", None)):
+        return cast(UnreadRefusal, refusal)
+    return refusal_by_row(row.key, row.operation, row.unread)
 
 
 def _file_of(row: Row) -> str | None:

@@ -222,9 +222,9 @@ class Boundary:
         route = self._routes[call.key]
         if route.unread is not None:
             return route.unread(call)
-        if route.door is None or not has_one_error(call.key, call.version):
+        if route.door is None or self.allows_quietly(call, *route.door):
             return None
-        return None if self.allows_quietly(call, *route.door) else WholeRefusal(self._check_door)
+        return WholeRefusal(self._check_door) if has_one_error(call.key, call.version) else route.refusal
 
     def serve(self, job: Job, found: Call | Refused) -> None:
         """Handle the call of a large request, from the next slice on."""

@@ -90,6 +90,7 @@ class Route:
         load: Callable[[], Handle],
         also: Iterable[Ask] = (),
         unread: Callable[[], Unread | None] = lambda: None,
+        refusal: Callable[[], UnreadRefusal | None] = lambda: None,
     ) -> None:
         self.key = key
         self.first, self.last = valid_versions(key)
@@ -103,6 +104,7 @@ class Route:
         self.asks = frozenset(asks)
         self._load = load
         self._load_unread = unread
+        self._load_refusal = refusal
 
     @cached_property
     def request(self) -> type[Message]:
@@ -118,6 +120,11 @@ class Route:
     def unread(self) -> Unread | None:
         """How its large requests are refused without decoding them, if that is known."""
         return self._load_unread()
+
+    @cached_property
+    def refusal(self) -> UnreadRefusal | None:
+        """How its large requests are refused to a sender that may not pass the door, if that is known."""
+        return self._load_refusal()
 
     def __repr__(self) -> str:
         return f"<Route {self.key.name} v{self.first}-{self.last}>"

@@ -17,6 +17,7 @@ import msgspec
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.requests.call import Call
 from kraftd.requests.refusals import element_class, refuse
+from kraftd.types import ZERO_UUID
 from kraftd.wire.api import ApiKey, flexible, request_class, response_class, valid_versions
 from kraftd.wire.codec import encode_bytes
 from kraftd.wire.engine import C_ENGINE, Repeated
@@ -73,8 +74,12 @@ class UnreadRow(NamedTuple):
 
 
 @cache
-def refusal_by_row(key: ApiKey, operation: AclOperation, unread: UnreadRow) -> UnreadRefusal:
+def refusal_by_row(
+    key: ApiKey, operation: AclOperation | None, unread: UnreadRow | None
+) -> UnreadRefusal | None:
     """The refusal of all elements of an API's requests, for a sender without the operation on the cluster."""
+    if operation is None or unread is None:
+        return None
     code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
     def request(name: str) -> Message:
@@ -106,7 +111,8 @@ def refusal_by_row(key: ApiKey, operation: AclOperation, unread: UnreadRow) -> U
 
 def _sample_element(request: type[Message], field: str, unread: UnreadRow, name: str) -> Any:
     element: Any = element_class(request, field)
-    values: dict[str, Any] = {unread.copied: name}
+    is_id = isinstance(getattr(element(), unread.copied), bytes)
+    values: dict[str, Any] = {unread.copied: name.encode()[: len(ZERO_UUID)] if is_id else name}
     if unread.inner:
         inner: Any = element_class(element, unread.inner)
         values[unread.inner] = (INNER_SAMPLE,) if inner is None else [inner(INNER_SAMPLE)]

@@ -78,9 +78,10 @@ from kraftd.messages.write_txn_markers_request import (
 )
 from kraftd.metadata.state import AclState
 from kraftd.requests import intake, unread_refusals
+from kraftd.requests.refusals import element_class
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
-from kraftd.wire.api import ApiKey
+from kraftd.wire.api import ApiKey, request_class, valid_versions
 from kraftd.wire.engine import C_ENGINE
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
@@ -235,6 +236,7 @@ REQUESTS: dict[ApiKey, tuple[tuple[int, ...], Callable[[tuple[str, ...]], Any]]]
 }
 OF_GROUPS = [key for key in REQUESTS if key.name.startswith("CONSUMER_") or "SHARE_" in key.name]
 OF_METADATA_TOPIC = ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.DELETE_RECORDS, ApiKey.DESCRIBE_CONFIGS
+OF_SHARE_STATES = [key for key in ApiKey if key.name.endswith(("_SHARE_GROUP_STATE", "_STATE_SUMMARY"))]
 CASES = [("broker", key, version) for key, (versions, _) in REQUESTS.items() for version in versions]
 CASES += [("client", key, version) for key in OF_METADATA_TOPIC for version in REQUESTS[key][0]]
 
@@ -366,6 +368,29 @@ def test_transactions_of_another_than_a_broker_are_not_decoded(nodes: dict[str, 
     assert expected.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert broker.ask(*question) == expected
     assert broker.decoded == 0
+
+
+@pytest.mark.parametrize("key", OF_SHARE_STATES)
+def test_share_states_of_another_than_a_broker_are_not_decoded(nodes: dict[str, Asked], key: ApiKey) -> None:
+    broker, request = nodes["broker"], request_class(key)
+    topic: Any = element_class(request, "topics")
+    partition: Any = element_class(topic, "partitions")
+    topics = [
+        topic(number.to_bytes(16), [partition(at) for at in (*PARTITIONS, 9)])
+        for number in (*range(len(NAMES)), 0)  # one twice, which is refused twice
+    ]
+    question = key, valid_versions(key)[1], request(group_id="g", topics=topics)
+    before = broker.errors(key)
+    expected = broker.ask_decoding(*question)
+    assert expected.results[0].partitions[1].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    counted = broker.errors(key) - before
+    assert broker.ask(*question) == expected
+    assert broker.decoded == 0 and broker.errors(key) - before == 2 * counted
+    cluster, who = AclResourceType.CLUSTER, (AclPatternType.LITERAL, "User:ANONYMOUS", "*")
+    broker.grant(AclState(cluster, CLUSTER_NAME, *who, AclOperation.CLUSTER_ACTION, AclPermission.ALLOW))
+    broker.ask(*question)
+    assert broker.decoded == 1
+    broker.grant()
 
 
 @pytest.mark.parametrize("key", sorted(OF_GROUPS))

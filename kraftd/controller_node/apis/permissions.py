@@ -24,7 +24,6 @@ from kraftd.wire.message import Message
 if TYPE_CHECKING:
     from kraftd.controller_node.node import Node
     from kraftd.requests.call import Call
-    from kraftd.requests.unread_refusals import UnreadRefusal
 
 ELEMENT_US = 1  # microseconds, for the pace: an element that is not refused, without its authorization
 
@@ -92,12 +91,6 @@ def allows_no_topic(node: Node, call: Call, operation: AclOperation, *, or_on_cl
     if or_on_cluster and boundary.allows_quietly(call, operation, _CLUSTER, CLUSTER_NAME):
         return False
     return boundary.allows_none(call, operation, AclResourceType.TOPIC)
-
-
-def refusal_without_right(node: Node, refusal: UnreadRefusal, call: Call) -> UnreadRefusal | None:
-    """The refusal of all elements of a sender that lacks the right on the cluster; None if it has it."""
-    allowed = node.boundary.allows_quietly(call, refusal.operation, refusal.type, CLUSTER_NAME)
-    return None if allowed else refusal
 
 
 class TopicProblems(NamedTuple):
