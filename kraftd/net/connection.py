@@ -371,7 +371,7 @@ class Connection:
                 frames.append(backlog.popleft())
             left -= len(frames)
             self._hand_over(frames)
-            if self._turns.over():
+            if self._turns.has_ended():
                 break
         if backlog and not self._clogged:
             self._later()

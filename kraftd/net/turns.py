@@ -74,6 +74,12 @@ class Turns:
         self._ends_ns = now_ns + MAX_TURN_NS
         return False
 
+    def has_ended(self) -> bool:
+        """Return whether the turn that is under way has taken its time: one long request may take two turns'
+        worth, and that is no quiet time.
+        """
+        return self._now_ns() >= self._ends_ns
+
     def wait(self, waiter: Waiter) -> None:
         """Let a connection take a later turn."""
         if waiter is self._serving:

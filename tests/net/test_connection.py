@@ -417,6 +417,18 @@ def test_a_fresh_request_is_handled_at_once_in_a_turn_with_time_left() -> None:
     assert peer.received[-1] == (2, b"after a quiet time")
 
 
+def test_requests_that_take_longer_than_two_turns_are_handled_one_in_each_turn() -> None:
+    peer = Peer(frames_per_step=1)
+    peer.now_ns = 10 * MAX_TURN_NS
+    peer.request_ns = 2 * MAX_TURN_NS
+    connection, _ = peer.connect()
+    connection.data_received(framed(b"slow") * 10)
+    assert len(peer.received) == 1
+    for count in range(2, 11):
+        peer.run_later()
+        assert len(peer.received) == count
+
+
 def test_the_bytes_of_a_large_frame_answered_before_an_earlier_one_are_released() -> None:
     peer = Peer(max_buffered_bytes=100_000, free_bytes=1_000)
     connection, _ = peer.connect()
