@@ -13,6 +13,7 @@ from typing import NamedTuple
 from kraftd.log.data.cleanable import Cleanable, cleanable
 from kraftd.log.data.cleaning import Cleaning, Pause
 from kraftd.log.data.data_log import DataLog
+from kraftd.log.errors import StorageError
 from kraftd.log_dirs.directories import LogDirectories, read_offsets
 from kraftd.log_dirs.jobs import WriteJob
 from kraftd.log_dirs.offset_checkpoint import CLEANED_TO, TopicPartition
@@ -39,6 +40,11 @@ class CleanerSettings(NamedTuple):
     secret: bytes = bytes(SECRET_BYTES)
     limit: Callable[[int], None] = lambda size_bytes: None
 
+    @property
+    def slots(self) -> int:
+        """How many keys the table of one cleaning has room for."""
+        return self.log_cleaner_dedupe_buffer_size // max(1, self.log_cleaner_threads) // SLOT_BYTES
+
 
 class Chosen(NamedTuple):
     """The log to clean next."""
@@ -48,11 +54,36 @@ class Chosen(NamedTuple):
     found: Cleanable
 
 
+class Uncleanable(NamedTuple):
+    """Why a log could not be cleaned, and the bytes that a cleaning would read for their keys."""
+
+    reason: str
+    dirty_bytes: int
+
+
+class CleanerStats(NamedTuple):
+    """What Kafka's cleaner tells of its last run. dirtiest_ratio is of the last look for a log. Of the last
+    log that was chosen, overdue_ms is how long the log that waited longest was overdue then. The others are
+    of the last cleaning that ended: read to be copied, written, its time, and the full share of the table.
+    """
+
+    dirtiest_ratio: float = 0.0
+    overdue_ms: int = 0
+    copied_bytes: int = 0
+    written_bytes: int = 0
+    elapsed_ms: int = 0
+    buffer_utilization: float = 0.0
+
+
 class LogCleaner:
-    """uncleanable: logs that could not be cleaned, and why."""
+    """uncleanable: logs that could not be cleaned. looked_at_ms: when a log to clean was last looked for, or
+    the checkpoints were loaded; None before.
+    """
 
     def __init__(self, directories: LogDirectories, settings: CleanerSettings) -> None:
-        self.uncleanable: dict[TopicPartition, str] = {}
+        self.uncleanable: dict[TopicPartition, Uncleanable] = {}
+        self.stats = CleanerStats()
+        self.looked_at_ms: int | None = None
         self.settings = settings
         self._directories = directories
         self._cleaned_to: dict[TopicPartition, int] = {}
@@ -69,25 +100,54 @@ class LogCleaner:
         return notes
 
     def choose(
-        self, last_stable_of: Callable[[TopicPartition], int | None], now_ms: int
+        self,
+        last_stable_of: Callable[[TopicPartition], int | None],
+        failed: Callable[[TopicPartition, DataLog, StorageError], None],
+        now_ms: int,
     ) -> Generator[None, None, Chosen | None]:
-        """The dirtiest log that is to be cleaned, looked for in slices; None if there is none. Raises
-        StorageError.
+        """The dirtiest log that is to be cleaned, looked for in slices; None if there is none. `failed` is
+        called for each log that cannot be judged.
         """
+        self.looked_at_ms = now_ms
         best: Chosen | None = None
-        looked = 0
+        dirtiest, overdue_ms, looked = 0.0, 0, 0
         for key, log in list(self._directories.logs.items()):
             looked += 1 + (LOGS_PER_SLICE // _SEGMENTS_PER_SLICE) * (len(log.segments) - 1)
             if looked > LOGS_PER_SLICE:
                 looked = 0
                 yield
-            found = self._look(key, log, last_stable_of, now_ms)
+            try:
+                found = self._look(key, log, last_stable_of, now_ms)
+            except StorageError as error:
+                failed(key, log, error)
+                continue
             if found is None:
                 continue
+            if key in self.uncleanable:
+                self.set_aside(key, self.uncleanable[key].reason, found.dirty_bytes)
+                continue
+            dirtiest, overdue_ms = max(dirtiest, found.ratio), max(overdue_ms, found.overdue_ms)
             is_due = found.is_due(log.settings.min_cleanable_dirty_ratio)
             if is_due and (best is None or found.ratio > best.found.ratio):
                 best = Chosen(key, log, found)
+        self.stats = self.stats._replace(dirtiest_ratio=dirtiest)
+        if best is not None:
+            self.stats = self.stats._replace(overdue_ms=overdue_ms)
         return best
+
+    def set_aside(self, key: TopicPartition, reason: str, dirty_bytes: int) -> None:
+        """Note that a log cannot be cleaned. It is not, until the broker restarts or it is deleted."""
+        self.uncleanable[key] = Uncleanable(reason, dirty_bytes)
+
+    def uncleanable_of(self, path: str) -> tuple[int, int]:
+        """How many logs of a directory cannot be cleaned, and their dirty bytes."""
+        logs = self._directories.logs
+        found = [
+            one.dirty_bytes
+            for key, one in self.uncleanable.items()
+            if key in logs and logs[key].parent == path
+        ]
+        return len(found), sum(found)
 
     def _look(
         self,
@@ -97,7 +157,7 @@ class LogCleaner:
         now_ms: int,
     ) -> Cleanable | None:
         log.settings = self._directories.settings_of(key[0])  # nothing may have been appended since a change
-        if not log.settings.compacts or log.failure is not None or key in self.uncleanable:
+        if not log.settings.compacts or log.failure is not None:
             return None
         if key in self._directories.futures:
             return None  # it is being copied, as it is
@@ -107,7 +167,7 @@ class LogCleaner:
         found = cleanable(log, self._cleaned_to.get(key), last_stable_offset, now_ms)
         if found.is_reset:
             self._cleaned_to[key] = found.first_dirty
-        return found if found.clean_bytes + found.dirty_bytes else None
+        return found
 
     def begin(
         self, chosen: Chosen, producers: Iterable[SnapshotEntry], now_ms: int, pause: Pause
@@ -115,18 +175,22 @@ class LogCleaner:
         """The cleaning of a log. As in Kafka, the table of keys limits how far one goes."""
         _, log, found = chosen
         settings = self.settings
-        load_factor = settings.log_cleaner_io_buffer_load_factor
-        table_bytes = settings.log_cleaner_dedupe_buffer_size // max(1, settings.log_cleaner_threads)
-        slots = table_bytes // SLOT_BYTES
+        load_factor, slots = settings.log_cleaner_io_buffer_load_factor, settings.slots
         most_keys = int(slots * load_factor)
         offsets = found.first_uncleanable - found.first_dirty
         enough = ceil(offsets / load_factor) + 1  # a table that is not needed is not made
         keys = KeyOffsets(most_keys, min(slots, enough), settings.secret)
         return Cleaning(log, found, keys, producers, now_ms, pause)
 
-    def cleaned(self, chosen: Chosen, end_offset: int) -> WriteJob:
+    def cleaned(self, chosen: Chosen, cleaning: Cleaning, elapsed_ms: int) -> WriteJob:
         """Note a cleaning that has ended; returns the work that writes the checkpoint."""
-        self._cleaned_to[chosen.key] = end_offset
+        self._cleaned_to[chosen.key] = cleaning.end_offset
+        self.stats = self.stats._replace(
+            copied_bytes=cleaning.copied_bytes,
+            written_bytes=cleaning.written_bytes,
+            elapsed_ms=elapsed_ms,
+            buffer_utilization=cleaning.key_count / max(1, self.settings.slots),
+        )
         return self._checkpoint(chosen.log.parent)
 
     def truncated(self, key: TopicPartition, log: DataLog, offset: int) -> WriteJob | None:

@@ -113,5 +113,24 @@ def test_a_log_with_damage_is_set_aside_and_named(harness: BrokerHarness) -> Non
     harness.disk.flip_bit(path, 65, 1)
     harness.pass_time(2 * BACKOFF_MS)
     cleaner = harness.executor.cleaning.cleaner
-    assert path in cleaner.uncleanable[KEY]
+    assert path in cleaner.uncleanable[KEY].reason
     assert len(log.segments) == 6
+
+
+def test_a_log_that_cannot_be_judged_keeps_no_other_from_being_cleaned(harness: BrokerHarness) -> None:
+    harness.create_topic("other", cleanup_policy="compact", segment_ms="1000")
+    harness.pass_time(BACKOFF_MS - harness.clock.ms % BACKOFF_MS)
+    for number in range(4):
+        put(harness, b"k", b"%d" % number)
+        harness.produce("other", build_records_batch([(harness.clock.ms, b"k", b"%d" % number, ())]))
+    logs = harness.directories.logs
+    damaged, sound = logs[KEY], logs["other", 0]
+    segment = damaged.segments[1]
+    segment._first_timestamp_ms = None  # as after a start, which reads no closed segment
+    harness.disk.flip_bit(segment.path(damaged.directory), 16, 1)
+    harness.pass_time(2 * BACKOFF_MS)
+    cleaner = harness.executor.cleaning.cleaner
+    assert list(cleaner.uncleanable) == [KEY]
+    assert len(sound.segments) < 4 == len(damaged.segments)
+    harness.delete_topic("table")
+    assert cleaner.uncleanable == {}

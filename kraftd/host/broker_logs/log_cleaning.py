@@ -26,8 +26,9 @@ class GivenUp(Exception):
 class _Running:
     """The cleaning under way. The thread looks at is_given_up, which the loop sets."""
 
-    def __init__(self, chosen: Chosen) -> None:
+    def __init__(self, chosen: Chosen, now_ms: int) -> None:
         self.chosen = chosen
+        self.began_ms = now_ms
         self.is_given_up = False
 
 
@@ -63,6 +64,7 @@ class LogCleaning:
 
     def load(self) -> None:
         """Read the checkpoints, in a thread."""
+        self.cleaner.looked_at_ms = self._now_ms()
 
         def loaded(notes: list[str]) -> None:
             self._is_loaded = True
@@ -76,11 +78,7 @@ class LogCleaning:
         if self._running is not None or not self._is_loaded or self._is_closed:
             return
         now_ms = self._now_ms()
-        try:
-            chosen = yield from self.cleaner.choose(self._last_stable_of, now_ms)
-        except StorageError as error:
-            self._lines.warning("no log was chosen to be cleaned", error=str(error))
-            return
+        chosen = yield from self.cleaner.choose(self._last_stable_of, self._not_judged, now_ms)
         if chosen is not None and self._is_current(chosen):
             self._begin(chosen, now_ms)
 
@@ -120,7 +118,7 @@ class LogCleaning:
     # -- one cleaning
 
     def _begin(self, chosen: Chosen, now_ms: int) -> None:
-        running = self._running = _Running(chosen)
+        running = self._running = _Running(chosen, self._ports.timer.now_ms())
         limit = self.cleaner.settings.limit
 
         def pause(size_bytes: int) -> None:
@@ -165,15 +163,17 @@ class LogCleaning:
             self._ports.work_threads.run(partial(cleaning.drop, cleaned), lambda _: None, lambda _: None)
 
     def _done(self, chosen: Chosen, cleaning: Cleaning) -> None:
+        now_ms = self._ports.timer.now_ms()
+        elapsed_ms = 0 if self._running is None else now_ms - self._running.began_ms
         self._running = None
         self._lines.info(
             "a log was cleaned",
-            partition=_name(chosen),
+            partition=_name(chosen.key),
             end_offset=cleaning.end_offset,
             read_bytes=cleaning.read_bytes,
             written_bytes=cleaning.written_bytes,
         )
-        self._write(self.cleaner.cleaned(chosen, cleaning.end_offset))
+        self._write(self.cleaner.cleaned(chosen, cleaning, elapsed_ms))
         self._look_soon()  # only a look that finds nothing is followed by a pause
 
     def _run(self, work: Callable[[], object], done: Callable[..., None], chosen: Chosen) -> None:
@@ -182,15 +182,22 @@ class LogCleaning:
     def _failed(self, chosen: Chosen, error: Exception) -> None:
         is_over = isinstance(error, GivenUp) or not self._is_current(chosen)
         self._running = None
-        if is_over:
-            return
+        if not is_over:
+            self._judge(chosen.key, chosen.log, error, chosen.found.dirty_bytes)
+
+    def _not_judged(self, key: TopicPartition, log: DataLog, error: StorageError) -> None:
+        if key not in self.cleaner.uncleanable:
+            self._judge(key, log, error, 0)
+
+    def _judge(self, key: TopicPartition, log: DataLog, error: Exception, dirty_bytes: int) -> None:
+        name = _name(key)
         if isinstance(error, DiskFull):
-            self._lines.warning("a log is cleaned later", partition=_name(chosen), error=str(error))
+            self._lines.warning("a log is cleaned later", partition=name, error=str(error))
         elif isinstance(error, StorageFailure):
-            self._failed_log(chosen.key, chosen.log, error)
+            self._failed_log(key, log, error)
         else:
-            self.cleaner.uncleanable[chosen.key] = str(error) or repr(error)
-            self._lines.error("a log cannot be cleaned", partition=_name(chosen), error=str(error))
+            self.cleaner.set_aside(key, str(error) or repr(error), dirty_bytes)
+            self._lines.error("a log cannot be cleaned", partition=name, error=str(error))
 
     def _is_current(self, chosen: Chosen) -> bool:
         """Return whether the log is still the partition's, and none has truncated it since."""
@@ -209,6 +216,6 @@ class LogCleaning:
         return timer.now_ms() + timer.wall_ahead_ms()
 
 
-def _name(chosen: Chosen) -> str:
-    topic, partition = chosen.key
+def _name(key: TopicPartition) -> str:
+    topic, partition = key
     return f"{topic}-{partition}"

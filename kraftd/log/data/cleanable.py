@@ -11,7 +11,11 @@ from typing import NamedTuple
 
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.segment import DataSegment
+from kraftd.log.errors import CorruptStorage
 from kraftd.log.segment import MAX_RELATIVE_OFFSET, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from kraftd.wire.batch import CorruptBatch
+
+REMEDY = "It is not cleaned until the broker restarts. Restore the file from another replica"
 
 
 class Cleanable(NamedTuple):
@@ -67,9 +71,17 @@ def cleanable(log: DataLog, cleaned_to: int | None, last_stable_offset: int, now
 
 def _overdue_ms(log: DataLog, dirty: Sequence[DataSegment], now_ms: int) -> int:
     limit_ms = now_ms - max(log.settings.max_compaction_lag_ms, 0)
-    times = (one.first_timestamp_ms(log.directory, log.opened) for one in dirty)
+    times = (_first_timestamp_ms(log, one) for one in dirty)
     oldest_ms = min((time_ms for time_ms in times if time_ms > 0), default=limit_ms)
     return max(limit_ms - oldest_ms, 0)
+
+
+def _first_timestamp_ms(log: DataLog, segment: DataSegment) -> int:
+    try:
+        return segment.first_timestamp_ms(log.directory, log.opened)
+    except CorruptBatch as error:
+        path = segment.path(log.directory)
+        raise CorruptStorage(path, error.position, segment.base_offset, error.reason, REMEDY) from None
 
 
 def segments_from(segments: Sequence[DataSegment], offset: int) -> list[DataSegment]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from kraftd.log.data.cleanable import Cleanable, groups, segments_from
+from kraftd.log.data.cleanable import REMEDY, Cleanable, groups, segments_from
 from kraftd.log.data.cleaned_transactions import CleanedTransactions
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.open_files import OpenFiles
@@ -37,7 +37,6 @@ from kraftd.wire.producer_snapshot import SnapshotEntry
 
 WRITTEN_AT_ONCE_BYTES = 256 << 10
 _OPEN_FILES = 8
-REMEDY = "It is not cleaned until the broker restarts. Restore the file from another replica"
 
 Pause = Callable[[int], None]
 """Called in the thread for bytes read or written: it may wait, and raise to give the cleaning up."""
@@ -46,7 +45,8 @@ Pause = Callable[[int], None]
 class Cleaning:
     """See the module. producers: those that are active, as a snapshot of the log end has them.
 
-    end_offset: where the next cleaning begins, once `note_keys` has run. Each method of a thread raises
+    end_offset: where the next cleaning begins, once `note_keys` has run. read_bytes counts both passes,
+    copied_bytes the second: what was read to be written anew. Each method of a thread raises
     CorruptStorage, StorageError, FileNotFoundError for a segment that was removed meanwhile.
     """
 
@@ -63,6 +63,7 @@ class Cleaning:
         self.found = found
         self.read_bytes = 0
         self.written_bytes = 0
+        self._noted_bytes = 0
         self._keys = keys
         self._producers: Mapping[int, SnapshotEntry] = {one.producer_id: one for one in producers}
         self._now_ms = now_ms
@@ -82,6 +83,14 @@ class Cleaning:
     @property
     def end_offset(self) -> int:
         return self._keys.latest_offset + 1
+
+    @property
+    def copied_bytes(self) -> int:
+        return self.read_bytes - self._noted_bytes
+
+    @property
+    def key_count(self) -> int:
+        return self._keys.count
 
     # --- the keys ---
 
@@ -118,6 +127,7 @@ class Cleaning:
 
     def begin(self) -> None:
         """Divide the segments into groups, on the loop. Raises StorageError."""
+        self._noted_bytes = self.read_bytes
         self._groups = iter(groups(self.log, self.end_offset, self.found.first_uncleanable))
 
     def next_group(self) -> list[DataSegment] | None:
