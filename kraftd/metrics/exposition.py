@@ -14,6 +14,7 @@ from prometheus_client.exposition import choose_encoder
 
 from kraftd.metrics import (
     broker_metrics,
+    cleaner_metrics,
     client_metrics,
     controller_metrics,
     metadata_metrics,
@@ -38,6 +39,7 @@ FAMILIES = (
     *CONTROLLER_FAMILIES,
     *broker_metrics.FAMILIES,
     *partition_metrics.FAMILIES,
+    *cleaner_metrics.FAMILIES,
     *transaction_metrics.FAMILIES,
 )
 _END = b"# EOF\n"  # ends an OpenMetrics text, once

@@ -17,6 +17,7 @@ from kraftd.raft.metrics import RaftMetrics
 
 if TYPE_CHECKING:
     from kraftd.answers.node import AnsweringNode
+    from kraftd.log_dirs.cleaner import LogCleaner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,8 @@ class Readings:
     do not lead to their nodes.
     logins: by listener, how many succeeded, failed and expired. certificates: by listener, the expiry of
     its own, in seconds since 1970. authorizations: how many were denied, and allowed if that is counted.
-    clients: the node's side for ordinary clients; None without a listener for them. truncations: of the log,
+    clients: the node's side for ordinary clients; None without a listener for them.
+    log_cleaner: of a broker in the process. truncations: of the log,
     how many, and of how many records; last_truncation has the fields of the last one's line in the log.
     """
 
@@ -89,6 +91,7 @@ class Readings:
     survey: Survey | None = None
     authorizations: tuple[int, int] = (0, 0)
     clients: AnsweringNode | None = None
+    log_cleaner: LogCleaner | None = None
     truncations: tuple[int, int] = (0, 0)
     last_truncation: Mapping[str, Any] | None = None
 

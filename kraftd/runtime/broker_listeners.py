@@ -127,7 +127,7 @@ def serve_broker(
     runner.node.image.replica_changes = ReplicaChanges(config.node_id)
 
     def executor(wire: ServedNode) -> BrokerExecutor:
-        return BrokerExecutor(
+        made = BrokerExecutor(
             node,
             view,
             storage.log,
@@ -141,6 +141,8 @@ def serve_broker(
             wire.around,
             cleaner_settings(static, rng.uuid()),
         )
+        runner.log_cleaner = made.cleaning.cleaner
+        return made
 
     every, among_brokers = runner.roads(), inter_broker_listener(static)
     roads = {"": runner.road_to_controllers}

@@ -47,6 +47,7 @@ from kraftd.runtime.threads import LoopThreads, RealDiskThread
 from kraftd.security.principals import Principal
 
 if TYPE_CHECKING:
+    from kraftd.log_dirs.cleaner import LogCleaner
     from kraftd.runtime.served_node import ServedNode
 
 SWEEP_S = 5.0
@@ -105,6 +106,7 @@ class Runner(NodeExecutor):
         self.handshakes = HandshakePool(loop, self.peer_hosts.__contains__)
         self.audit = AuditStream(config.audit_log, node.identity.node_id, log)
         self.served: list[ServedNode] = []  # the nodes beside the controller
+        self.log_cleaner: LogCleaner | None = None  # of the broker among them
         self._by_listener: dict[str, ServedNode] = {}
         self.security = security
         self.logins = Logins(

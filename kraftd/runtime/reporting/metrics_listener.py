@@ -147,6 +147,7 @@ class Watch:
                 sum(one.authorizations.allowed for one in boundaries),
             ),
             clients=clients,
+            log_cleaner=runner.log_cleaner,
             truncations=(runner.truncations.count, runner.truncations.records),
             last_truncation=None if last is None else {"at_ms": last.at_ms, **last.fields},
         )
