@@ -50,6 +50,7 @@ STATIC = {
     "offsets.topic.replication.factor": "1",
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.backoff.ms": "200",
+    "producer.id.expiration.ms": str(2**31 - 1),  # idle by the wall clock, which jumps by days
     "transaction.state.log.num.partitions": "2",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
