@@ -22,9 +22,12 @@ from kraftd.host.broker_logs.broker_logs import Schedules
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.executors.broker_executor import BrokerExecutor
+from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.resources import LogResources
+from kraftd.log.errors import StorageError
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
@@ -114,6 +117,24 @@ class ClientWire:
         world.schedule.after(delay_us, carry, process, effect.destination, effect.message, then)
 
 
+class WatchedDirectories(LogDirectories):
+    """The log directories of a simulated broker. `failed`: logs that went offline with their directory."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.failed: dict[TopicPartition, DataLog] = {}
+
+    def fail(self, path: str, error: StorageError) -> list[TopicPartition]:
+        before = dict(self.logs)
+        lost = super().fail(path, error)
+        self.failed |= {key: before[key] for key in lost}
+        return lost
+
+    def all_logs(self) -> list[DataLog]:
+        """The logs that are open, and those that were until their directory failed."""
+        return list((self.failed | self.logs).values())
+
+
 class BrokerSide(BrokerExecutor):
     """See the module. It stops before its controller does."""
 
@@ -128,7 +149,7 @@ class BrokerSide(BrokerExecutor):
         for path in DIRECTORIES:
             disk.make_directory(path)
         own_ids = directory_ids(host)
-        directories = LogDirectories(
+        directories = self.directories = WatchedDirectories(
             LogResources(disk, draw=self._ids.below),
             [LogDirectory(path, own_id) for path, own_id in zip(DIRECTORIES, own_ids, strict=True)],
             lambda topic: configs.of(topic).log,

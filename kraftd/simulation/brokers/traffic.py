@@ -322,7 +322,7 @@ class Traffic:
         if side is None:
             return
         self.peers.process_ended(process, silent=silent)
-        self.partitions.died(process.id, list(side.logs.directories.logs.values()), power_loss=silent)
+        self.partitions.died(process.id, side.directories.all_logs(), power_loss=silent)
         if silent:
             if not self.replicas.is_on:
                 self.transactions.lost()
