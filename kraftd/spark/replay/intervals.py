@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kraftd.spark.decoding.decode import LAST_OFFSET
@@ -17,7 +17,7 @@ from kraftd.spark.tables.configs import BROKER, TOPIC
 from kraftd.spark.tables.intervals import MIN_ISR
 from kraftd.spark.tables.partitions import KEY
 
-_TIMES = ("start_offset", "start_timestamp_ms", "end_offset", "end_timestamp_ms")
+_KINDS = ("under_replicated", "under_min_isr", "leaderless", "offline")
 _NUMBER = re.compile(r"\s*[+-]?\d{1,10}\s*")
 
 
@@ -32,12 +32,11 @@ class MinIsr(NamedTuple):
         return self.begin[0] <= offset < (LAST_OFFSET if self.end[0] is None else self.end[0])
 
 
-class Condition(NamedTuple):
-    """Whether a condition of a partition holds from an offset on, and which brokers are meant."""
+class Change(NamedTuple):
+    """Which brokers a condition of a partition concerns from an offset on; None if it does not hold."""
 
     place: tuple[int, int]
-    holds: bool
-    brokers: list[int]
+    brokers: list[int] | None
 
 
 class Step(NamedTuple):
@@ -60,13 +59,15 @@ def _intervals(replay: Replay) -> Iterator[Row]:
         last = group[-1]
         key = {"topic_id": topic_id, "topic_name": last["topic_name"], "partition_id": partition_id}
         own = values.get(last["topic_name"], []), values[None]
-        conditions: dict[str, list[Condition]] = {}
+        changes: dict[str, list[Change]] = {kind: [] for kind in _KINDS}
         for row in group:
             for place in _places(row, own):
-                for kind, one in _conditions(row, place, _min_isr_at(place[0], own)):
-                    conditions.setdefault(kind, []).append(one)
+                meant = _conditions(row, _min_isr_at(place[0], own))
+                for found, brokers in zip(changes.values(), meant, strict=True):
+                    if brokers != (found[-1].brokers if found else None):
+                        found.append(Change(place, brokers))
         removed = last["removed_offset"], last["removed_timestamp_ms"]
-        for kind, found in conditions.items():
+        for kind, found in changes.items():
             for steps in _steps(found, removed):
                 yield {"kind": kind} | key | _interval(steps)
 
@@ -101,16 +102,15 @@ def _min_isr_values(replay: Replay) -> dict[str | None, list[MinIsr]]:
 def _min_isr_at(offset: int, own: Iterable[list[MinIsr]]) -> int:
     """The value at an offset: the topic's, else the cluster's, else 1."""
     for values in own:
-        value = next((one.value for one in values if one.holds(offset)), None)
-        if value is not None:
+        if values and (value := next((one.value for one in values if one.holds(offset)), None)) is not None:
             return value
     return 1
 
 
-def _places(row: Row, own: Iterable[list[MinIsr]]) -> list[Any]:
+def _places(row: Row, own: Sequence[list[MinIsr]]) -> list[Any]:
     """The record's place; while replicas lack also those at which a value begins or ends."""
     place = row["offset"], row["timestamp_ms"]
-    if not _is_short(row):
+    if not any(own) or not _is_short(row):
         return [place]
     end = LAST_OFFSET if row["next_offset"] is None else row["next_offset"]
     changes = [change for values in own for one in values for change in (one.begin, one.end)]
@@ -118,36 +118,30 @@ def _places(row: Row, own: Iterable[list[MinIsr]]) -> list[Any]:
     return [place, *sorted(within)]
 
 
-def _conditions(row: Row, place: tuple[int, int], min_isr: int) -> Iterator[tuple[str, Condition]]:
+def _conditions(row: Row, min_isr: int) -> tuple[list[int] | None, ...]:
+    """The brokers that each of _KINDS means after a record, None where the condition does not hold."""
     replicas = row["replicas"] or []
     isr = replicas if row["isr"] is None else row["isr"]
     whole = without(replicas, row["adding_replicas"]) if row["adding_replicas"] else replicas
-    leaderless = row["leader"] == -1
-    lacking = without(whole, isr)
-    kinds = {
-        "under_replicated": (len(isr) < len(whole), lacking),
-        "under_min_isr": (len(isr) < min(min_isr, len(replicas)), lacking),
-        "leaderless": (leaderless and bool(isr or row["eligible_leader_replicas"]), replicas),
-        "offline": (leaderless, replicas),
-    }
-    for kind, (holds, meant) in kinds.items():
-        yield kind, Condition(place, holds, meant if holds else [])
+    offline = replicas if row["leader"] == -1 else None
+    is_under_replicated, is_under_min = len(isr) < len(whole), len(isr) < min(min_isr, len(replicas))
+    lacking = without(whole, isr) if is_under_replicated or is_under_min else None
+    return (
+        lacking if is_under_replicated else None,
+        lacking if is_under_min else None,
+        offline if isr or row["eligible_leader_replicas"] else None,
+        offline,
+    )
 
 
-def _steps(conditions: list[Condition], removed: tuple[int | None, int | None]) -> Iterator[list[Step]]:
+def _steps(changes: list[Change], removed: tuple[int | None, int | None]) -> Iterator[list[Step]]:
     """The steps of each interval in which a condition held."""
-    before = Condition((BEFORE_THE_LOG, 0), False, [])
-    changes = []
-    for one in conditions:
-        if one.holds != before.holds or (one.holds and one.brokers != before.brokers):
-            changes.append(one)
-        before = one
     steps: list[Step] = []
     for one, following in and_next(changes):
-        if one.holds:
+        if one.brokers is not None:
             start = one.place[0] if one.place[0] >= 0 else None, one.place[1]
             steps.append(Step(start, removed if following is None else following.place, one.brokers))
-        if following is None or not following.holds:
+        if following is None or following.brokers is None:
             if steps:
                 yield steps
             steps = []
@@ -155,6 +149,7 @@ def _steps(conditions: list[Condition], removed: tuple[int | None, int | None]) 
 
 def _interval(steps: list[Step]) -> Row:
     """An interval, with each broker's spans in it."""
+    period = _period(steps[0].start, steps[-1].end)
     spans: dict[int, list[Row]] = {}
     ended: set[int] = set()
     for step in steps:
@@ -165,14 +160,20 @@ def _interval(steps: list[Step]) -> Row:
             else:
                 own.append(_period(step.start, step.end))
         ended = spans.keys() - step.brokers
-    return _period(steps[0].start, steps[-1].end) | {
+    return period | {
         "brokers": sorted(spans),
         "spans": [{"broker_id": broker} | span for broker in sorted(spans) for span in spans[broker]],
     }
 
 
 def _period(start: tuple[int | None, int], end: tuple[int | None, int | None]) -> Row:
-    return dict(zip(_TIMES, (*start, *end), strict=True)) | {"duration_ms": passed(start[1], end[1])}
+    return {
+        "start_offset": start[0],
+        "start_timestamp_ms": start[1],
+        "end_offset": end[0],
+        "end_timestamp_ms": end[1],
+        "duration_ms": passed(start[1], end[1]),
+    }
 
 
 def interval_totals(replay: Replay) -> Rows:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from kraftd.spark.replay.source import Replay, in_log, in_order, lasted, validity, with_next, without
+from kraftd.spark.replay.source import Replay, in_log, in_order, passed, validity, without
 from kraftd.spark.replay.topics import topic_lives
 from kraftd.spark.tables.columns import Row, Rows
 from kraftd.spark.tables.partitions import COLUMNS, KEPT, KEY, OLD, TYPES
@@ -40,12 +40,16 @@ def _replay(replay: Replay, *, whole: bool) -> Rows:
         changes = _cleared(row, states, lives) if row["type"] == "ClearElrRecord" else [row]
         for change in changes:
             key = change["topic_id"], change["partition_id"]
-            states[key] = _after(states.get(key), change)
-            found.append(states[key])
-    for row in with_next(found, *KEY):
+            before = states.get(key)
+            if before is not None:
+                before["next_offset"], before["next_ms"] = change["offset"], change["timestamp_ms"]
+            states[key] = _after(before, change)
+            found.append(change)
+    for row in found:
         life = lives.get(row["topic_id"], _NO_LIFE)
-        row |= {"topic_name": life["name"], "created_offset": life["created_offset"]}
-        row |= {name: life[name] for name in ("removed_offset", "removed_timestamp_ms")}
+        row["topic_name"], row["created_offset"] = life["name"], life["created_offset"]
+        row["removed_offset"] = life["removed_offset"]
+        row["removed_timestamp_ms"] = life["removed_timestamp_ms"]
         until_removed(row)
     return found
 
@@ -87,6 +91,7 @@ def _after(before: Row | None, row: Row) -> Row:
         row["partition_epoch"] = _plus(old["partition_epoch"], True)
     for old_name, name in _OLD:
         row[old_name] = old[name]
+    row["next_offset"] = row["next_ms"] = None
     return row
 
 
@@ -137,22 +142,33 @@ def _changes(replay: Replay) -> Rows:
 
 
 def isr_history(replay: Replay) -> Rows:
-    found = []
-    for row in with_next(_steps(partition_replay(replay, whole=True)), *KEY, "broker_id"):
-        if row["joins"]:
-            row |= validity(until_removed(row))
-            found.append(row | lasted(row))
-    return found
-
-
-def _steps(rows: Iterable[Row]) -> Iterator[Row]:
-    """The brokers that joined or left the ISR with each record."""
-    names = ("offset", "timestamp_ms", *KEY, "topic_name", "removed_offset", "removed_timestamp_ms")
-    for row in rows:
+    """The periods by broker of each partition, in their order."""
+    found: dict[tuple[str, int, int], Rows] = {}
+    for row in partition_replay(replay, whole=True):
         before = row["old_isr"] or []
         if row["isr"] is None or row["isr"] == before:
             continue
-        steps = [(broker, True) for broker in without(row["isr"], before)]
-        steps += [(broker, False) for broker in without(before, row["isr"])]
-        for broker, joins in steps:
-            yield {name: row[name] for name in names} | {"broker_id": broker, "joins": joins}
+        for broker in without(row["isr"], before):
+            key = row["topic_id"], row["partition_id"], broker
+            found.setdefault(key, []).append(_membership(row, broker))
+        for broker in without(before, row["isr"]):
+            period = found[row["topic_id"], row["partition_id"], broker][-1]
+            period["valid_to_offset"], period["valid_to_ms"] = row["offset"], row["timestamp_ms"]
+    periods = [period for own in found.values() for period in own]
+    for period in periods:
+        period["duration_ms"] = passed(period["valid_from_ms"], period["valid_to_ms"])
+    return periods
+
+
+def _membership(row: Row, broker_id: int) -> Row:
+    """A broker's time in an ISR from a record on, as if the broker stayed until the topic's removal."""
+    return {
+        "topic_id": row["topic_id"],
+        "topic_name": row["topic_name"],
+        "partition_id": row["partition_id"],
+        "broker_id": broker_id,
+        "valid_from_offset": in_log(row),
+        "valid_from_ms": in_log(row, "timestamp_ms"),
+        "valid_to_offset": row["removed_offset"],
+        "valid_to_ms": row["removed_timestamp_ms"],
+    }

@@ -49,6 +49,8 @@ def _step(row: Row) -> Row | None:
     old_adding, old_removing = row["old_adding_replicas"] or [], row["old_removing_replicas"] or []
     moving, moved = bool(adding or removing), bool(old_adding or old_removing)
     old = row["old_replicas"]
+    if not (moving or moved) and old in (None, row["replicas"]):
+        return None
     target = without(row["replicas"], removing)
     another = target != without(old or [], old_removing)
     at_once = not moving and not moved and old is not None and another
