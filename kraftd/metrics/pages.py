@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
@@ -13,21 +13,21 @@ from time import monotonic_ns
 import msgspec
 
 from kraftd.metrics.board_names import board_families
+from kraftd.metrics.broker_metrics import broker_of
 from kraftd.metrics.exposition import FAMILIES, Exposition
 from kraftd.metrics.health import health
+from kraftd.metrics.hosted_survey import HostedSurvey, survey_hosted
 from kraftd.metrics.http import TEXT, Request, Response, Stream
 from kraftd.metrics.readings import Readings
+from kraftd.metrics.sliced import WRITE_BUDGET_NS, Sliced
 from kraftd.metrics.status import status
 from kraftd.metrics.survey import Survey, survey
 
 JSON = "application/json"
-WRITE_BUDGET_NS = 2_000_000  # of writing a scrape's text, before other callbacks run
 HTML = "text/html; charset=utf-8"
 EVENTS = "text/event-stream"
 EVENT_S = 2.0  # between two events of a stream
 SCRAPE_SURVEY_NS = 50_000_000  # of a survey by one scrape; the next one goes on with it
-SURVEY_S = 10.0  # between two surveys of every partition, at least
-SURVEY_SHARE = 20  # a pause of this many times a survey's duration: at most 5 % of the loop's time
 # The page may load nothing from elsewhere; its inline content is its own.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -60,11 +60,8 @@ class Pages:
         self._ask_leader = ask_leader
         self._families = (*FAMILIES, *board_families(FAMILIES, names))
         self._held = held
-        self._survey: Survey | None = None
-        self._survey_due_ns = 0
-        self._surveying = False
-        self._slices: Generator[None, None, Survey] | None = None  # of the survey under way
-        self._slices_ns = 0
+        self._survey = Sliced[Survey](held)
+        self._hosted = Sliced[HostedSurvey](held)
 
     async def handle(self, request: Request) -> Response | Stream:
         match request.path:
@@ -88,7 +85,8 @@ class Pages:
     async def _status(self) -> bytes:
         if self._ask_leader is not None:
             await self._ask_leader()
-        return msgspec.json.encode(status(self._read(), self._survey))
+        await self._survey_hosted()
+        return msgspec.json.encode(status(self._read(), self._survey.found, self._hosted.found))
 
     async def _events(self) -> AsyncIterator[bytes]:
         """The status as server-sent events, for as long as the peer listens."""
@@ -98,37 +96,16 @@ class Pages:
             await asyncio.sleep(EVENT_S)
 
     async def _survey_partitions(self, most_ns: int | None = None) -> None:
-        """Survey every partition in slices, unless that is under way, or was done just now.
+        """Survey every partition, unless that was done just now, or nothing has changed."""
+        found, image = self._survey.found, self._read().node.image
+        wanted = found is None or (found.offset != image.offset and self._survey.is_due)
+        await self._survey.go_on(lambda: survey(image), wanted, most_ns)
 
-        It ends after `most_ns`, and the next call goes on there.
-        """
-        found, image = self._survey, self._read().node.image
-        is_new = found is not None and (found.offset == image.offset or monotonic_ns() < self._survey_due_ns)
-        if self._surveying or (self._slices is None and is_new):
-            return
-        if self._slices is None:
-            self._slices, self._slices_ns = survey(image), 0
-        self._surveying = True
-        try:
-            spent_ns, began_ns = 0, monotonic_ns()
-            while most_ns is None or spent_ns < most_ns:
-                try:
-                    next(self._slices)
-                except StopIteration as done:
-                    self._survey, self._slices = done.value, None
-                    self._slices_ns += monotonic_ns() - began_ns
-                    pause_ns = max(int(SURVEY_S * 1e9), SURVEY_SHARE * self._slices_ns)
-                    self._survey_due_ns = monotonic_ns() + pause_ns
-                    return
-                took_ns = monotonic_ns() - began_ns
-                if took_ns >= WRITE_BUDGET_NS:
-                    self._held(took_ns)
-                    self._slices_ns += took_ns
-                    spent_ns += took_ns
-                    await asyncio.sleep(0)
-                    began_ns = monotonic_ns()
-        finally:
-            self._surveying = False
+    async def _survey_hosted(self) -> None:
+        """Look at what the broker of the process hosts, unless that was done just now."""
+        broker = broker_of(self._read())
+        if broker is not None:
+            await self._hosted.go_on(lambda: survey_hosted(broker), self._hosted.is_due)
 
     async def _metrics(self, accept: str) -> Response:
         readings = self._read()
@@ -136,7 +113,7 @@ class Pages:
             await self._survey_partitions(SCRAPE_SURVEY_NS)
             readings = self._read()
         began_ns = monotonic_ns()
-        surveyed = replace(readings, survey=self._survey if readings.node.active else None)
+        surveyed = replace(readings, survey=self._survey.found if readings.node.active else None)
         exposition = Exposition(surveyed, accept, self._families)
         pieces = []
         for piece in exposition.pieces():

@@ -16,6 +16,7 @@ from kraftd.metadata.state import BrokerState
 from kraftd.metrics.broker_metrics import broker_of
 from kraftd.metrics.causes import Cause, causes
 from kraftd.metrics.health import BrokerHealth, health
+from kraftd.metrics.hosted_survey import HostedSurvey
 from kraftd.metrics.readings import Readings
 from kraftd.metrics.replica_rows import ReplicaRow, known_by, replica_rows
 from kraftd.metrics.survey import Survey
@@ -84,6 +85,7 @@ class Status(Struct, frozen=True):
     replicas: list[ReplicaRow]
     replicas_known_by: int | None
     broker: BrokerHealth | None
+    hosted: HostedSurvey | None
     broker_count: int
     brokers: list[BrokerRow]
     transactions: Transactions | None
@@ -100,8 +102,8 @@ class Status(Struct, frozen=True):
     last_truncation: dict[str, Any] | None
 
 
-def status(readings: Readings, found: Survey | None) -> Status:
-    """The page's data. `found` is the newest survey, None before the first."""
+def status(readings: Readings, found: Survey | None, hosted: HostedSurvey | None = None) -> Status:
+    """The page's data. `found` and `hosted` are the newest surveys, None before the first."""
     node, raft, log = readings.node, readings.raft, readings.storage.log
     state_of_health = health(readings)
     replicas = replica_rows(readings)
@@ -127,6 +129,7 @@ def status(readings: Readings, found: Survey | None) -> Status:
         replicas=replicas,
         replicas_known_by=known_by(readings),
         broker=state_of_health.broker,
+        hosted=hosted,
         broker_count=len(image.brokers),
         brokers=_brokers(readings, found),
         transactions=_transactions(readings),

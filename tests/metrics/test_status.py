@@ -11,6 +11,7 @@ import pytest
 
 from kraftd.histogram import Histogram
 from kraftd.metrics import pages as pages_module
+from kraftd.metrics import sliced as sliced_module
 from kraftd.metrics import survey as survey_module
 from kraftd.metrics.http import Request, Response
 from kraftd.metrics.pages import Pages
@@ -122,7 +123,7 @@ async def test_a_scrape_of_the_active_controller_counts_some_of_the_partitions(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(survey_module, "SLICE_PARTITIONS", 1)
-    monkeypatch.setattr(pages_module, "WRITE_BUDGET_NS", 0)
+    monkeypatch.setattr(sliced_module, "WRITE_BUDGET_NS", 0)
     monkeypatch.setattr(pages_module, "SCRAPE_SURVEY_NS", 1)
     harness.create("t", "u", "v", partitions=1)
     harness.advance(harness.config.broker_session_timeout_ms + 1_000)

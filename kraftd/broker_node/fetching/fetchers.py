@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from zlib import crc32
 
 from kraftd.broker_node.fetching.fetcher import Fetcher, FetcherPorts, FetchSettings, Followed, State
@@ -34,6 +35,10 @@ class ReplicaFetchers:
 
     def __len__(self) -> int:
         return len(self._of)
+
+    def __iter__(self) -> Iterator[Fetcher]:
+        """The fetchers that have partitions."""
+        return (one for one in self._fetchers.values() if one.followed)
 
     def follow(self, key: Key, hosted: Hosted | None) -> None:
         """Follow a partition's leader as the metadata says, or follow it no more."""
