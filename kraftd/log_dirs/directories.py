@@ -18,7 +18,7 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageError, StorageFailure
 from kraftd.log_dirs import clean_shutdown
-from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, WriteJob, remove_tree
+from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in_turn, remove_tree
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import (
     HIGH_WATERMARKS,
@@ -31,6 +31,8 @@ from kraftd.types import Uuid
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Producers = Callable[[], Iterable[SnapshotEntry]]
+
+CLOSED_TOGETHER = 256  # logs, at a clean stop
 
 
 class LogDirectory(NamedTuple):
@@ -376,18 +378,21 @@ class LogDirectories:
     # --- the stop ---
 
     def close(
-        self, now_ms: int, broker_epoch: int, producers_of: Callable[[TopicPartition], Producers | None]
+        self,
+        now_ms: int,
+        broker_epoch: int,
+        producers_of: Callable[[TopicPartition], Producers | None],
+        run_all: RunAll = in_turn,
     ) -> Generator[None, None, None]:
         """Flush and close all logs, write the checkpoints, and mark each directory as cleanly shut down. Each
-        slice may block. A directory that fails is left without the mark.
+        slice may block. A directory that fails is left without the mark. Flushes run in `run_all`: with many
+        at once, a disk makes thousands of logs durable in a fraction of the time.
         """
-        for logs in (self.logs, self.futures):
-            for key, log in list(logs.items()):
-                try:
-                    log.close(now_ms, producers_of(key) if logs is self.logs else None)
-                except StorageError as error:
-                    self.fail(log.parent, error)
-                yield
+        closing = [(log, producers_of(key)) for key, log in self.logs.items()]
+        closing += [(log, None) for log in self.futures.values()]
+        for first in range(0, len(closing), CLOSED_TOGETHER):
+            self._close_logs(closing[first : first + CLOSED_TOGETHER], now_ms, run_all)
+            yield
         for path in self.online:
             try:
                 for job in self.checkpoints_of(path):
@@ -440,6 +445,26 @@ class LogDirectories:
     def _forget(self, log: DataLog) -> None:
         self.resources.unflushed.pop(log, None)
         log.forget_tail()
+
+    def _close_logs(
+        self, closing: Sequence[tuple[DataLog, Producers | None]], now_ms: int, run_all: RunAll
+    ) -> None:
+        begun = []
+        for log, producers in closing:
+            try:
+                job = log.begin_close(now_ms, producers)
+            except StorageError as error:
+                self.fail(log.parent, error)
+                continue
+            if job is not None:
+                begun.append((log, job))
+        failures = run_all([job.run for _, job in begun])
+        for (log, job), failure in zip(begun, failures, strict=True):
+            log.end_flush(job, now_ms, failure)
+            if failure is not None:
+                self.fail(log.parent, failure)
+        for log, _ in closing:
+            log.close_files()
 
     def _begin(self, due: Sequence[DataLog]) -> list[tuple[DataLog, FlushJob]]:
         begun = []

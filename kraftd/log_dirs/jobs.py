@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kraftd.log.data.resources import Deletion
 from kraftd.log.disk import Disk, write_atomically
+from kraftd.log.errors import StorageError
 from kraftd.log_dirs.offset_checkpoint import TopicPartition, encode_offsets
+
+# Runs jobs, and returns the failure of each, or None. Blocks.
+RunAll = Callable[[Sequence[Callable[[], None]]], list[StorageError | None]]
+
+
+def attempt(job: Callable[[], None]) -> StorageError | None:
+    """Run a job; its failure, or None."""
+    try:
+        job()
+    except StorageError as error:
+        return error
+    return None
+
+
+def in_turn(jobs: Sequence[Callable[[], None]]) -> list[StorageError | None]:
+    """Run jobs one after the other."""
+    return [attempt(job) for job in jobs]
 
 
 class ReplacedFile:

@@ -43,7 +43,7 @@ from kraftd.runtime.reporting.audit_stream import AuditStream
 from kraftd.runtime.reporting.idle import IdleRatio
 from kraftd.runtime.reporting.loop_hold_times import LoopHoldTimes
 from kraftd.runtime.security.assembly import Security
-from kraftd.runtime.threads import LoopThreads, RealDiskThread
+from kraftd.runtime.threads import LoopThreads, RealDiskThread, run_together
 from kraftd.security.principals import Principal
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Runner(NodeExecutor):
     def close_served(self) -> None:
         """Close what those nodes have open. Blocks."""
         for one in self.served:
-            one.executor.close_files()
+            one.executor.close_files(run_together)
 
     @property
     def served_have_ended(self) -> bool:

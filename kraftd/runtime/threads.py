@@ -8,17 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from time import monotonic_ns
 from typing import Any, TypeVar
 
 from kraftd.histogram import Histogram
 from kraftd.host.disk_job import RETRY_MS, DiskJob
+from kraftd.log.errors import StorageError
+from kraftd.log_dirs.jobs import attempt
 
 HUNG_S = 30.0  # the longest wait for a disk at the end of the process
 
 T = TypeVar("T")
+
+# Flushes at once at the end of the process: a disk commits those that wait for it together.
+FLUSHES_AT_ONCE = 16
+
+
+def run_together(jobs: Sequence[Callable[[], None]]) -> list[StorageError | None]:
+    """Run jobs in threads, and wait for all; the failure of each, or None."""
+    with ThreadPoolExecutor(FLUSHES_AT_ONCE, "flush") as pool:
+        return list(pool.map(attempt, jobs))
 
 
 class RealDiskThread:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
-from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageFailure
-from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
+from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
+from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives, nothing_unsynced_survives
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
+from kraftd.log_dirs.jobs import attempt
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
@@ -95,6 +98,34 @@ def test_a_clean_stop_is_marked_and_the_next_start_reads_no_batch_of_it() -> Non
     again = directories.logs["t", 0]
     assert (again.log_start, again.log_end, again.recovery_point, again.topic_id) == (3, 30, 30, TOPIC_ID)
     assert len(content(again)) == 27
+
+
+def test_a_clean_stop_flushes_many_logs_together() -> None:
+    """One flush after the other takes minutes for ten thousand logs."""
+    disk, directories, _ = started()
+    for number in range(10):
+        append(directories.create("t", number, TOPIC_ID, NOW_MS), batch(0))
+    under_way = directories.logs["t", 4].begin_flush()  # nothing will call its end_flush
+    assert under_way is not None
+    together: list[int] = []
+
+    def run_all(jobs: Sequence[Callable[[], None]]) -> list[StorageError | None]:
+        together.append(len(jobs))
+        return [
+            StorageFailure("no such device") if number == 1 else attempt(job)
+            for number, job in enumerate(jobs)
+        ]
+
+    for _ in directories.close(NOW_MS, 7, lambda key: lambda: (), run_all):
+        pass
+    assert together == [10]
+    assert list(directories.offline) == [B]
+    after = disk.after_crash(nothing_unsynced_survives)
+    assert after.exists(f"{A}/.kafka_cleanshutdown") and not after.exists(f"{B}/.kafka_cleanshutdown")
+    for number in range(0, 10, 2):
+        for suffix in ("log", "snapshot"):
+            offset = 0 if suffix == "log" else 1
+            assert after.read_bytes(f"{A}/t-{number}/{offset:020}.{suffix}"), (number, suffix)
 
 
 def test_marks_of_different_epochs_or_a_missing_one_name_no_broker_epoch() -> None:

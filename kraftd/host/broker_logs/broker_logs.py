@@ -42,7 +42,7 @@ from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories
-from kraftd.log_dirs.jobs import WriteJob
+from kraftd.log_dirs.jobs import RunAll, WriteJob, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import (
@@ -473,7 +473,7 @@ class BrokerLogs:
 
     # -- the stop
 
-    def close(self, broker_epoch: int) -> None:
+    def close(self, broker_epoch: int, run_all: RunAll = in_turn) -> None:
         """Flush and close all logs; each directory is marked as cleanly shut down. Blocks."""
         self._is_closed = True
         for job in self.directories.high_watermark_checkpoints(self._high_watermarks()):
@@ -485,5 +485,5 @@ class BrokerLogs:
         def producers_of(key: TopicPartition) -> Callable[[], Iterable[SnapshotEntry]]:
             return lambda: self._snapshot_of(key, self.directories.logs[key].log_end)
 
-        for _ in self.directories.close(self._now_ms(), broker_epoch, producers_of):
+        for _ in self.directories.close(self._now_ms(), broker_epoch, producers_of, run_all):
             pass

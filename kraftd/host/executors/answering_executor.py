@@ -16,6 +16,7 @@ from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.executors.frame_reads import read_frame
 from kraftd.host.ports import AnswerWire, Handle, Ports
+from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.requests.call import Call
 from kraftd.requests.effects import (
     Answer,
@@ -76,8 +77,8 @@ class AnsweringExecutor:
         """Begin what the node does by itself."""
         self.step(NodeStarted())
 
-    def close_files(self) -> None:
-        """Close what the node has open, at the end of the process. Blocks."""
+    def close_files(self, run_all: RunAll = in_turn) -> None:
+        """Close what the node has open, at the end of the process. Blocks. Flushes run in `run_all`."""
 
     def step(self, event: Event) -> None:
         """Step the node with an event and perform the effects."""

@@ -43,6 +43,7 @@ from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.fetch_response import AbortedTransaction
@@ -184,12 +185,12 @@ class BrokerExecutor(AnsweringExecutor):
         self.reads.forget(connection_id)
         super().connection_lost(connection_id)
 
-    def close_files(self) -> None:
+    def close_files(self, run_all: RunAll = in_turn) -> None:
         """Stop the work besides requests, and close the logs as at a clean stop. Blocks."""
         for one in self._repeating.values():
             one.stop()
         self.cleaning.close()
-        self.logs.close(self.node.lifecycle.broker_epoch)
+        self.logs.close(self.node.lifecycle.broker_epoch, run_all)
 
     def _not_registered(self, effect: NotRegistered) -> None:
         self._ports.failed(

@@ -187,7 +187,9 @@ class DataLog(LogState):
 
     def flush(self, now_ms: int, *, whole: bool = False) -> None:
         """Flush at once, for a caller that may block. Raises StorageError."""
-        job = self.begin_flush(whole=whole)
+        self._run_flush(self.begin_flush(whole=whole), now_ms)
+
+    def _run_flush(self, job: FlushJob | None, now_ms: int) -> None:
         if job is None:
             return
         try:
@@ -201,18 +203,34 @@ class DataLog(LogState):
         """Return whether flush.ms has passed since the last flush of a log with unflushed records."""
         return self.log_end > self.recovery_point and now_ms - self.flushed_ms >= self.settings.flush_ms
 
+    def begin_close(
+        self, now_ms: int, producers: Callable[[], Iterable[SnapshotEntry]] | None = None
+    ) -> FlushJob | None:
+        """Write the producers and the rest of the indexes, as at a clean stop; returns the work that flushes
+        all, for a thread, if there is any. `end_flush` and `close_files` must follow. Raises StorageError.
+        """
+        if self._failure is not None:
+            return None
+        snapshots = []
+        if producers is not None and self.log_end and not self._has_snapshot(self.log_end):
+            self.write_snapshot(self.log_end, producers())
+            snapshots.append(self.files.snapshot_path(self.log_end))
+        self._segments[-1].finish(self.directory, self.opened)
+        self._flush_limit = -1  # nothing accounts for a flush that still runs
+        is_used = self.log_end > 0 or self.cut_count > 1
+        job = self.begin_flush(whole=is_used and self.log_end > self.recovery_point)
+        if job is not None and not is_used:
+            job.write_only()  # of an empty log, nothing is lost with its names
+            self.end_flush(job, now_ms)
+            return None
+        if snapshots:
+            job = job or FlushJob(self._resources.disk, self.log_end, (), (), (), ())
+            job = job._replace(files=[*job.files, *snapshots])
+        return job
+
     def close(self, now_ms: int, producers: Callable[[], Iterable[SnapshotEntry]] | None = None) -> None:
-        """Flush all and write the rest of the indexes, as at a clean stop. Blocks. Raises StorageError."""
-        if self._failure is None:
-            if producers is not None and self.log_end and not self._has_snapshot(self.log_end):
-                self.write_snapshot(self.log_end, producers(), durably=True)
-            segment, directory = self._segments[-1], self.directory
-            segment.finish(directory, self.opened)
-            if self.log_end or self.cut_count > 1:
-                self.flush(now_ms, whole=self.log_end > self.recovery_point)
-            elif (job := self.begin_flush()) is not None:
-                job.write_only()  # of an empty log, nothing is lost with its names
-                self.end_flush(job, now_ms)
+        """Close the log as at a clean stop. Blocks. Raises StorageError."""
+        self._run_flush(self.begin_close(now_ms, producers), now_ms)
         self.close_files()
 
     def close_files(self) -> None:
@@ -408,9 +426,9 @@ class DataLog(LogState):
 
     # --- snapshots of producers and the topic id ---
 
-    def write_snapshot(self, offset: int, entries: Iterable[SnapshotEntry], *, durably: bool = False) -> None:
+    def write_snapshot(self, offset: int, entries: Iterable[SnapshotEntry]) -> None:
         """Write the producers as they are before offset. Raises StorageError."""
-        self._guarded(lambda: self.files.write_snapshot(offset, entries, durably=durably))
+        self._guarded(lambda: self.files.write_snapshot(offset, entries))
 
     def _has_snapshot(self, offset: int) -> bool:
         return self._resources.disk.exists(self.files.snapshot_path(offset))

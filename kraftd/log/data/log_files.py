@@ -168,15 +168,13 @@ class LogFiles(NamedTuple):
     def snapshot_path(self, offset: int) -> str:
         return f"{self.directory}/{segment_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}"
 
-    def write_snapshot(self, offset: int, entries: Iterable[SnapshotEntry], *, durably: bool = False) -> None:
+    def write_snapshot(self, offset: int, entries: Iterable[SnapshotEntry]) -> None:
         """Write the producers as they are before offset."""
         path = self.snapshot_path(offset)
         self.resources.disk.remove(path)
         file = self.resources.disk.open(path, create=True)
         try:
             file.write(0, encode_producers(entries))
-            if durably:
-                file.sync()
         finally:
             file.close()
 
