@@ -88,6 +88,10 @@ def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
         yield Cause(
             CRITICAL, f"The logs of {count} of broker {found.node_id} cannot be used.", [shown + more]
         )
+    if broker.uncleanable_logs:
+        count = _count(broker.uncleanable_logs, "log", "logs")
+        reasons = [f"{name}: {reason}" for name, reason in broker.uncleanable.items()]
+        yield Cause(WARNING, f"{count} of broker {found.node_id} cannot be cleaned.", reasons[:MAX_DETAILS])
 
 
 def _no_leader(readings: Readings, found: Health) -> Cause:

@@ -15,6 +15,7 @@ DISK_FULL = "disk full"
 STOPPING = "stopping"
 BROKER_STARTING = "broker starting"
 BROKER_FENCED = "broker fenced"
+MAX_NAMED = 20
 
 
 class Progress(Struct, frozen=True):
@@ -31,7 +32,8 @@ class Progress(Struct, frozen=True):
 
 class BrokerHealth(Struct, frozen=True):
     """The broker of the process. `state` is Kafka's name of it; `logs_to_open` are those of partitions that
-    are hosted. `offline_directories` has the reason for each path that failed.
+    are hosted. `offline_directories` has the reason for each path that failed, `uncleanable` that for each
+    log of a partition that the log cleaner has set aside: for the first ones of all `uncleanable_logs`.
     """
 
     state: str
@@ -40,6 +42,8 @@ class BrokerHealth(Struct, frozen=True):
     logs_to_open: int
     offline_partitions: int
     offline_directories: dict[str, str]
+    uncleanable_logs: int
+    uncleanable: dict[str, str]
 
 
 class Health(Struct, frozen=True):
@@ -102,6 +106,7 @@ def _broker(readings: Readings) -> BrokerHealth | None:
     broker = broker_of(readings)
     if broker is None:
         return None
+    uncleanable = readings.log_cleaner.uncleanable if readings.log_cleaner is not None else {}
     return BrokerHealth(
         state=broker.lifecycle.state.name,
         fenced=broker.lifecycle.is_fenced,
@@ -109,6 +114,11 @@ def _broker(readings: Readings) -> BrokerHealth | None:
         logs_to_open=broker.replicas.opening_count,
         offline_partitions=len(broker.replicas.offline),
         offline_directories=dict(broker.directory_errors),
+        uncleanable_logs=len(uncleanable),
+        uncleanable={
+            f"{topic}-{partition}": one.reason
+            for (topic, partition), one in sorted(uncleanable.items())[:MAX_NAMED]
+        },
     )
 
 

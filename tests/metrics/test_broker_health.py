@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kraftd.metrics.causes import Cause
-from kraftd.metrics.health import Health, health
+from kraftd.metrics.health import MAX_NAMED, Health, health
 from kraftd.metrics.status import status
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
@@ -13,7 +13,8 @@ from tests.metrics.watched import readings
 
 
 def seen(harness: BrokerHarness) -> tuple[Health, list[Cause]]:
-    found = readings(harness, clients=harness.broker)
+    cleaner = harness.executor.cleaning.cleaner
+    found = readings(harness, clients=harness.broker, log_cleaner=cleaner)
     return health(found), status(found, None).causes
 
 
@@ -56,3 +57,18 @@ def test_directories_and_partitions_that_failed_are_named(tmp_path: Path) -> Non
         "The logs of 2 partitions of broker 100 cannot be used.",
         [", ".join(f"t-{n}" for n in lost)],
     )
+
+
+def test_logs_that_cannot_be_cleaned_are_named(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    cleaner = harness.executor.cleaning.cleaner
+    for partition in range(MAX_NAMED + 5):
+        cleaner.set_aside(("t", partition), f"the file of {partition} is damaged", 10)
+    found, causes = seen(harness)
+    assert found.ready and found.broker is not None
+    assert (found.broker.uncleanable_logs, len(found.broker.uncleanable)) == (MAX_NAMED + 5, MAX_NAMED)
+    (cause,) = causes
+    assert (cause.severity, cause.what) == ("warning", "25 logs of broker 100 cannot be cleaned.")
+    assert cause.details[0] == "t-0: the file of 0 is damaged"
+    cleaner.uncleanable.clear()
+    assert seen(harness)[1] == []

@@ -42,7 +42,8 @@ def doctor(file: str | None, bootstrap: str | None, timeout_s: float, as_json: b
     The command also says what to do about each problem and each warning.
 
     With --config the command examines this machine's node, running or not: its file, host names, ports and
-    data directories (files, free space, duration of a sync). It takes no lock and changes nothing.
+    data directories (files, free space, duration of a sync). It takes no lock and changes nothing. A running
+    broker names the logs that it cannot clean, if kraftd.metrics.listener is set.
 
     It asks the quorum which nodes answer, and what the voters, brokers and registered controllers do. It
     reads the metadata for brokers and partitions, and asks the listeners that brokers advertise. Of followers

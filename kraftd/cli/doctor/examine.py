@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kraftd.cli.doctor import broker_probe, peer_probe, quorum_probe
+from kraftd.cli.doctor import broker_probe, page_probe, peer_probe, quorum_probe
 from kraftd.cli.doctor.findings import Finding, note, ok, problem
 from kraftd.cli.doctor.judge_peers import (
     Answer,
@@ -42,6 +42,7 @@ async def examine(file: str | None, bootstrap: str | None, timeout_s: float) -> 
     found += probe_directories(config)
     examination = _Examination(config, identity_of(config), timeout_s, found)
     await examination.probe_ports()
+    found += await page_probe.probe_page(config, timeout_s)
     await examination.examine_quorum(addresses or configured_servers(config))
     return found
 

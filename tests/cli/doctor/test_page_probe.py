@@ -1,0 +1,63 @@
+"""``kraftd doctor`` asks this machine's node for logs that its broker cannot clean."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from kraftd.cli.doctor.findings import Finding
+from kraftd.cli.doctor.page_probe import REMEDY, probe_page
+from kraftd.config import load
+from kraftd.metrics.health import MAX_NAMED
+from kraftd.metrics.http import HttpConnections
+from kraftd.metrics.pages import Pages
+from testkit.process import free_port
+from tests.broker_node.harness import BrokerHarness
+from tests.cli.run import write_config
+from tests.metrics.watched import readings
+
+
+def findings(harness: BrokerHarness, folder: Path, listener: str = "127.0.0.1:{}") -> list[Finding]:
+    port = free_port()
+    changes = {"kraftd__metrics__listener": listener.format(port)}
+    config = load(write_config(folder, free_port(), **changes))
+    cleaner = harness.executor.cleaning.cleaner
+    pages = Pages(
+        lambda: readings(harness, clients=harness.broker, log_cleaner=cleaner), lambda took_ns: None
+    )
+
+    async def ask() -> list[Finding]:
+        loop = asyncio.get_running_loop()
+        served = HttpConnections(loop, pages.handle, lambda error: None)
+        server = await loop.create_server(served.factory, "127.0.0.1", port)
+        try:
+            return await probe_page(config, 5.0)
+        finally:
+            server.close()
+            served.close()
+
+    return asyncio.run(ask())
+
+
+def test_logs_that_cannot_be_cleaned_are_named_with_the_reason_and_a_remedy(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    assert findings(harness, tmp_path) == []
+    cleaner = harness.executor.cleaning.cleaner
+    cleaner.set_aside(("t", 3), "/data/t-3/0.log, byte 0: damaged", 10)
+    (found,) = findings(harness, tmp_path)
+    assert found.is_wrong
+    assert found[2:] == ("t-3", "its log cannot be cleaned: /data/t-3/0.log, byte 0: damaged", REMEDY)
+    for partition in range(MAX_NAMED + 4):
+        cleaner.set_aside(("u", partition), "damaged", 10)
+    *named, last = findings(harness, tmp_path, ":{}")
+    assert len(named) == MAX_NAMED
+    assert last.text == "5 more logs cannot be cleaned"
+
+
+def test_a_node_that_does_not_run_has_no_finding(tmp_path: Path) -> None:
+    port = free_port()
+    config = load(write_config(tmp_path, port, kraftd__metrics__listener=f"127.0.0.1:{free_port()}"))
+    assert asyncio.run(probe_page(config, 1.0)) == []
+    assert asyncio.run(probe_page(load(write_config(tmp_path, port)), 1.0)) == []
