@@ -31,7 +31,7 @@ class Planned(Protocol):
     def compute(self) -> Slices[Assigned]:
         """The partitions of each member, slice by slice."""
 
-    def records(self, assigned: Assigned, computed_ms: int) -> list[CoordinatorRecord]:
+    def records(self, assigned: Assigned, computed_ms: int) -> Iterator[CoordinatorRecord]:
         """The records of the targets that have changed; that of the epoch is the last."""
 
 
@@ -66,8 +66,7 @@ def _run_slice(state: ShardState, plan: Planned, slices: Slices[Assigned]) -> Ou
     try:
         next(slices)
     except StopIteration as end:
-        records = plan.records(end.value, state.now_ms)
-        return _write_slice(state, plan, iter(records))
+        return _write_slice(state, plan, plan.records(end.value, state.now_ms))
     except AssignorFailed:
         return Outcome()  # the last target stays; a heartbeat begins another one
     _go_on(state, group, partial(_run_slice, state, plan, slices))

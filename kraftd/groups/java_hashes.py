@@ -109,11 +109,16 @@ def grown_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
 
 def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
     """Different keys in the order of a ``java.util.HashSet`` made of a collection with the given order."""
-    needed = int(len(keys) / 0.75) + 1
-    buckets = LEAST_BUCKETS
-    while buckets < needed and buckets < MOST_BUCKETS:
-        buckets *= 2
+    buckets = _copied_buckets(len(keys))
     return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
+
+
+def copied_index_order(indexes: Collection[int]) -> list[int]:
+    """Partitions in the order of a ``java.util.HashSet`` made of them in ascending order."""
+    ascending = sorted(indexes)
+    if ascending and ascending[-1] < min(_copied_buckets(len(ascending)), 1 << 16):
+        return ascending  # each is alone in its bucket
+    return copied_order(ascending, int_hash)
 
 
 def timeline_order(keys: Collection[str]) -> list[str]:
@@ -123,6 +128,11 @@ def timeline_order(keys: Collection[str]) -> list[str]:
         slots *= 2
     shift = 65 - slots.bit_length()
     return sorted(keys, key=lambda key: (string_hash(key) * _FIBONACCI & 0xFFFFFFFFFFFFFFFF) >> shift)
+
+
+def _copied_buckets(count: int) -> int:
+    needed = int(count / 0.75) + 1
+    return min(max(LEAST_BUCKETS, buckets_for(needed)), MOST_BUCKETS)
 
 
 def _bucket(value: int, buckets: int) -> int:

@@ -1199,6 +1199,71 @@ static PyObject *xxh3_lanes(PyObject *Py_UNUSED(module), PyObject *data)
 }
 
 /* ------------------------------------------------------------------------------------------------
+   Racks of partitions: the part of kraftd/groups/consumer/metadata_hash.py that looks at each replica */
+
+/* Note the ranks of the racks of some replicas, in order, behind their number; return the end, NULL with an error. */
+static Py_ssize_t *note_ranks(PyObject *ids, PyObject *rank_of, PyObject *texts, Py_ssize_t *to, Py_ssize_t *size)
+{
+    Py_ssize_t *first = to + 1, *at = first;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ids); i++) {
+        PyObject *found = PyDict_GetItemWithError(rank_of, PyTuple_GET_ITEM(ids, i));
+        if (!found && PyErr_Occurred())
+            return NULL;
+        if (!found)
+            continue;
+        Py_ssize_t rank = PyLong_AsSsize_t(found), *place = at++;
+        if (rank < 0 || rank >= PyTuple_GET_SIZE(texts)) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "no rack has this rank");
+            return NULL;
+        }
+        for (; place > first && place[-1] > rank; place--)
+            *place = place[-1];
+        *place = rank;
+        *size += PyBytes_GET_SIZE(PyTuple_GET_ITEM(texts, rank));
+    }
+    *to = at - first;
+    return at;
+}
+
+/* (replicas, rank_of, texts) -> bytes: see metadata_hash.partition_bytes. */
+static PyObject *partition_bytes(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *replicas, *rank_of, *texts, *found = NULL;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyTuple_Type, &replicas, &PyDict_Type, &rank_of, &PyTuple_Type, &texts))
+        return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(replicas), room = count, size = 4 * count;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(texts); i++)
+        if (!PyBytes_Check(PyTuple_GET_ITEM(texts, i)))
+            return PyErr_Format(PyExc_TypeError, "texts are bytes");
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!PyTuple_Check(PyTuple_GET_ITEM(replicas, i)))
+            return PyErr_Format(PyExc_TypeError, "replicas are tuples");
+        room += PyTuple_GET_SIZE(PyTuple_GET_ITEM(replicas, i));
+    }
+    Py_ssize_t *ranks = PyMem_New(Py_ssize_t, room), *at = ranks;
+    if (!ranks)
+        return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; at && i < count; i++)
+        at = note_ranks(PyTuple_GET_ITEM(replicas, i), rank_of, texts, at, &size);
+    if (at && (found = PyBytes_FromStringAndSize(NULL, size))) {
+        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(found);
+        at = ranks;
+        for (Py_ssize_t i = 0; i < count; i++) {
+            for (int byte = 0; byte < 4; byte++)
+                *to++ = (uint8_t)(i >> 8 * byte);
+            for (Py_ssize_t left = *at++; left > 0; left--) {
+                PyObject *text = PyTuple_GET_ITEM(texts, *at++);
+                memcpy(to, PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
+                to += PyBytes_GET_SIZE(text);
+            }
+        }
+    }
+    PyMem_Free(ranks);
+    return found;
+}
+
+/* ------------------------------------------------------------------------------------------------
    The module */
 
 static PyMethodDef methods[] = {
@@ -1212,6 +1277,7 @@ static PyMethodDef methods[] = {
     {"newest_records", newest_records, METH_VARARGS, "Which records of a batch are the newest of their keys."},
     {"crc32c", checksum, METH_O, "The CRC32C of some bytes."},
     {"crc32c_by_tables", checksum_by_tables, METH_O, "The CRC32C of some bytes, without a processor's instruction."},
+    {"partition_bytes", partition_bytes, METH_VARARGS, "The partitions of a topic with their racks, as they are hashed."},
     {"xxh3_lanes", xxh3_lanes, METH_O, "The lanes of the XXH3 of more than 240 bytes, as a list."},
     {NULL, NULL, 0, NULL},
 };

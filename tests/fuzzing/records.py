@@ -12,6 +12,7 @@ import threading
 from random import Random
 from typing import Any
 
+from kraftd.groups.consumer.metadata_hash import partition_bytes
 from kraftd.groups.consumer.xxh3 import SHORT_BYTES, lanes_of
 from kraftd.wire import python_records
 from kraftd.wire.compression import DecompressionError, decompress
@@ -109,6 +110,20 @@ def fuzz_headers(random: Random, c: Any) -> None:
         assert c.xxh3_lanes(exact(data)) == lanes_of(data)
 
 
+def fuzz_racks(random: Random, c: Any) -> None:
+    """Ids without a rack, racks without an id, and ranks that are too high."""
+    replicas = tuple(
+        tuple(random.choices(range(9), k=random.randrange(5))) for _ in range(random.randrange(9))
+    )
+    texts = tuple(random.randbytes(random.randrange(9)) for _ in range(random.randrange(6)))
+    rank_of = {id: random.randrange(6) for id in random.sample(range(9), 5)}
+    if max(rank_of.values()) < len(texts):
+        assert c.partition_bytes(replicas, rank_of, texts) == partition_bytes(replicas, rank_of, texts)
+    else:
+        outcome(c.partition_bytes, replicas, rank_of, texts)
+    without_memory(random, c.partition_bytes, replicas, rank_of, texts)
+
+
 def fuzz_compaction(random: Random, c: Any) -> None:
     parts = random_parts(random, 0.3)
     parts.codec = 0
@@ -158,7 +173,7 @@ def fuzz_threads_rarely(random: Random, c: Any) -> None:
     assert found == [expected] * 3
 
 
-TARGETS = (fuzz_judging, fuzz_reading, fuzz_headers, fuzz_compaction, fuzz_threads_rarely)
+TARGETS = (fuzz_judging, fuzz_reading, fuzz_headers, fuzz_racks, fuzz_compaction, fuzz_threads_rarely)
 
 if __name__ == "__main__":
     sys.exit(fuzz("kraftd.wire._records", TARGETS, *sys.argv[1:]))

@@ -71,7 +71,7 @@ class KnownTopics:
 
     def topic_hash(self, name: str) -> int | None:
         topic_id = self.topic_id(name)
-        return None if topic_id is None else topic_hash(topic_id, name, [[]] * self.partitions[name])
+        return None if topic_id is None else topic_hash(topic_id, name, ((),) * self.partitions[name], {})
 
     def group_configs(self, group_id: str) -> dict[str, str]:
         return self.configs.get(group_id, {})

@@ -16,7 +16,7 @@ from kraftd.controller.configs.resources import ResourceType
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.groups.call import Call as CoordinatorCall
-from kraftd.groups.consumer.metadata_hash import topic_hash
+from kraftd.groups.consumer.metadata_hash import ReplicaIds, topic_hash
 from kraftd.groups.effects import (
     AppendMarker,
     AppendRecords,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kraftd.broker_node.partitions.replicas import Hosted, Replicas
     from kraftd.broker_node.producer_ids import ProducerIds
     from kraftd.broker_node.topic_creation import TopicCreation
+    from kraftd.metadata.image import Image
     from kraftd.partition.effects import AppendBatches
     from kraftd.requests.boundary import Boundary
     from kraftd.requests.call import Call
@@ -79,7 +80,7 @@ class _KnownHash(Struct):
     version: int
     topic_id: bytes
     racks: dict[int, str]
-    replicas: list[tuple[int, ...]]
+    replicas: ReplicaIds
     value: int
 
 
@@ -91,6 +92,8 @@ class KnownTopics:
         self._newest: bytes | None = None
         self._newest_version = -1
         self._hashes: dict[str, _KnownHash] = {}
+        self._racks: dict[int, str] = {}
+        self._racks_version = -1
 
     def topic_id(self, name: str) -> bytes | None:
         """The id of a topic; None if there is none."""
@@ -137,15 +140,23 @@ class KnownTopics:
         known = self._hashes.get(name)
         if known is not None and known.version == image.offset:
             return known.value
-        racks = {broker.id: broker.rack for broker in image.brokers.values() if broker.rack is not None}
-        replicas = [topic.partitions[index].replicas for index in range(len(topic.partitions))]
+        racks = self._racks_of(image)
+        replicas = tuple([topic.partitions[index].replicas for index in range(len(topic.partitions))])
         if known is not None and (known.topic_id, known.racks, known.replicas) == (topic.id, racks, replicas):
             known.version = image.offset
             return known.value
-        in_racks = [[racks[id] for id in some if id in racks] for some in replicas]
-        value = topic_hash(topic.id, name, in_racks)
+        value = topic_hash(topic.id, name, replicas, racks)
         self._hashes[name] = _KnownHash(image.offset, topic.id, racks, replicas, value)
         return value
+
+    def _racks_of(self, image: Image) -> dict[int, str]:
+        """The racks of brokers, where they are known; looked up once for all topics of an image."""
+        if self._racks_version != image.offset:
+            brokers = image.brokers.values()
+            racks = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
+            self._racks_version = image.offset
+            self._racks = self._racks if racks == self._racks else racks
+        return self._racks
 
     def group_configs(self, group_id: str) -> Mapping[str, str]:
         """The configs of a group that were set."""

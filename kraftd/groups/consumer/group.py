@@ -181,8 +181,8 @@ class ConsumerGroup(ModernGroup[Member]):
             if not lost and not got:
                 continue
             owners = dict(self.owners.get(topic_id, ()))
-            for index in lost:
-                if old is not None and owners.get(index) == old.member_id:
+            if old is not None:
+                for index in [index for index in lost & owners.keys() if owners[index] == old.member_id]:
                     del owners[index]
             if new is not None:
                 owners.update(dict.fromkeys(got, new.member_id))

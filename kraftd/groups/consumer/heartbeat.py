@@ -181,4 +181,4 @@ def is_part(owned: list[TopicPartitions] | None, assigned: Epochs) -> bool:
     """Return whether a member reports nothing but what it was assigned; it must report something."""
     if owned is None:
         return False
-    return all(index in assigned.get(topic.topic_id, {}) for topic in owned for index in topic.partitions)
+    return all(assigned.get(topic.topic_id, {}).keys() >= set(topic.partitions) for topic in owned)

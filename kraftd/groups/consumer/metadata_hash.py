@@ -5,31 +5,41 @@ Apache Kafka writes the same number, so a group does not rebalance when its coor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
-from struct import Struct, pack
+from collections.abc import Callable, Mapping
+from struct import pack
 
 from kraftd.groups.consumer.xxh3 import xxh3_64
+from kraftd.wire.records import ENGINE
 
 MAGIC = 0  # the version of the hash
-_INT = Struct("<i").pack
+ReplicaIds = tuple[tuple[int, ...], ...]  # the ids of brokers, by partition
 
 
-def topic_hash(topic_id: bytes, name: str, racks: Sequence[Sequence[str]]) -> int:
-    """The hash of a topic; racks: of each partition's replicas, where they are known."""
-    parts = [
-        pack("<BQQ", MAGIC, int.from_bytes(topic_id[:8], "big"), int.from_bytes(topic_id[8:], "big")),
-        _text(name),
-        pack("<i", len(racks)),
-    ]
-    indexes = [_INT(index) for index in range(len(racks))]
-    if not any(racks):
-        return xxh3_64(b"".join(parts + indexes))
-    # Many partitions have replicas in the same racks.
-    of_racks = {names: b"".join(map(_rack, sorted(names, key=_units))) for names in set(map(tuple, racks))}
-    of_partitions = (of_racks[names] for names in map(tuple, racks))
-    parts += chain.from_iterable(zip(indexes, of_partitions, strict=True))
-    return xxh3_64(b"".join(parts))
+def topic_hash(topic_id: bytes, name: str, replicas: ReplicaIds, racks: Mapping[int, str]) -> int:
+    """The hash of a topic; racks: of brokers by id, where they are known."""
+    head = pack("<BQQ", MAGIC, int.from_bytes(topic_id[:8], "big"), int.from_bytes(topic_id[8:], "big"))
+    in_order = sorted(set(racks.values()), key=_units)
+    ranks = {rack: rank for rank, rack in enumerate(in_order)}
+    rank_of = {broker_id: ranks[rack] for broker_id, rack in racks.items()}
+    partitions = (_IN_C or partition_bytes)(replicas, rank_of, tuple(map(_rack, in_order)))
+    return xxh3_64(head + _text(name) + pack("<i", len(replicas)) + partitions)
+
+
+def partition_bytes(replicas: ReplicaIds, rank_of: dict[int, int], texts: tuple[bytes, ...]) -> bytes:
+    """The partitions as they are hashed: each index, and the racks of its replicas in order.
+
+    rank_of: of a broker's rack among all racks, whose bytes are `texts`. `_records.c` does the same.
+    """
+    parts: list[bytes] = []
+    for index, ids in enumerate(replicas):
+        parts.append(pack("<i", index))
+        parts += [texts[rank] for rank in sorted(rank_of[id] for id in ids if id in rank_of)]
+    return b"".join(parts)
+
+
+_IN_C: Callable[[ReplicaIds, dict[int, int], tuple[bytes, ...]], bytes] | None = getattr(
+    ENGINE, "partition_bytes", None
+)
 
 
 def group_hash(hashes: Mapping[str, int]) -> int:

@@ -64,7 +64,7 @@ class Reconciling(Struct, frozen=True):
         if self.owned is None:
             return True
         return any(
-            index in revoking.get(topic.topic_id, {}) for topic in self.owned for index in topic.partitions
+            not revoking.get(topic.topic_id, {}).keys().isdisjoint(topic.partitions) for topic in self.owned
         )
 
     def without_unsubscribed(self) -> Member:
@@ -95,7 +95,7 @@ class Reconciling(Struct, frozen=True):
             stays = {index: since for index, since in had.items() if index in wanted}
             goes = {index: since for index, since in had.items() if index not in wanted}
             missing = [index for index in wanted if index not in stays]
-            free = [index for index in missing if self.is_released(topic_id, index)]
+            free = self.released(topic_id, missing)
             has_unreleased = has_unreleased or len(free) < len(missing)
             for found, rows in (
                 (kept, stays),
@@ -124,6 +124,9 @@ class Reconciling(Struct, frozen=True):
             revoking={},
         )
 
-    def is_released(self, topic_id: bytes, index: int) -> bool:
-        """Return whether no other member has a partition: a member may take back what it was to give up."""
-        return index not in self.owners.get(topic_id, ()) or index in self.member.revoking.get(topic_id, {})
+    def released(self, topic_id: bytes, indexes: list[int]) -> list[int]:
+        """The partitions that no other member has: a member may take back what it was to give up."""
+        owners, own = self.owners.get(topic_id), self.member.revoking.get(topic_id, {})
+        if not owners:
+            return indexes
+        return [index for index in indexes if index not in owners or index in own]

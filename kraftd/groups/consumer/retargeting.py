@@ -53,7 +53,7 @@ def new_target(
     except AssignorFailed as failure:
         text = f"Failed to compute a new target assignment for epoch {epoch}: {failure}"
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, text) from failure
-    return plan.records(assigned, state.now_ms), assigned.get(updated.member_id, NOTHING)
+    return list(plan.records(assigned, state.now_ms)), assigned.get(updated.member_id, NOTHING)
 
 
 def assignor_of(state: ShardState, preferred: str | None) -> Assignor:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
 from kraftd.groups.call import Metadata
 from kraftd.groups.consumer.assignors.spec import (
+    MEMBERS_A_SLICE,
     NOTHING,
     Assigned,
     Assignor,
@@ -22,8 +23,6 @@ from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved, target_epoch_record, target_record
 from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.records import CoordinatorRecord
-
-MEMBERS_A_SLICE = 200
 
 
 class Plan(Struct, frozen=True):
@@ -70,15 +69,13 @@ class Plan(Struct, frozen=True):
         assigned_now = yield from self.assignor(spec)
         return {member_id: assigned_now.get(member_id, NOTHING) for member_id in members}
 
-    def records(self, assigned: Assigned, computed_ms: int) -> list[CoordinatorRecord]:
+    def records(self, assigned: Assigned, computed_ms: int) -> Iterator[CoordinatorRecord]:
         """The records of the targets that have changed; that of the epoch is the last."""
         group = self.group
-        records = [
-            target_record(group.group_id, member_id, partitions)
-            for member_id, partitions in assigned.items()
-            if group.targets.get(member_id) != partitions
-        ]
-        return [*records, target_epoch_record(group.group_id, self.epoch, computed_ms)]
+        for member_id, partitions in assigned.items():
+            if group.targets.get(member_id) != partitions:
+                yield target_record(group.group_id, member_id, partitions)
+        yield target_epoch_record(group.group_id, self.epoch, computed_ms)
 
 
 class Subscriber(Protocol):

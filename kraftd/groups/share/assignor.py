@@ -22,7 +22,7 @@ from kraftd.groups.consumer.assignors.spec import (
 from kraftd.groups.java_hashes import (
     LEAST_BUCKETS,
     HashTable,
-    copied_order,
+    copied_index_order,
     grown_order,
     int_hash,
     new_map_buckets,
@@ -44,7 +44,7 @@ def assign_simply(spec: GroupSpec, assignable: Partitions) -> Slices[Assigned]:
             return {}
         dividing = _Dividing(spec, places_of(spec, topic_ids, assignable), list(range(len(spec.members))))
         yield from dividing.run(frozenset(topic_ids))
-        return dividing.growing.finish()
+        return (yield from dividing.growing.finish())
     return (yield from _assign_by_topic(spec, assignable))
 
 
@@ -62,7 +62,7 @@ def _assign_by_topic(spec: GroupSpec, assignable: Partitions) -> Slices[Assigned
         growing = dividing.growing
         yield from dividing.run(frozenset((topic_id,)))
     assert growing is not None
-    return growing.finish()
+    return (yield from growing.finish())
 
 
 def places_of(spec: GroupSpec, topic_ids: Iterable[Uuid], assignable: Partitions) -> list[Place]:
@@ -145,7 +145,7 @@ class _Dividing:
                 if topic_id not in subscribed:
                     del self.growing.change(self.names[number])[topic_id]
                     continue
-                for index in copied_order(sorted(old.get(topic_id, ())), int_hash):
+                for index in copied_index_order(old.get(topic_id, ())):
                     self._note(number, (topic_id, index))
                     done += 1
             if done >= PARTITIONS_A_SLICE:
@@ -205,7 +205,7 @@ class _Dividing:
                 if number in members:
                     continue
                 self._note(number, place)
-                self.growing.give(self.names[number], place[0], place[1])
+                self.growing.give(self.names[number], place[0], (place[1],))
                 missing -= 1
                 was_given = True
                 if len(self.has[number]) >= self.wanted[number]:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from kraftd.groups.call import Metadata
-from kraftd.groups.consumer.assignors.spec import NOTHING, Assigned, GroupSpec, MemberSpec, Slices
+from kraftd.groups.consumer.assignors.spec import (
+    MEMBERS_A_SLICE,
+    NOTHING,
+    Assigned,
+    GroupSpec,
+    MemberSpec,
+    Slices,
+)
 from kraftd.groups.consumer.target import SubscribedTopics
 from kraftd.groups.java_hashes import hash_map_order
 from kraftd.groups.records import CoordinatorRecord
@@ -13,8 +22,6 @@ from kraftd.groups.share.assignor import assign_simply
 from kraftd.groups.share.group import ShareGroup
 from kraftd.groups.share.member import ShareMember
 from kraftd.groups.share.records import target_epoch_record, target_record
-
-MEMBERS_A_SLICE = 200
 
 
 class SharePlan(Struct, frozen=True):
@@ -42,12 +49,10 @@ class SharePlan(Struct, frozen=True):
         assigned = yield from assign_simply(spec, assignable)
         return {member_id: assigned.get(member_id, NOTHING) for member_id in specs}
 
-    def records(self, assigned: Assigned, computed_ms: int) -> list[CoordinatorRecord]:
+    def records(self, assigned: Assigned, computed_ms: int) -> Iterator[CoordinatorRecord]:
         """The records of the targets that have changed; that of the epoch is the last."""
         group = self.group
-        records = [
-            target_record(group.group_id, member_id, partitions)
-            for member_id, partitions in assigned.items()
-            if group.targets.get(member_id) != partitions
-        ]
-        return [*records, target_epoch_record(group.group_id, self.epoch, computed_ms)]
+        for member_id, partitions in assigned.items():
+            if group.targets.get(member_id) != partitions:
+                yield target_record(group.group_id, member_id, partitions)
+        yield target_epoch_record(group.group_id, self.epoch, computed_ms)

@@ -207,7 +207,11 @@ def always(value: Any) -> Any:
 
 
 DEFECTS: dict[str, tuple[Any, str, Any]] = {
-    "partitions are given before they are given up": (Reconciling, "is_released", always(True)),
+    "partitions are given before they are given up": (
+        Reconciling,
+        "released",
+        lambda self, topic_id, indexes: indexes,
+    ),
     "partitions are taken for given up at once": (Reconciling, "still_owns", always(False)),
     "no new target is computed": (changing, "new_target", always(None)),
     "epochs of partitions do not count": (ConsumerGroup, "check_commit", always(None)),

@@ -30,7 +30,7 @@ def assign_heterogeneous(spec: GroupSpec) -> Slices[Assigned]:
     yield
     yield from levelling.assign_free()
     yield from levelling.balance()
-    return levelling.growing.finish()
+    return (yield from levelling.growing.finish())
 
 
 class _Levelling:
@@ -125,7 +125,7 @@ class _Levelling:
         return moved
 
     def give(self, topic_id: Uuid, index: int, number: int) -> None:
-        self.growing.give(self.member_ids[number], topic_id, index)
+        self.growing.give(self.member_ids[number], topic_id, (index,))
         self.owners[topic_id][index] = number
         self.loads[number] += 1
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 
 from kraftd.groups.consumer.assignors.spec import (
+    PARTITIONS_A_MEMBER,
     PARTITIONS_A_SLICE,
     Assigned,
     GroupSpec,
@@ -13,7 +15,7 @@ from kraftd.groups.consumer.assignors.spec import (
     Slices,
     Uuid,
 )
-from kraftd.groups.java_hashes import copied_order, grown_order, int_hash, uuid_hash
+from kraftd.groups.java_hashes import copied_index_order, copied_order, grown_order, uuid_hash
 
 TopicPartition = tuple[Uuid, int]
 
@@ -36,19 +38,19 @@ def assign_homogeneous(spec: GroupSpec) -> Slices[Assigned]:
         left = quotas.end(left)
         if left > 0:
             unfilled.append((member_id, left))
-        done += 1 + sum(map(len, member.assigned.values()))
+        done += PARTITIONS_A_MEMBER + sum(map(len, member.assigned.values()))
         if done >= PARTITIONS_A_SLICE:
             done = 0
             yield
     partitions = iter(free.partitions)
     for member_id, left in unfilled:
-        for topic_id, index in islice(partitions, left):
-            growing.give(member_id, topic_id, index)
-        done += left
+        for topic_id, given in groupby(islice(partitions, left), itemgetter(0)):
+            growing.give(member_id, topic_id, map(itemgetter(1), given))
+        done += PARTITIONS_A_MEMBER + left
         if done >= PARTITIONS_A_SLICE:
             done = 0
             yield
-    return growing.finish()
+    return (yield from growing.finish())
 
 
 class _Quotas:
@@ -111,9 +113,9 @@ class _Free:
                 left -= len(indexes)
             else:
                 own = growing.change(member_id)
-                for index in copied_order(sorted(indexes), int_hash)[left:]:
-                    own[topic_id].discard(index)
-                    self.partitions.append((topic_id, index))
+                beyond = copied_index_order(indexes)[left:]
+                own[topic_id].difference_update(beyond)
+                self.partitions += [(topic_id, index) for index in beyond]
                 if not own[topic_id]:
                     del own[topic_id]
                 left = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
@@ -17,6 +17,8 @@ T = TypeVar("T")
 Slices = Generator[None, None, T]
 
 PARTITIONS_A_SLICE = 2000
+MEMBERS_A_SLICE = 200
+PARTITIONS_A_MEMBER = PARTITIONS_A_SLICE // MEMBERS_A_SLICE  # what a member costs beside its partitions
 NOTHING: Partitions = {}
 
 
@@ -78,16 +80,18 @@ class Growing:
             self.assigned[member_id] = self._own[member_id] = own
         return own
 
-    def give(self, member_id: str, topic_id: Uuid, index: int) -> None:
-        """Give a member a partition."""
+    def give(self, member_id: str, topic_id: Uuid, given: Iterable[int]) -> None:
+        """Give a member partitions of a topic."""
         own = self.change(member_id)
         indexes = own.get(topic_id)
         if indexes is None:
             indexes = own.compute_absent(topic_id, set())
-        indexes.add(index)
+        indexes.update(given)
 
-    def finish(self) -> Assigned:
+    def finish(self) -> Slices[Assigned]:
         """What every member has, its topics as Kafka records them: a later target depends on their order."""
-        for member_id, own in self._own.items():
+        for number, (member_id, own) in enumerate(self._own.items()):
+            if number % MEMBERS_A_SLICE == 0:
+                yield
             self.assigned[member_id] = {topic_id: own[topic_id] for topic_id in own.in_order()}
         return self.assigned

@@ -1,0 +1,63 @@
+"""No step of a group with very many partitions does more than a few thousand calls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kraftd.groups.consumer.metadata_hash import topic_hash
+from kraftd.wire.records import ENGINE
+from tests.groups.consumer.members import Consumer
+from tests.groups.desk import Desk
+
+PARTITIONS, MEMBERS = 10_000, 1_000
+MAX_CALLS = 8_000  # in a step: less than one for each partition
+
+
+class Counted:
+    """Calls a function, and counts what it calls, each time it is called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.calls: list[int] = []
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.calls.append(0)
+        sys.setprofile(self._count)
+        try:
+            return self.function(*arguments)
+        finally:
+            sys.setprofile(None)
+
+    def _count(self, _frame: object, event: str, _: object) -> None:
+        self.calls[-1] += event in ("call", "c_call")
+
+
+def test_no_step_grows_with_the_partitions_of_a_group() -> None:
+    desk = Desk(orders=PARTITIONS)
+    coordinator: Any = desk.coordinator
+    steps = {name: Counted(getattr(coordinator, name)) for name in ("handle", "tick", "step", "flush")}
+    for name, counted in steps.items():
+        setattr(coordinator, name, counted)
+    first = Consumer(desk.ask, "m0")
+    first.join()
+    assert first.count() == PARTITIONS
+    for number in range(1, MEMBERS):
+        Consumer(desk.ask, f"m{number}").join()
+    for _ in range(3):
+        desk.wait(2_000)  # slices of a target
+        first.beat()
+    assert first.count() == PARTITIONS // MEMBERS
+    assert max(max(counted.calls) for counted in steps.values()) < MAX_CALLS
+
+
+@pytest.mark.skipif(not hasattr(ENGINE, "partition_bytes"), reason="Python looks at each partition")
+def test_the_hash_of_a_topic_calls_nothing_for_each_partition() -> None:
+    hashed = Counted(topic_hash)
+    racks = {broker_id: f"rack-{broker_id % 5}" for broker_id in range(30)}
+    replicas = tuple((index % 30, index % 29, index % 28) for index in range(PARTITIONS))
+    hashed(bytes(16), "orders", replicas, racks)
+    assert hashed.calls[0] < 1_000
