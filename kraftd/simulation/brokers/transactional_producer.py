@@ -88,7 +88,7 @@ class TransactionalProducer:
     def _go_on(self) -> None:
         if not self.traffic.running or self.is_done:
             return
-        if self._winds_down and self.traffic.transactions_are_damaged():
+        if self._winds_down and self._can_go_no_further():
             self.is_done = True
         elif self._identity is None:
             self._initialize(None)
@@ -102,6 +102,12 @@ class TransactionalProducer:
             self._send()
         else:
             self._end()
+
+    def _can_go_no_further(self) -> bool:
+        traffic = self.traffic
+        if traffic.transactions_are_damaged():
+            return True
+        return bool(traffic.transactions.can_never_end(self.transactional_id, traffic.sides()))
 
     def _ask_coordinator(self, message: Message, then: Any) -> None:
         partition = partition_for(self.transactional_id, TRANSACTIONS_PARTITIONS)

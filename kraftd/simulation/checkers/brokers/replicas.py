@@ -149,12 +149,9 @@ class ReplicaChecker(Checker):
     # --- at rest ---
 
     def are_in_sync(self) -> bool:
-        """Return whether every replica is in its ISR, and no reassignment is under way."""
+        """Return whether every replica is in its ISR, and no reassignment is under way that can end."""
         return not self.is_on or all(
-            state.leader >= 0
-            and set(state.isr) == set(state.replicas)
-            and not state.adding_replicas
-            and not state.removing_replicas
+            state.leader >= 0 and set(state.isr) == set(state.replicas) and not is_to_end(state)
             for state in self.committed().values()
         )
 
@@ -181,6 +178,15 @@ class ReplicaChecker(Checker):
         if hosted is None or hosted.topic_id != key[0] or hosted.is_truncating:
             return None
         return hosted
+
+
+def is_to_end(state: PartitionState) -> bool:
+    """Return whether a reassignment is under way that ends once all replicas are in sync.
+
+    One that took the place of another may add and remove the same replica: it never ends, as at Apache Kafka.
+    """
+    adding, removing = set(state.adding_replicas), set(state.removing_replicas)
+    return bool(adding or removing) and not adding & removing
 
 
 def _bytes_between(log: DataLog, start: int, end: int) -> bytes:

@@ -1,7 +1,8 @@
 """P8-P10: the transactions of a world, as readers of committed records and the disks show them.
 
 What is lost by right takes the transactions that had begun until then out of the checks: a commit may have
-been lost with its coordinator, or some of its markers with a partition's end.
+been lost with its coordinator, or some of its markers with a partition's end. A coordinator that has lost
+more than a partition never ends the transaction that it knows, at Apache Kafka neither.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.broker_node.partitions.replicas import Hosted
+from kraftd.groups.transactions.states import PREPARED
+from kraftd.groups.transactions.transaction import Transaction, bumps_epochs
 from kraftd.log.data.data_log import DataLog
 from kraftd.partition.effects import MarksMoved
+from kraftd.partition.producer_entry import NO_OFFSET, ProducerEntry
 from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.checkers.checker import Checker
 from kraftd.simulation.processes.process import Process
@@ -71,6 +75,25 @@ class TransactionChecker(Checker):
         """Something is lost by right."""
         self.era += 1
 
+    def can_never_end(self, transactional_id: str, sides: list[Any]) -> bool:
+        """Return whether markers of an id's decided transaction are refused for good. After a loss, a
+        partition may know the producer by a later one.
+        """
+        if not self.era:
+            return False
+        shards = [shard for side in sides for shard in side.node.transactions.coordinator.shards.values()]
+        known = [entry.current for shard in shards if (entry := shard.ids.get(transactional_id)) is not None]
+        led = {
+            (hosted.topic, hosted.index): hosted.partition.producers.entries
+            for hosted in [one for side in sides for one in side.node.replicas]
+            if hosted.partition is not None and hosted.partition.is_leader
+        }
+        return any(
+            is_overtaken(current, led[place].get(current.producer_id))
+            for current in known
+            for place in current.partitions & led.keys()
+        )
+
     # --- readers ---
 
     def shown(self, value: bytes) -> None:
@@ -130,6 +153,15 @@ class TransactionChecker(Checker):
             else:
                 undecided.setdefault(producer, []).extend(bytes(one.value or b"") for one in records)
         return committed
+
+
+def is_overtaken(decided: Transaction, known: ProducerEntry | None) -> bool:
+    """Return whether a partition knows a producer by a later transaction than its coordinator has decided."""
+    if known is None or decided.state not in PREPARED:
+        return False
+    if known.producer_epoch == decided.producer_epoch:  # with transactions v2 it is the next one's
+        return bumps_epochs(decided.client_version) and known.transaction_start != NO_OFFSET
+    return known.producer_epoch > decided.producer_epoch
 
 
 def _batches(log: DataLog) -> list[Batch]:
