@@ -145,7 +145,7 @@ def worst_partitions(tables: WrittenTables, span: Span) -> Rows:
     rows: Rows = first(found, order, MOST_WORST).to_pylist()
     counted = ("changes", "isr_shrinks", "isr_expands", "leader_moves")
     columns = ("topic_id", "partition_id", *counted)
-    among = ds.field("topic_id").isin([row["topic_id"] for row in rows])
+    among = ds.field("topic_id").isin(pa.array([row["topic_id"] for row in rows], pa.string()))
     churn = {
         (row["topic_id"], row["partition_id"]): row
         for batch in tables.batches("isr_churn", columns, among)
