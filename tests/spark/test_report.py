@@ -8,17 +8,21 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kraftd.spark.cluster_tables import write_small_tables
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import find_replicas
 from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.main import main
 from kraftd.spark.report import figures, palette
 from kraftd.spark.report.page import PARTS, duration_text, make_page
 from kraftd.spark.report.plots import DAY_MS, LEFT, MOST_TICKS, RIGHT, WIDTH, TimeAxis, bars, steps
 from kraftd.spark.report.written_tables import NAMES, WrittenTables
 from kraftd.spark.tables import audit, intervals, moves
+from kraftd.wire.batch import iter_batches
 from tests.spark.logs import START_MS
+from tests.spark.test_planning import written
 from tests.spark.three_days import History
 
 
@@ -60,6 +64,22 @@ def test_durations_are_aligned() -> None:
     assert [duration_text(ms) for ms in (0, 61_250, DAY_MS + 3_600_000)] == [
         "00:00:00.0", "00:01:01.2", "1 d 01:00:00.0"
     ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_a_page_of_a_damaged_log_names_what_it_lacks(tmp_path: Path) -> None:
+    directory, page = written(tmp_path / "a"), tmp_path / "report.html"
+    data = bytearray(directory.log.read_bytes())
+    broken = list(iter_batches(bytes(data)))[2]
+    data[broken.position + 70] ^= 0xFF
+    directory.log.write_bytes(data)
+    words = ["report", "--input", str(directory.path), "--output", str(page)]
+    assert CliRunner().invoke(main, words).exit_code == 1 and not page.exists()
+    done = CliRunner().invoke(main, [*words, "--mode", "permissive"])
+    left_out = (
+        f"Damaged and left out: 1 piece. The first is {directory.log}: byte {broken.position}: checksum"
+    )
+    assert done.exit_code == 2 and left_out in done.stderr and left_out in page.read_text()
 
 
 @pytest.mark.spark

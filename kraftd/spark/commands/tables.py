@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from kraftd.history.points import Point
 from kraftd.spark.as_of import check_offset, extent_at, make_timeline
 from kraftd.spark.cluster_tables import DAMAGED, STAGING, write_tables
+from kraftd.spark.commands.damage import find_damage
 from kraftd.spark.commands.options import (
     AsOf,
     Progress,
@@ -28,9 +29,8 @@ from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.input_log import refuse_output_in_input
 from kraftd.spark.inputs.layout import Replica
-from kraftd.spark.inputs.planning import TornTail
 from kraftd.spark.inputs.replicas import CommittedLog
-from kraftd.spark.inputs.storage import absolute, is_local, join, open_parquet
+from kraftd.spark.inputs.storage import absolute, is_local, join
 from kraftd.spark.lake.tables import CATALOG_FILE, FORMATS, refuse_tables_of_a_lake
 from kraftd.spark.lake.update import Target, update_lake
 from kraftd.spark.session import start_session
@@ -84,7 +84,7 @@ def tables_command(
 
     Exit codes: 0 all was read; 2 mode permissive left out what is damaged; 1 nothing could be read.
     """
-    faults = 0
+    damage = None
     if catalog is not None and kind != "iceberg":
         raise click.UsageError("--catalog is for --format iceberg")
     if kind != "parquet" and mode == "permissive":
@@ -123,8 +123,11 @@ def tables_command(
                 staged = not WITHOUT_LOG.issuperset(chosen)
                 write_tables(timeline, replicas, target, chosen, Progress(len(chosen) + staged).step)
         if mode == "permissive":
-            faults = _report_damage(join(target, DAMAGED), log.log.torn)
-    if faults:
+            path = join(target, DAMAGED)
+            damage = find_damage(path, log.log.torn)
+            if damage is not None:
+                print_note(f"damaged: {damage}, listed in {path}; the first is {damage.first}")
+    if damage is not None:
         sys.exit(2)
 
 
@@ -174,21 +177,3 @@ def _session(start: Callable[[], SparkSession], target: str) -> Iterator[SparkSe
         with suppress(Py4JError):  # the error that ended the run is reported, not a failed clean-up
             delete(session, join(target, STAGING))
         session.stop()
-
-
-def _report_damage(path: str, torn: TornTail | None) -> int:
-    """Report how much was not decoded; returns the number of faults. A torn tail is none."""
-    table = open_parquet(path).to_table(["path", "position", "reason"])
-    places = sorted(
-        (row["path"], row["position"], row["reason"])
-        for row in table.to_pylist()
-        if row["position"] is not None
-        and (torn is None or row["path"] != torn.path or row["position"] < torn.position)
-    )
-    if places:
-        file, position, reason = places[0]
-        print_note(
-            f"damaged: {len(places)} {'piece' if len(places) == 1 else 'pieces'}, listed in {path}; the "
-            f"first is {file}: byte {position}: {reason}"
-        )
-    return len(places)

@@ -48,8 +48,8 @@ HEADINGS = {
 DURATIONS = ("duration_ms", "lasted_ms", "longest_ms", *palette.KINDS)
 
 
-def make_page(tables: WrittenTables, step: Callable[[str], None]) -> str:
-    """The report of tables; step is called after each of `PARTS`."""
+def make_page(tables: WrittenTables, step: Callable[[str], None], notes: Sequence[str] = ()) -> str:
+    """The report of tables, with notes at its head; step is called after each of `PARTS`."""
     span = figures.find_span(tables)
     axis = TimeAxis(span.first_ms, span.last_ms)
     sections: list[str] = []
@@ -61,7 +61,7 @@ def make_page(tables: WrittenTables, step: Callable[[str], None]) -> str:
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width'><title>{title}</title><style>{STYLE}</style>"
-        f"</head><body><h1>{title}</h1>{_head(tables.extent, span)}{''.join(sections)}</body></html>\n"
+        f"</head><body><h1>{title}</h1>{_head(tables.extent, span, notes)}{''.join(sections)}</body></html>\n"
     )
 
 
@@ -184,13 +184,13 @@ PARTS: tuple[tuple[str, str, Part], ...] = (
 """Title, explanation and content of each section."""
 
 
-def _head(extent: Extent, span: figures.Span) -> str:
+def _head(extent: Extent, span: figures.Span, notes: Sequence[str]) -> str:
     source = extent.source
     note = (
         f"From {source.replica.path}: offsets {source.start_offset} to {extent.end_offset - 1}, "
         f"{time_text(span.first_ms)} to {time_text(span.last_ms)} UTC."
     )
-    return "".join(f"<p>{escape(text)}</p>" for text in (note, *source.notes))
+    return "".join(f"<p>{escape(text)}</p>" for text in (note, *source.notes, *notes))
 
 
 def _table(rows: Rows, columns: Sequence[str], colored: tuple[str, Mapping[str, str]] | None = None) -> str:
