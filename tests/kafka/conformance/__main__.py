@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.kafka.conformance.page import PAGE, page, read, summary
+from tests.kafka.conformance.page import PAGE, page, part_of_brokers, read, summary
 from tests.kafka.conformance.run import Run
 from tests.kafka.conformance.seen import Seen
 
@@ -42,9 +42,10 @@ def main() -> int:
         run.play(Path(home), seeds())
     print(run.summary())
     if chosen.write:
-        total = read(PAGE.read_text()) if chosen.add else Seen()
+        text = PAGE.read_text()
+        total = read(text) if chosen.add else Seen()
         total.add(run.seen)
-        PAGE.write_text(page(total, summary(total)))
+        PAGE.write_text(page(total, summary(total), part_of_brokers(text)))
     return 1 if run.differences else 0
 
 

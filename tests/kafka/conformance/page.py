@@ -27,7 +27,10 @@ Some pairs of controllers have an older metadata.version, a static quorum, no au
 delegation tokens. Some do not delete topics (`delete.topic.enable=false`). The first 20,995 sequences had no
 such pairs, and no expired tokens or existing snapshots.
 
+What a broker's listener serves is [at the end](#a-brokers-listener).
+
 """
+BROKERS = "\n## A broker's listener\n"
 _TABLE = """
 ## Answers
 
@@ -84,9 +87,15 @@ def _code(name: str) -> int | str:
     return CLOSED if name == CLOSED else int(ErrorCode[name])
 
 
-def page(seen: Seen, summary: str) -> str:
-    """The whole page; `summary` is the line about what was played."""
-    return _HEAD + summary + "\n" + "".join(_divergences(seen)) + _TABLE + "".join(_rows(seen))
+def page(seen: Seen, summary: str, brokers: str = "") -> str:
+    """The whole page; `summary` is the line about what was played, `brokers` the part that no run writes."""
+    counted = "".join(_divergences(seen)) + _TABLE + "".join(_rows(seen))
+    return _HEAD + summary + "\n" + counted + brokers
+
+
+def part_of_brokers(text: str) -> str:
+    """The part of a page about a broker's listener."""
+    return "".join(text.partition(BROKERS)[1:])
 
 
 def _divergences(seen: Seen) -> Iterator[str]:
