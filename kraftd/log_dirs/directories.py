@@ -421,6 +421,7 @@ class LogDirectories:
     def _remove_unfinished(self, directory: str) -> None:
         """Remove what was made of a log that could not be made: the partition may go to another directory."""
         disk = self.resources.disk
+        self.resources.files.forget_below(directory)  # else a new log there writes to files without a name
         with suppress(StorageError):
             if disk.exists(directory):
                 remove_tree(disk, directory)

@@ -68,7 +68,7 @@ def test_no_other_directory_takes_a_log_whose_directory_is_offline() -> None:
 
 
 def test_a_log_that_a_full_disk_does_not_take_leaves_nothing() -> None:
-    """Else the next start would find the partition twice."""
+    """Else the next start would find the partition twice, or would not find what is written to it later."""
     disk, directories, _ = started()
     for room_bytes in (0, 1, 20):
         total, usable = disk.space_bytes(A)
@@ -77,7 +77,12 @@ def test_a_log_that_a_full_disk_does_not_take_leaves_nothing() -> None:
             directories.create("t", 0, TOPIC_ID, NOW_MS)
         disk.capacity_bytes = None
         assert not disk.exists(f"{A}/t-0")
-    assert directories.create("t", 0, TOPIC_ID, NOW_MS).parent == A
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS)
+    assert log.parent == A
+    append(log, batch(0))
+    log.flush(NOW_MS)
+    _, directories, _ = started(disk.after_crash(everything_survives))
+    assert content(directories.logs["t", 0]) == content(log) != b""
 
 
 def test_a_clean_stop_is_marked_and_the_next_start_reads_no_batch_of_it() -> None:

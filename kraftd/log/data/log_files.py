@@ -47,9 +47,10 @@ class LogFiles(NamedTuple):
         disk, files = self.resources.disk, self.resources.files
         for suffix in SUFFIXES:
             path = segment.path(self.directory, suffix)
-            if suffix != PRODUCER_SNAPSHOT_SUFFIX and disk.exists(path):
+            if suffix != PRODUCER_SNAPSHOT_SUFFIX:
                 files.forget(path)
-                disk.remove(path)
+                if disk.exists(path):
+                    disk.remove(path)
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             files.get(segment.path(self.directory, suffix), create=True)
         segment.set_entries(0, 0, (-1, segment.base_offset))
