@@ -76,6 +76,7 @@ def build_node(
         (*advertised, *for_clients),
         listener_name,
         config.is_controller,
+        announced(config.broker_listeners, ports),
     )
     bootstrap = storage.bootstrap if storage.bootstrap is not None else default_bootstrap_records()
     return Node(identity, core, context, controller_registry, bootstrap, storage.snapshot(), authorizer)

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from kraftd.acl import AclOperation, AclPatternType, AclPermission, AclResourceType
+from kraftd.controller_node.apis.token_requests import may_change_tokens
 from kraftd.messages import alter_configs_request, incremental_alter_configs_request
 from kraftd.messages.alter_client_quotas_request import (
     AlterClientQuotasRequest,
@@ -36,6 +37,7 @@ from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
 from kraftd.metadata.image import Image
 from kraftd.metadata.state import AclState
+from kraftd.requests.call import Call
 from kraftd.requests.refusals import refuse
 from kraftd.security.authorizer import AuthorizerSettings, StandardAuthorizer
 from kraftd.types import Endpoint
@@ -160,6 +162,22 @@ def test_a_broker_forwards_token_requests_over_plaintext(harness: Harness) -> No
         outer = harness.ask(ApiKey.ENVELOPE, 0, carried(request, key, version))
         _, answer = parse_response(key, version, bytes(outer.response_data))
         assert answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED  # no secret key, but allowed
+
+
+@pytest.mark.parametrize(("protocol", "is_allowed"), [("SASL_PLAINTEXT", True), ("PLAINTEXT", False)])
+def test_the_listener_of_a_broker_in_this_process_counts_for_tokens(
+    tmp_path: Path, protocol: str, is_allowed: bool
+) -> None:
+    harness = Harness(
+        tmp_path,
+        process__roles="broker,controller",
+        listeners="CONTROLLER://127.0.0.1:9093,CLIENTS://127.0.0.1:9092,INTERNAL://127.0.0.1:9094",
+        listener__security__protocol__map=(f"CONTROLLER:PLAINTEXT,CLIENTS:{protocol},INTERNAL:PLAINTEXT"),
+        inter__broker__listener__name="INTERNAL",
+        sasl__enabled__mechanisms="SCRAM-SHA-256",
+    )
+    call = Call(1, 0, "CLIENTS", "127.0.0.1", ApiKey.CREATE_DELEGATION_TOKEN, 3, 7, "test", None)
+    assert may_change_tokens(harness.node, call) == is_allowed
 
 
 def test_a_token_is_created_renewed_described_and_expired(secured: Harness) -> None:
