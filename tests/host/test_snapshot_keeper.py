@@ -99,6 +99,27 @@ def keeper_of(
     return SnapshotKeeper(executor, core, lambda: core.high_watermark, orders, settings, harness.step), orders
 
 
+def test_a_thread_lists_the_directory_for_requests(tmp_path: Path) -> None:
+    """On the event loop, the names of 10,000 partitions beside them take 8 ms."""
+    harness = Harness(tmp_path).start()
+    keeper, orders = keeper_of(harness, max_bytes=1 << 30)
+    keeper.settings = keeper.settings._replace(has_partitions=True)
+    threads, work = keeper._executor.ports.work_threads, []
+    threads.run = lambda *job: work.append(job)
+    request_snapshot(harness.disk, keeper.storage.directory.path, "mine")
+    keeper.poll()
+    keeper.poll()
+    assert (len(work), orders.given) == (1, [])
+    take, found, _ = work.pop()
+    found(take())
+    assert len(orders.given) == 1, "without waiting for the next poll"
+    assert keeper._answering == ["mine"]
+    keeper.poll()
+    work.pop()[2](StorageFailure("a fault"))
+    keeper.poll()
+    assert work, "it looks again after a failure"
+
+
 def test_bytes_make_a_snapshot_only_with_the_share_of_changes__kip630(tmp_path: Path) -> None:
     harness = Harness(tmp_path).start()
     harness.unfenced(1)

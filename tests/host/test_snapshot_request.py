@@ -57,11 +57,15 @@ class Listed(RealDisk):
 def test_a_directory_of_many_partitions_is_listed_only_when_its_names_change(tmp_path: Path) -> None:
     disk = Listed()
     waiting = WaitingRequests(disk, str(tmp_path))
+
+    def take() -> list[str]:
+        return waiting.take() if waiting.may_have_come() else []
+
     request_snapshot(disk, str(tmp_path), "first")
-    assert [waiting.take() for _ in range(9)] == [["first"], *[[]] * 8]
+    assert [take() for _ in range(9)] == [["first"], *[[]] * 8]
     assert disk.listings <= 4  # its removal is a change, too
     before = disk.listings
     request_snapshot(disk, str(tmp_path), "second")
     os.utime(tmp_path, ns=(0, 0))  # its clock jumped back
-    assert waiting.take() == ["second"] and disk.listings == before + 1
-    assert WaitingRequests(disk, str(tmp_path / "gone")).take() == []
+    assert take() == ["second"] and disk.listings == before + 1
+    assert not WaitingRequests(disk, str(tmp_path / "gone")).may_have_come()

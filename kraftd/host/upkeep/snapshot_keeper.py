@@ -7,7 +7,7 @@ handles the result. It polls twice a second.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kraftd.histogram import Histogram
 from kraftd.host.snapshots.checkpointing import (
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from kraftd.host.ports import Child, FilesChecked, Handle, Processes, ProcessFailed
     from kraftd.raft.core import RaftCore
 
+T = TypeVar("T")
+
 POLL_MS = 500
 
 
@@ -60,6 +62,7 @@ class KeeperSettings(NamedTuple):
     rules: RetentionRules
     clean_interval_ms: int = 60_000  # as Kafka's cleaner
     retry_ms: int = AFTER_FAILURE_MS
+    has_partitions: bool = False  # the directory has those of a broker, perhaps thousands
 
 
 class SnapshotKeeper:
@@ -99,6 +102,7 @@ class SnapshotKeeper:
         self._leftovers = Leftovers()
         self._waiting_requests = WaitingRequests(self.storage.disk, self.storage.directory.path)
         self._repeats = Repeats()
+        self._is_looking = False  # for requests
         self._requested: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
         self._timestamps: dict[OffsetAndEpoch, int] = {}
@@ -130,9 +134,12 @@ class SnapshotKeeper:
         try:
             self.poll()
         except StorageError as error:
-            count = self._repeats.due(type(error).__name__, self._timer.now_ms() * 1_000_000)
-            if count:
-                self.log.error("the periodic work on snapshots failed", error=str(error), seen=count)
+            self._poll_failed(error)
+
+    def _poll_failed(self, error: Exception) -> None:
+        count = self._repeats.due(type(error).__name__, self._timer.now_ms() * 1_000_000)
+        if count:
+            self.log.error("the periodic work on snapshots failed", error=str(error), seen=count)
 
     def _guarded(self, ended: Callable[[Any], None]) -> Callable[[Any], None]:
         """Wrap the handler of a child process's end: an error in it ends this process, as in a step."""
@@ -152,7 +159,7 @@ class SnapshotKeeper:
     def poll(self) -> None:
         """Start what is due."""
         now_ms = self._timer.now_ms()
-        self._requested += self._waiting_requests.take()
+        self._look_for_requests()
         if self._writer is None:
             # Deletion comes first: otherwise, if a snapshot is always due, nothing would ever be deleted.
             if now_ms >= self._next_clean_ms:
@@ -166,6 +173,40 @@ class SnapshotKeeper:
         if self.settings.scrub_interval_ms and now_ms >= self._next_scrub_ms:
             self._next_scrub_ms = now_ms + self.settings.scrub_interval_ms
             self.scrub()
+
+    def _look_for_requests(self) -> None:
+        """Take the requests that wait."""
+
+        def found(names: list[str]) -> None:
+            self._is_looking = False
+            self._requested += names
+            if names and self.settings.has_partitions and self._writer is None:  # else this poll does
+                try:
+                    self._make_if_due(self._timer.now_ms())
+                except StorageError as error:
+                    self._poll_failed(error)
+
+        def failed(error: Exception) -> None:
+            self._is_looking = False
+            self._poll_failed(error)
+
+        if not self._is_looking and self._waiting_requests.may_have_come():
+            self._is_looking = True
+            self._list(self._waiting_requests.take, found, failed)
+
+    def _list(
+        self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]
+    ) -> None:
+        """Do work that lists the directory: in a thread if the partitions of a broker are in it, too."""
+        if self.settings.has_partitions:
+            self._executor.ports.work_threads.run(work, done, failed)
+            return
+        try:
+            result = work()
+        except StorageError as error:
+            failed(error)
+        else:
+            done(result)
 
     # -- making them
 
@@ -331,10 +372,13 @@ class SnapshotKeeper:
         )
 
     def _remove_leftovers(self, now_ms: int) -> None:
-        try:
-            self._leftovers.remove_old(self.storage.disk, self.storage.directory.path, now_ms)
-        except StorageError as error:
-            self.log.warning("the answer of a command that has ended cannot be removed", error=str(error))
+        self._list(
+            lambda: self._leftovers.remove_old(self.storage.disk, self.storage.directory.path, now_ms),
+            _nothing,
+            lambda error: self.log.warning(
+                "the answer of a command that has ended cannot be removed", error=str(error)
+            ),
+        )
 
     # -- deleting them
 

@@ -48,17 +48,21 @@ class WaitingRequests:
         self._seen_ms = -1
         self._listings = 0
 
-    def take(self) -> list[str]:
-        """Remove the waiting requests and return their names."""
+    def may_have_come(self) -> bool:
+        """Return whether the directory is to be listed again."""
         try:
             modified_ms = self._disk.modified_ms(self._directory)
         except FileNotFoundError:
-            return []
+            return False
         if modified_ms != self._seen_ms:
             self._seen_ms, self._listings = modified_ms, 0
         if self._listings == LISTINGS:
-            return []
+            return False
         self._listings += 1
+        return True
+
+    def take(self) -> list[str]:
+        """Remove the waiting requests and return their names. Blocks: a listing of thousands takes long."""
         found = [
             name
             for name in self._disk.list_names(self._directory)
