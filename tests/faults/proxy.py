@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from testkit.node import Controller
 from testkit.process import HOST, free_port
 
 Link = tuple[int, int]  # from node, to node
@@ -33,6 +34,7 @@ class Rule:
     passing: asyncio.Event = field(default_factory=asyncio.Event)
     held_key: int = -1  # of an API whose requests wait
     held: list[bytes] = field(default_factory=list)  # the requests that wait
+    resets: bool = False  # each connection with such a request
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -70,6 +72,14 @@ class Proxy:
         self._run(open_door())
         return own
 
+    def guard(self, controller: Controller) -> None:
+        """Let others reach a controller, which has not started yet, through a door at its address."""
+        behind = free_port()
+        self.door(controller.node_id, behind, at=controller.port)
+        controller.properties["listeners"] = f"CONTROLLER://{HOST}:{behind}"
+        controller.properties["advertised.listeners"] = f"CONTROLLER://{controller.address}"
+        controller.write_properties()
+
     def close(self) -> None:
         async def end() -> None:
             for server in self._servers.values():
@@ -103,15 +113,17 @@ class Proxy:
 
         self._now(change)
 
-    def hold(self, link: Link, api_key: int) -> list[bytes]:
+    def hold(self, link: Link, api_key: int, *, resets: bool = False) -> list[bytes]:
         """Hold each request of this API on a link until `heal`. Returns a list that gets these frames.
 
-        It recognizes a request that begins a piece, as each one does of a connection with one in flight.
+        With `resets` it resets their connections, so that no later request waits behind them: they arrive
+        only if the test sends them. It recognizes a request that begins a piece, as each one does of a
+        connection with one in flight.
         """
 
         def change() -> list[bytes]:
             rule = self._rule(link)
-            rule.held_key, rule.held = api_key, []
+            rule.held_key, rule.held, rule.resets = api_key, [], resets
             rule.let_go.clear()
             return rule.held
 
@@ -184,6 +196,8 @@ class Proxy:
                 await rule.passing.wait()
                 if int.from_bytes(chunk[4:6], "big") == rule.held_key:
                     rule.held.append(chunk)
+                    if rule.resets:
+                        raise ConnectionResetError("a held request ends its connection")
                     await rule.let_go.wait()
                 target.write(chunk)
                 await target.drain()

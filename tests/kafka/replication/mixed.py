@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from testkit.cluster import Cluster
 from testkit.node import Controller, Kind, Node
 from testkit.process import HOST, free_port, wait_until
+from tests.faults.proxy import Proxy
 
 TOPIC, PARTITIONS = "t", 2
 SETTINGS = {
@@ -31,10 +32,20 @@ SETTINGS = {
 
 
 class MixedCluster(Cluster):
-    """Brokers by id and kind, under a controller of one kind."""
+    """Brokers by id and kind, under a controller of one kind, which they reach through the network if there
+    is one.
+    """
 
-    def __init__(self, home: Path, kinds: Mapping[int, Kind], controller: Kind = "kraftd") -> None:
-        timeout = {"broker.session.timeout.ms": 3000}
+    def __init__(
+        self,
+        home: Path,
+        kinds: Mapping[int, Kind],
+        controller: Kind = "kraftd",
+        *,
+        network: Proxy | None = None,
+        session_timeout_ms: int = 3000,
+    ) -> None:
+        timeout = {"broker.session.timeout.ms": session_timeout_ms}
         settings = {
             **SETTINGS,
             "offsets.topic.replication.factor": len(kinds),
@@ -42,6 +53,8 @@ class MixedCluster(Cluster):
             "transaction.state.log.min.isr": 2,
         }
         super().__init__(home, controller, controller_properties=timeout, broker_properties=settings)
+        if network is not None:
+            network.guard(self.controller)
         self.start_controller()
         self.ours: dict[int, Controller] = {}
         for broker_id in [one for one, kind in kinds.items() if kind == "kraftd"]:

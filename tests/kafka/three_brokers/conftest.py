@@ -8,7 +8,6 @@ import pytest
 
 from testkit.cluster import SESSION_TIMEOUT_MS, Cluster
 from testkit.node import Kind
-from testkit.process import HOST, free_port
 from tests.faults.proxy import Proxy
 
 
@@ -36,12 +35,7 @@ def three_brokers(kind: Kind, proxy: Proxy, tmp_path_factory: pytest.TempPathFac
             "transaction.state.log.min.isr": 2,
         },
     )
-    controller = cluster.controller
-    behind = free_port()
-    proxy.door(controller.node_id, behind, at=controller.port)
-    controller.properties["listeners"] = f"CONTROLLER://{HOST}:{behind}"
-    controller.properties["advertised.listeners"] = f"CONTROLLER://{controller.address}"
-    controller.write_properties()
+    proxy.guard(cluster.controller)
     with cluster:
         cluster.start_controller()
         cluster.start_brokers(1, 2, 3)
