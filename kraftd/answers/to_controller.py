@@ -25,7 +25,7 @@ from kraftd.security.principals import ANONYMOUS
 from kraftd.wire.api import ApiKey
 from kraftd.wire.codec import encode
 from kraftd.wire.error_code import ErrorCode
-from kraftd.wire.frames import encode_request
+from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.primitives import Buffer
 from kraftd.wire.slices import encode_in_slices
 
@@ -73,8 +73,7 @@ def handle(node: AnsweringNode, call: Call) -> Slices[None]:
         if message.error_code:
             node.boundary.refuse(call, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
-            data = bytes(message.response_data or b"")
-            parts: list[Buffer] = [_SIZE.pack(len(data)) + data]
+            parts = _framed(call, bytes(message.response_data or b""))
             if call.key in READS:
                 node.boundary.send(call, parts)
             else:
@@ -82,6 +81,13 @@ def handle(node: AnsweringNode, call: Call) -> Slices[None]:
         return True
 
     node.passing_on.begin(call, node.now_ms, send, on_answer)
+
+
+def _framed(call: Call, data: bytes) -> list[Buffer]:
+    """The answer that another controller's Envelope carried, with what this node refused itself."""
+    if call.refused_rows:
+        return call.frame(parse_response(call.key, call.version, data)[1])
+    return [_SIZE.pack(len(data)) + data]
 
 
 def is_known_by_more_than_a_token(node: AnsweringNode, call: Call) -> bool:

@@ -37,6 +37,11 @@ class Occurrences(Generic[K]):
         parts = self._parts
         return key in parts[hash(key) & (len(parts) - 1)]
 
+    def count(self, key: K) -> int:
+        """Return how often a key occurred."""
+        parts = self._parts
+        return parts[hash(key) & (len(parts) - 1)].get(key, 0)
+
     def take(self, key: K) -> int:
         """Remove a key; return how often it occurred, and 0 if it was removed before."""
         parts = self._parts

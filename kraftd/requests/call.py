@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Sequence
 from struct import Struct
 from typing import Any
 
@@ -49,7 +49,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
     may keep the answer. `is_large`: the lane of large requests serves it. `throttle_ms` is how long the
     requester's next large request has to wait: its answer says so, where the response can. `mute_ms` is how
     long its connection is not read once it is answered, for a quota; the answer says that, too. `by_broker`:
-    the broker of this process passes it on to the controller.
+    the broker of this process passes it on to the controller. `refused_rows` are the responses to resources
+    that a broker refused before it passed on the others.
     """
 
     connection_id: int
@@ -71,6 +72,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     throttle_ms: int = 0
     mute_ms: int = 0
     by_broker: bool = False
+    refused_rows: Sequence[Any] = ()
 
     @property
     def is_one_way(self) -> bool:
@@ -89,8 +91,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
         Raises EncodeError if the version cannot carry the response.
         """
         version = self.version
-        if self.throttle_ms or self.mute_ms:
-            self._tell_throttle(response)
+        self._complete(response)
         parts = framed_response(self.key, version, self.correlation_id, encode(response, version))
         outer = self.envelope
         if outer is None:
@@ -116,8 +117,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
         `refused` are rows that follow those of the response.
         """
-        if self.throttle_ms or self.mute_ms:
-            self._tell_throttle(response)
+        self._complete(response)
         if refused is None:
             parts = yield from encode_in_slices(response, self.version)
         else:
@@ -129,8 +129,11 @@ class Call(msgspec.Struct, eq=False, gc=False):
         parts[0] = parts[0][4:]  # without its size
         return outer.frame(EnvelopeResponse(b"".join(parts), 0))
 
-    def _tell_throttle(self, response: Any) -> None:
-        if hasattr(response, "throttle_time_ms"):
+    def _complete(self, response: Any) -> None:
+        """What is of the request, not of its rule: the throttle time, and what was refused before."""
+        if self.refused_rows:
+            response.responses = [*response.responses, *self.refused_rows]
+        if (self.throttle_ms or self.mute_ms) and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = max(response.throttle_time_ms, self.throttle_ms, self.mute_ms)
 
     def __repr__(self) -> str:

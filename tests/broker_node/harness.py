@@ -32,7 +32,7 @@ from kraftd.metadata.features import supported_features
 from kraftd.metadata.replica_changes import ReplicaChanges
 from kraftd.requests.call import Call
 from kraftd.requests.effects import Answer, AuditLine, LogLine
-from kraftd.requests.events import FramesReceived
+from kraftd.requests.events import CallHandedOver, FramesReceived
 from kraftd.types import Endpoint
 from kraftd.wire.api import ApiKey, valid_versions
 from kraftd.wire.frames import encode_request, parse_response
@@ -197,7 +197,7 @@ class Wire:
         self.events.append(effect)
 
     def hand_over(self, call: Call) -> None:
-        raise AssertionError(f"{call!r} for the controller")
+        self._harness.timer.call_soon(self._harness.step, CallHandedOver(call))
 
     def send_to_node(self, effect: SendToNode) -> None:
         harness, message, answer = self._harness, effect.message, None
@@ -312,7 +312,7 @@ class BrokerHarness(Harness):
 
     def response(self, slot: int) -> Any:
         """The decoded answer; None while there is none, or if it is empty."""
-        raw = self.wire.responses.get(slot)
+        raw = self.wire.responses.get(slot) or self.answers.get((CONNECTION, slot))  # or the controller's
         return parse_response(*self.asked[slot], memoryview(raw)[4:])[1] if raw else None
 
     def client_ask(self, key: int, version: int, request: Any, **how: Any) -> Any:

@@ -175,4 +175,5 @@ def test_a_kept_answer_has_the_requests_correlation_id_and_is_counted() -> None:
             "throttle_ms": 0,
             "mute_ms": 0,
             "by_broker": False,
+            "refused_rows": (),
         }

@@ -18,7 +18,7 @@ from kraftd.messages.describe_producers_response import (
     TopicResponse,
 )
 from kraftd.requests.permission import Permission
-from kraftd.types import METADATA_TOPIC
+from kraftd.types import METADATA_PARTITION, METADATA_TOPIC
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def _topic_error(node: BrokerNode, reading: Permission, name: str) -> ErrorCode:
 
 
 def _describe(node: BrokerNode, topic: str, index: int, answer: PartitionResponse) -> None:
+    if topic == METADATA_TOPIC and index == METADATA_PARTITION:
+        return  # the log of the quorum has no producers
     hosted = node.replicas.get(topic, index)
     if hosted is None or hosted.partition is None:
         answer.error_code = node.missing_partition(topic, index)

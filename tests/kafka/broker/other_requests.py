@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from kraftd.messages import (
+    alter_configs_request,
     create_partitions_request,
     create_topics_request,
     delete_topics_request,
@@ -53,6 +54,21 @@ LONG_MS = 600_000
 GROUPS = 4
 KEYS = ("retention.ms", "min.insync.replicas", "cleanup.policy", "no.such", "compression.type")
 BROKER_KEYS = ("log.retention.ms", "node.id", "num.io.threads", "advertised.listeners", "broker.id")
+BROKER_CHANGES: dict[str, tuple[str | None, ...]] = {
+    "background.threads": ("5", "20", "12", "0", "100", "x", None),
+    "log.cleaner.threads": ("1", "2", "9", ""),
+    "log.cleaner.backoff.ms": ("3500000", "-1", "9999999999999999999"),
+    "leader.replication.throttled.rate": ("1000", "x", None),
+    "log.local.retention.bytes": ("-2", "-1", "5"),
+    "log.segment.bytes": ("1", "abc", "1073741824"),
+    "listener.name.users.max.connections": ("50", "x"),
+    "listener.name.users.num.network.threads": ("9", "0"),
+    "ssl.keystore.location": ("/none",),
+    "listener.name.users.no.such": ("1",),
+    "metric.reporters": ("", None),
+    "node.id": ("5",),
+    "no.such": ("x", None),
+}
 
 
 class OtherRequests(Randomness):
@@ -64,7 +80,8 @@ class OtherRequests(Randomness):
             self.metadata: 8,
             self.describe_topic_partitions: 3,
             self.describe_configs: 3,
-            self.alter_configs: 1,
+            self.alter_configs: 2,
+            self.alter_all_configs: 1,
             self.create_topics: 2,
             self.delete_topics: 1,
             self.create_partitions: 1,
@@ -145,7 +162,27 @@ class OtherRequests(Randomness):
             topic = "wide"
         changes = [m.AlterableConfig(name, self.one((0, 0, 1)), value)]
         resources = [m.AlterConfigsResource(2, topic, changes)]
+        if self.rarely(0.5):
+            of_brokers = [self.broker_change() for _ in range(self.one((1, 1, 2)))]
+            resources = [*of_brokers, *(resources if self.rarely(0.3) else ())]
         return m.IncrementalAlterConfigsRequest(resources, self.rarely(0.2)), self.version(44)
+
+    def broker_change(self) -> incremental_alter_configs_request.AlterConfigsResource:
+        """Changes of a broker's configs, or of all brokers': most are refused, none changes an answer."""
+        m = incremental_alter_configs_request
+        changes = []
+        for key in {self.one(tuple(BROKER_CHANGES)) for _ in range(self.one((1, 1, 2)))}:
+            value = self.one(BROKER_CHANGES[key])
+            changes.append(m.AlterableConfig(key, self.one((0, 0, 0, 1, 2, 3, 9)), value))
+        return m.AlterConfigsResource(4, self.one(("1", "1", "", "", "2", "x", "-1")), changes)
+
+    def alter_all_configs(self) -> Drawn:
+        """The configs of a broker, all of them at once."""
+        m = alter_configs_request
+        drawn = self.broker_change()
+        changes = [m.AlterableConfig(one.name, one.value) for one in drawn.configs]
+        resources = [m.AlterConfigsResource(4, drawn.resource_name, changes)]
+        return m.AlterConfigsRequest(resources, self.rarely(0.2)), self.version(33)
 
     def create_topics(self) -> Drawn:
         m = create_topics_request

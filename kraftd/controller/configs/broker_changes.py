@@ -1,0 +1,144 @@
+"""What a broker checks of changed BROKER configs before it forwards them (KIP-226).
+
+Controllers leave these checks to brokers. Facts: ConfigAdminManager and DynamicBrokerConfig of Apache Kafka
+4.3.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kraftd.configdef.definition import InvalidValue, Value
+from kraftd.configdef.node import NodeConfig
+from kraftd.controller.configs.changes import Resource, changed_value
+from kraftd.controller.configs.dynamic import (
+    dynamic_server_configs,
+    is_dynamic,
+    is_per_node,
+    is_valid,
+    overlaid,
+    server_config,
+)
+from kraftd.controller.configs.resources import Operation, ResourceType
+from kraftd.controller.configs.validation import invalid_request, validate_resource_name
+from kraftd.controller.configs.values import cluster_configs, node_config, node_configs
+from kraftd.controller.context import Context
+
+NETWORK_THREADS = "num.network.threads"  # also of single listeners
+THREADS = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    NETWORK_THREADS,
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+OPERATIONS = frozenset(map(int, Operation))
+MAX_CONFIGS = 1_000  # checked at once
+LEAST_DEDUPE_BUFFER_BYTES = 1024 * 1024  # a thread
+FOLLOWS_RETENTION, UNLIMITED = -2, -1
+_OF_LISTENER = re.compile(rf"listener\.name\.[^.]*\.{re.escape(NETWORK_THREADS)}")
+
+
+def check_broker_change(ctx: Context, name: str, configs: Sequence[Any], *, incremental: bool) -> None:
+    """Raise Refusal unless this node, or the cluster if the name is empty, may have its configs changed so.
+
+    `configs` are those of an AlterConfigs, or of an IncrementalAlterConfigs if `incremental`. The refusal is
+    INVALID_REQUEST, also for a value that does not parse; INVALID_CONFIG where a key that is no list is
+    appended to.
+    """
+    if len(configs) > MAX_CONFIGS:
+        raise invalid_request(f"At most {MAX_CONFIGS} keys of a broker can be changed at once.")
+    if len({config.name for config in configs}) < len(configs):
+        raise invalid_request("A key is given twice.")
+    for config in configs:
+        if config.value is None and not (incremental and config.config_operation == Operation.DELETE):
+            raise invalid_request(f"{config.name} needs a value.")
+    if name:
+        validate_resource_name(ResourceType.BROKER, name)
+        if int(name) != ctx.settings.node_id:
+            raise invalid_request(f"This is broker {ctx.settings.node_id}, not {name}.")
+    after = _after(ctx, name, configs) if incremental else {one.name: one.value for one in configs}
+    _check_keys(after, per_node=bool(name))
+    static, cluster, node = node_config(ctx), cluster_configs(ctx), node_configs(ctx)
+    if name:
+        new = overlaid(static, dynamic_server_configs(cluster, per_node=False), after)
+    else:
+        new = overlaid(static, after, dynamic_server_configs(node, per_node=True))
+    try:
+        _check_values(new)
+        _check_threads(server_config(ctx), new)
+    except InvalidValue as error:
+        raise invalid_request(str(error)) from None
+
+
+def _after(ctx: Context, name: str, configs: Sequence[Any]) -> dict[str, str]:
+    """The configs that take effect after the operations. Raises Refusal."""
+    for config in configs:
+        if config.config_operation not in OPERATIONS:
+            raise invalid_request(f"There is no operation {config.config_operation} on a config.")
+    known = ctx.image.config(ResourceType.BROKER, name)
+    after = dynamic_server_configs(known, per_node=bool(name))
+    for config in configs:
+        value = changed_value(Resource(ResourceType.BROKER, name), after.pop(config.name, None), config)
+        if value is not None:
+            after[config.name] = value
+    return after
+
+
+def _check_keys(configs: Mapping[str, str], *, per_node: bool) -> None:
+    for name, text in configs.items():
+        if not is_dynamic(name):
+            raise invalid_request(f"{name} cannot be changed while a broker runs: set it in its file.")
+        if not is_valid(name, text):
+            raise invalid_request(f"{text!r} is no value of {name}.")
+        if not per_node and is_per_node(name):
+            raise invalid_request(f"{name} can be set for single brokers only: name the broker.")
+
+
+def _check_values(config: NodeConfig) -> None:
+    """The values that depend on others. Raises Refusal, InvalidValue."""
+    retention_ms = config.topic_defaults["retention.ms"]
+    if retention_ms == 0:
+        raise invalid_request("log.retention.ms must be -1 or at least 1.")
+    _check_local("ms", retention_ms, config)
+    _check_local("bytes", config.value("log.retention.bytes"), config)
+    buffer_bytes, threads = (
+        config.integer("log.cleaner.dedupe.buffer.size"),
+        config.integer("log.cleaner.threads"),
+    )
+    if threads > 0 and buffer_bytes // threads <= LEAST_DEDUPE_BUFFER_BYTES:
+        raise invalid_request("log.cleaner.dedupe.buffer.size must be over 1 MiB a cleaner thread.")
+
+
+def _check_local(unit: str, whole: Value, config: NodeConfig) -> None:
+    name = f"log.local.retention.{unit}"
+    local = config.integer(name)
+    if not isinstance(whole, int) or whole < 0 or local == FOLLOWS_RETENTION:
+        return
+    if local == UNLIMITED or local > whole:
+        raise invalid_request(f"{name} ({local}) must be at most the retention of the whole log ({whole}).")
+
+
+def _check_threads(old: NodeConfig, new: NodeConfig) -> None:
+    """A number of threads is at most halved or doubled at once. Raises Refusal, InvalidValue."""
+    for name, before, after in _numbers_of_threads(old, new):
+        if after == before:
+            continue
+        if after < 1 or after < before // 2 or after > before * 2:
+            raise invalid_request(f"{name} cannot become {after}: from {before} it may be halved or doubled.")
+
+
+def _numbers_of_threads(old: NodeConfig, new: NodeConfig) -> Iterator[tuple[str, int, int]]:
+    """Each key with the number before and after."""
+    for name in THREADS:
+        yield name, old.integer(name), new.integer(name)
+    for name in sorted(set(old) | set(new)):
+        if _OF_LISTENER.fullmatch(name):
+            yield name, _network_threads(old, name), _network_threads(new, name)
+
+
+def _network_threads(config: NodeConfig, name: str) -> int:
+    return int(config[name]) if name in config else config.integer(NETWORK_THREADS)

@@ -1,0 +1,130 @@
+"""A broker checks changes of its own configs and of all brokers', and passes on the rest (KIP-226)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraftd.messages import alter_configs_request as legacy
+from kraftd.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kraftd.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kraftd.types import METADATA_TOPIC
+from kraftd.wire.api import ApiKey
+from kraftd.wire.error_code import ErrorCode
+from tests.broker_node.harness import BrokerHarness
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, UNKNOWN = 0, 1, 2, 9
+INVALID, BAD_CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> BrokerHarness:
+    return BrokerHarness(tmp_path).run()
+
+
+def change(harness: BrokerHarness, *resources: tuple[int, str, list[AlterableConfig]]) -> dict[str, int]:
+    """The error codes by resource name."""
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(*one) for one in resources])
+    slot = harness.client_send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    harness.pass_time(1_000)
+    answer: Any = harness.response(slot)
+    assert len(answer.responses) == len(resources)
+    return {one.resource_name: one.error_code for one in answer.responses}
+
+
+def change_one(harness: BrokerHarness, name: str, *configs: AlterableConfig) -> int:
+    return change(harness, (BROKER, name, list(configs)))[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "operation", "value", "code"),
+    [
+        ("100", "log.retention.ms", SET, "1000", 0),
+        ("", "log.retention.ms", SET, "1000", 0),
+        ("100", "log.retention.ms", SET, "abc", INVALID),
+        ("100", "log.retention.ms", SET, "0", INVALID),
+        ("100", "log.retention.ms", SET, None, INVALID),
+        ("100", "log.retention.ms", DELETE, None, 0),
+        ("100", "log.retention.ms", APPEND, "1", BAD_CONFIG),
+        ("100", "log.retention.ms", UNKNOWN, "1", INVALID),
+        ("101", "log.retention.ms", SET, "1000", INVALID),  # another broker
+        ("x", "log.retention.ms", SET, "1000", INVALID),
+        ("100", "node.id", SET, "5", INVALID),  # needs a restart
+        ("100", "node.id", DELETE, None, 0),
+        ("100", "no.such", SET, "x", 0),  # may be a plugin's
+        ("100", "ssl.keystore.location", SET, "/x", INVALID),  # of a listener only
+        ("100", "listener.name.plaintext.ssl.keystore.location", SET, "/x", 0),
+        ("", "listener.name.plaintext.ssl.keystore.location", SET, "/x", INVALID),  # of a broker only
+        ("100", "listener.name.plaintext.num.network.threads", SET, "100", INVALID),
+        ("100", "background.threads", SET, "20", 0),
+        ("100", "background.threads", SET, "5", 0),
+        ("100", "background.threads", SET, "21", INVALID),
+        ("100", "background.threads", SET, "4", INVALID),
+        ("100", "log.cleaner.dedupe.buffer.size", SET, "1048576", INVALID),
+        ("100", "log.local.retention.bytes", SET, "5", 0),
+        ("100", "log.local.retention.ms", SET, "-1", INVALID),
+    ],
+)
+def test_a_change_of_a_brokers_configs_is_checked__kip226(
+    harness: BrokerHarness, name: str, key: str, operation: int, value: str | None, code: int
+) -> None:
+    before = dict(harness.node.image.config(BROKER, name))
+    assert change_one(harness, name, AlterableConfig(key, operation, value)) == code
+    kept = {**before, key: value} if not code and operation == SET else before
+    assert harness.node.image.config(BROKER, name) == kept
+
+
+def test_a_number_of_threads_goes_on_from_what_it_became(harness: BrokerHarness) -> None:
+    def become(number: int) -> int:
+        return change_one(harness, "100", AlterableConfig("num.io.threads", SET, str(number)))
+
+    assert [become(number) for number in (16, 32, 15, 16)] == [0, 0, INVALID, 0]
+    assert [become(number) for number in (32, 64)] == [0, 0]
+    assert change_one(harness, "100", AlterableConfig("num.io.threads", DELETE, None)) == INVALID  # 64 to 8
+
+
+def test_what_is_refused_does_not_hold_up_the_rest(harness: BrokerHarness) -> None:
+    harness.create_topic("t")
+    topic = (TOPIC, "t", [AlterableConfig("retention.ms", SET, "7000")])
+    bad = (BROKER, "100", [AlterableConfig("node.id", SET, "5")])
+    good = (BROKER, "", [AlterableConfig("log.retention.ms", SET, "9000")])
+    assert change(harness, bad, topic, good) == {"100": INVALID, "t": 0, "": 0}
+    assert harness.node.image.config(TOPIC, "t") == {"retention.ms": "7000"}
+    assert harness.node.image.config(BROKER, "")["log.retention.ms"] == "9000"
+
+
+def test_a_resource_that_is_named_twice_is_refused_twice(harness: BrokerHarness) -> None:
+    harness.create_topic("t")
+    both = [(BROKER, "100", [AlterableConfig("x", DELETE, None)]), (TOPIC, "t", [])]
+    assert change(harness, *both, *both) == {"100": INVALID, "t": INVALID}
+
+
+def test_a_key_that_is_given_twice_is_refused(harness: BrokerHarness) -> None:
+    key = AlterableConfig("log.retention.ms", SET, "1000")
+    assert change_one(harness, "100", key, key) == INVALID
+
+
+def test_the_old_request_is_checked_too(harness: BrokerHarness) -> None:
+    def alter(key: str, value: str) -> int:
+        resource = legacy.AlterConfigsResource(BROKER, "100", [legacy.AlterableConfig(key, value)])
+        slot = harness.client_send(ApiKey.ALTER_CONFIGS, 2, legacy.AlterConfigsRequest([resource]))
+        harness.pass_time(1_000)
+        answer: Any = harness.response(slot)
+        return int(answer.responses[0].error_code)
+
+    assert [alter("node.id", "5"), alter("log.retention.ms", "5000")] == [INVALID, 0]
+    assert harness.node.image.config(BROKER, "100") == {"log.retention.ms": "5000"}
+
+
+def test_the_metadata_log_has_no_producers(harness: BrokerHarness) -> None:
+    request = DescribeProducersRequest([TopicRequest(METADATA_TOPIC, [0, 1])])
+    (topic,) = harness.client_ask(ApiKey.DESCRIBE_PRODUCERS, 0, request).topics
+    assert [one.error_code for one in topic.partitions] == [0, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert topic.partitions[0].active_producers == []
