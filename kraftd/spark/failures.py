@@ -38,15 +38,17 @@ def takes_interrupts() -> Iterator[None]:
     """Start a session that SIGINT interrupts once, quietly, in place of PySpark's handler.
 
     That one calls the JVM from within a call, and the broken calls are logged with stack traces. A SIGINT
-    meanwhile waits until the session has started. The JVM and its workers never get one.
+    meanwhile waits until the session has started. The JVM and its workers never get one. A SIGINT that was
+    ignored before stays so.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # a background job of a shell
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
-        signal.signal(signal.SIGINT, _interrupt)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if is_ignored else _interrupt)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
+
+@contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Let SIGINT end the process in one line: an import may turn a KeyboardInterrupt into another error."""
+    before = signal.getsignal(signal.SIGINT)
+    in_charge = threading.current_thread() is threading.main_thread() and before is signal.default_int_handler
+    if in_charge:
+        signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        if in_charge:
+            signal.signal(signal.SIGINT, before)
+
+
+def _end(_signal: int, _frame: object) -> None:
+    os.write(2, b"kraftd-spark: interrupted\n")
+    os._exit(130)
+
+
 try:
-    from kraftd.spark.commands.ingest import ingest_command
-    from kraftd.spark.commands.report import report_command
-    from kraftd.spark.commands.tables import tables_command
-    from kraftd.spark.commands.validate import validate_command
+    with _ended_by_interrupt():  # Spark and Arrow take a second
+        from kraftd.spark.commands.ingest import ingest_command
+        from kraftd.spark.commands.report import report_command
+        from kraftd.spark.commands.tables import tables_command
+        from kraftd.spark.commands.validate import validate_command
 except ModuleNotFoundError as missing:
     print(
         f"kraftd-spark: {missing.name} is not installed. Install the extra: pip install 'kraftd[spark]', "

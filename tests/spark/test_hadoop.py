@@ -107,6 +107,27 @@ def test_what_no_file_system_holds_is_refused(spark: SparkSession, mounted: str,
     assert wrong.exit_code == 2 and "spark.KEY=VALUE is expected" in wrong.stderr
 
 
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_sigint_ends_an_import_with_one_line_unless_ignored(*, is_ignored: bool) -> None:
+    """A shell's job in the background ignores SIGINT."""
+    command = [sys.executable, "-X", "importtime", "-m", "kraftd.spark.main", "--help"]
+    handler = signal.SIG_IGN if is_ignored else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert run.stderr is not None
+    try:
+        next(line for line in run.stderr if "pyarrow" in line)
+        run.send_signal(signal.SIGINT)
+        lines = [line for line in run.communicate(timeout=300)[1].splitlines() if "import time:" not in line]
+    finally:
+        run.kill()
+    assert run.returncode == (0 if is_ignored else 130), lines
+    assert lines == ([] if is_ignored else ["kraftd-spark: interrupted"])
+
+
 def test_sigint_ends_a_run_with_one_line_and_whole_tables(tmp_path: Path) -> None:
     """`--conf` mounts the input. Tables that were written stay, and others do not appear."""
     directory, output = written(tmp_path / "node"), tmp_path / "out"
