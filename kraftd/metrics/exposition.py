@@ -22,6 +22,7 @@ from kraftd.metrics import (
     partition_metrics,
     quorum_metrics,
     request_metrics,
+    share_metrics,
     transaction_metrics,
 )
 from kraftd.metrics.family import Family
@@ -41,6 +42,7 @@ FAMILIES = (
     *partition_metrics.FAMILIES,
     *cleaner_metrics.FAMILIES,
     *transaction_metrics.FAMILIES,
+    *share_metrics.FAMILIES,
 )
 _END = b"# EOF\n"  # ends an OpenMetrics text, once
 

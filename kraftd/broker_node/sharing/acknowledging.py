@@ -79,13 +79,17 @@ class Acknowledged:
             rows = [
                 Acknowledgement(one.first_offset, one.last_offset, one.acknowledge_types) for one in batches
             ]
-            then = partial(self._put, place, led)
+            then = partial(self._put, place, led, rows)
             acknowledge(led.share, self._member.member_id, rows, self._now_ms, then)
             self._partitions.settle(led)
         self._finish()
 
-    def _put(self, place: TopicIdPartition, led: Any, error: ErrorCode) -> None:
+    def _put(
+        self, place: TopicIdPartition, led: Any, rows: Sequence[Acknowledgement], error: ErrorCode
+    ) -> None:
         self._partitions.acknowledged(led, error)
+        if not error:
+            self._partitions.count(rows)
         self.results[place] = Result(error, error.message if error else None)
         self._finish()
 

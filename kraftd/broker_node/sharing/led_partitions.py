@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +16,7 @@ from kraftd.ground.effect import Effect
 from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.share_state.key import SharePartitionKey
 from kraftd.partition.reading import ListedOffset, TimestampLookup, list_offset
-from kraftd.partition.share.acknowledging import expire
+from kraftd.partition.share.acknowledging import Acknowledgement, expire
 from kraftd.partition.share.effects import Change, WriteState
 from kraftd.partition.share.share_partition import SharePartition, error_for_members
 from kraftd.partition.share.states import RecordState
@@ -78,7 +79,10 @@ class LedSharePartition:
 
 
 class LedSharePartitions:
-    """By their keys. `wake` is called when fetches for one may find records."""
+    """By their keys. `wake` is called when fetches for one may find records.
+
+    acknowledgements: how many records members acknowledged, by type.
+    """
 
     def __init__(
         self,
@@ -95,6 +99,11 @@ class LedSharePartitions:
         self._by_place: dict[Place, set[SharePartitionKey]] = {}
         self._by_group: dict[str, set[SharePartitionKey]] = {}
         self._locks = Deadlines()
+        self.acknowledgements: Counter[int] = Counter()
+
+    def __iter__(self) -> Iterator[LedSharePartition]:
+        """Those there are now, whatever changes meanwhile."""
+        return iter(list(self._led.values()))
 
     def __len__(self) -> int:
         return len(self._led)
@@ -236,6 +245,14 @@ class LedSharePartitions:
             where = {"group": led.key.group_id, "partition": f"{led.topic}-{led.key.partition}"}
             self._node.outbox.log("warning", "share group state was not kept", **where, error=error.name)
         self.settle(led)
+
+    def count(self, rows: Iterable[Acknowledgement]) -> None:
+        """Count acknowledgements that are kept; one type stands for all of its records."""
+        for one in rows:
+            if len(one.types) == 1:
+                self.acknowledgements[one.types[0]] += one.last_offset - one.first_offset + 1
+            else:
+                self.acknowledgements.update(one.types)
 
     def acknowledged(self, led: LedSharePartition, error: ErrorCode) -> None:
         """A member is answered: a share partition that another leader or epoch has taken over is dropped."""

@@ -68,6 +68,7 @@ class SharePartition:
         self.start_offset = self.end_offset = 0
         self.state_epoch = 0
         self.complete_count = 0
+        self.expired_count = 0  # records whose locks ended
         self.seeks_available = False  # an available record may be before the end offset
         self.gap_start: int | None = None
         self.gap_end = 0
@@ -178,6 +179,7 @@ class SharePartition:
         while (due_ms := self.deadline_ms()) is not None and due_ms <= now_ms:
             _, _, batch, delivery, offset = heappop(self._locks)
             expired.append((batch, delivery, offset))
+            self.expired_count += 1 if offset != NO_OFFSET else batch.last_offset - batch.first_offset + 1
         return expired
 
     # -- the share coordinator
