@@ -136,9 +136,13 @@ class Scenario:
                 self.cluster.wait_until_in_sync()
                 self.say("  in sync")
                 self._wait_for_copies()
-                self.say(f"  copied, {[one.restarts() for one in self.pipelines]} restarts")
+                restarts = [one.restarts() for one in self.pipelines]
+                self.say(f"  copied, {restarts} restarts, last {self._last_errors()}")
             if time.monotonic() > until_s:
                 return
+
+    def _last_errors(self) -> list[str]:
+        return [error for one in self.pipelines for error in one.last_errors()[-1:]]
 
     def _kill(self, broker_id: int) -> None:
         node = self.cluster.broker(broker_id)

@@ -83,8 +83,11 @@ class _Worker:
 class LibrdkafkaPipeline:
     """Members of a group in threads, with librdkafka.
 
-    librdkafka 2.16 may send no TxnOffsetCommit after it learned of a new coordinator, and never return. So a
-    worker that does nothing for a while is replaced by one of its transactional id, and becomes a zombie.
+    librdkafka 2.16 ends its handle of a broker that metadata names no more, as while it starts again. If that
+    broker was the group's coordinator, `send_offsets_to_transaction` may wait for the ended handle: it sends
+    no TxnOffsetCommit, and does not return after its timeout either. So a worker that does nothing for
+    STUCK_S is replaced by one of its transactional id, and becomes a zombie: after a roll the group may
+    catch up that much later.
     """
 
     def __init__(
