@@ -39,6 +39,7 @@ def test_one_process_is_controller_and_broker(tmp_path: Path) -> None:
     assert admin.create_topics([NewTopic("t", 2, 1)])["t"].result(10) is None
     partitions = admin.list_topics("t", timeout=10).topics["t"].partitions
     assert [one.leader for one in partitions.values()] == [100, 100]
+    daemon.kraftd("transactions", "open", "--bootstrap-server", f"127.0.0.1:{port}")  # all leaders answer
     assert daemon.stop() == 0
     assert states(daemon) == [
         "STARTING",

@@ -13,6 +13,7 @@ from kraftd.cli.brokers.options import of_brokers
 from kraftd.cli.cluster_options import ClusterGroup, json_option
 from kraftd.cli.failures import FAILED, OK, CommandFailure
 from kraftd.cli.tables import print_lines, print_table
+from kraftd.types import METADATA_TOPIC
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
@@ -95,7 +96,7 @@ async def open_command(cluster: Cluster, topic: tuple[str, ...], hanging: bool, 
     from kraftd.client.transactions import find_open, judge_open
 
     await cluster.refresh(list(topic) or None)
-    names = topic or tuple(cluster.cache.topics)
+    names = topic or tuple(name for name in cluster.cache.topics if name != METADATA_TOPIC)  # it has none
     places = [(name, index) for name in names for index in cluster.cache.topics[name].partitions]
     found, missing = await find_open(cluster, places)
     now_ms = _now_ms()
