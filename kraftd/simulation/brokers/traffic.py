@@ -161,7 +161,9 @@ class Traffic:
         self.running = False
 
     def _see_to_topics(self) -> None:
-        """Make the topics that are missing, and delete one now and then."""
+        """Make the topics that are missing, and delete one now and then. At rest, elect what else waits for
+        leader.imbalance.check.interval.seconds, which is longer than a world lasts.
+        """
         if not self.running:
             return
         world = self.world
@@ -180,6 +182,8 @@ class Traffic:
             world.workload.ask(leader, deletion, 6, lambda _: None)
         elif not world.healed and self.replicas.is_on:
             self._move(leader)
+        elif world.healed and self.replicas.wait_for_last_leader():
+            world.workload.ask(leader, ElectLeadersRequest(0, None, 1000), 2, lambda _: None)
 
     def _move(self, leader: Any) -> None:
         """Reassign a partition, or elect preferred leaders, now and then."""

@@ -155,6 +155,14 @@ class ReplicaChecker(Checker):
             for state in self.committed().values()
         )
 
+    def wait_for_last_leader(self) -> bool:
+        """Return whether a partition may be led only by its last known leader (KIP-966). If that broker has
+        another disk now, its return elects no leader, as at Apache Kafka: the next preferred election does.
+        """
+        return self.is_on and any(
+            state.leader < 0 and not state.isr and not state.elr for state in self.committed().values()
+        )
+
     def at_rest(self) -> None:
         """P7: the logs of an ISR are equal below the high watermark."""
         for key, state in self.committed().items() if self.is_on else ():
