@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from kraftd.broker_node.coordination import transaction_coordination
 from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
+from kraftd.ground.event import DeadlineReached
+from kraftd.groups.transactions.effects import SendMarkers
 from kraftd.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -83,3 +86,32 @@ def test_a_large_request_has_the_answer_of_one_step(
     )
     assert sliced == harness.client_ask(key, version, deepcopy(request))
     assert name != "list" or len(sliced.transaction_states) == 2
+
+
+def test_the_leaders_of_an_ended_transaction_are_found_in_slices(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """10,000 partitions took 40 ms in the step of the request."""
+    broker = harness.broker
+    found_in_step = [0]
+    find, step = transaction_coordination.leader_of, broker.step
+
+    def counted(view: Any, topic: str, index: int) -> int | None:
+        found_in_step[-1] += 1
+        return find(view, topic, index)
+
+    def stepped(event: Any, now_ms: int) -> Any:
+        found_in_step.append(0)
+        return step(event, now_ms)
+
+    monkeypatch.setattr(transaction_coordination, "leader_of", counted)
+    monkeypatch.setattr(broker, "step", stepped)
+    ended: list[Any] = []
+    monkeypatch.setattr(broker.transactions, "_markers_answered", lambda _, results: ended.append(results))
+    places = tuple(("t" if index < 3 else "gone", index) for index in range(NAMED))
+    effect = SendMarkers(0, 0, "a", 5, 0, True, 0, places)
+    broker.transactions.perform([effect])
+    harness.broker_step(DeadlineReached())
+    harness.pass_time(100)
+    assert [len(results) for results in ended] == [NAMED]
+    assert sum(found_in_step) > NAMED - 1_000 and max(found_in_step) < 1_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from kraftd.broker_node.coordination.coordination import CoordinatingNode
 from kraftd.broker_node.partitions.produces import UnderWay
 from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
-from kraftd.ground.pace import Pace, Slices
+from kraftd.ground.pace import ROW_US, Pace, Slices
 from kraftd.groups.transactions.partitions import Results
 from kraftd.groups.transactions.transaction import TopicPartition
 from kraftd.messages.produce_response import PartitionProduceResponse
@@ -46,25 +46,41 @@ def write_marker(node: MarkingNode, marker: WritableTxnMarker, then: Callable[[R
     A transaction of thousands of partitions is ended in several event loop callbacks.
     """
     places = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
-    answers = {place: PartitionProduceResponse(place[1]) for place in places}
+    answers: dict[TopicPartition, PartitionProduceResponse] = {}
 
-    def finish() -> None:
-        then({place: error_of(answer.error_code) for place, answer in answers.items()})
+    under_way = UnderWay(
+        ACKS_ALL,
+        node.settings.request_timeout_ms,
+        then=lambda: node.go_on(_results(answers, then)),
+    )
+    node.go_on(_write(node, marker, under_way, places, answers))
 
-    under_way = UnderWay(ACKS_ALL, node.settings.request_timeout_ms, then=finish)
-    node.go_on(_write(node, marker, under_way, answers))
+
+def _results(
+    answers: dict[TopicPartition, PartitionProduceResponse], then: Callable[[Results], None]
+) -> Slices[None]:
+    pace, results = Pace(), Results()
+    for place, answer in answers.items():
+        if pace.spent(ROW_US):
+            yield
+        results[place] = error_of(answer.error_code) if answer.error_code else ErrorCode.NONE
+    then(results)
 
 
 def _write(
     node: MarkingNode,
     marker: WritableTxnMarker,
     under_way: UnderWay,
+    places: list[TopicPartition],
     answers: dict[TopicPartition, PartitionProduceResponse],
 ) -> Slices[None]:
     pace = Pace()
-    for (topic, index), answer in answers.items():
+    for topic, index in places:
         if pace.spent(MARKER_US):
             yield
+        answer = PartitionProduceResponse(index)
+        if answers.setdefault((topic, index), answer) is not answer:
+            continue  # it is named twice
         hosted = node.replicas.get(topic, index)
         if hosted is None or hosted.partition is None:
             answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

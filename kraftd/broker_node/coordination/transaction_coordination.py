@@ -15,7 +15,7 @@ from kraftd.broker_node.coordination.coordination import (
 )
 from kraftd.broker_node.coordination.markers import MarkingNode, write_marker
 from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
-from kraftd.ground.pace import Slices
+from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.effects import RespondInSlices
 from kraftd.groups.transactions.config import TransactionConfig
 from kraftd.groups.transactions.coordinator import TransactionCoordinator
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kraftd.requests.large_requests import Work
 
 TRANSACTION_VERSION = "transaction.version"
+LEADER_US = 3  # of work: the leader of a partition is found
 
 
 class TransactionCoordination(Coordination):
@@ -67,7 +68,7 @@ class TransactionCoordination(Coordination):
         self._broker = node
         self._listener = listener
         self._performers |= {
-            SendMarkers: self._send_markers,
+            SendMarkers: lambda effect: self._node.go_on(self._send_markers(effect)),
             TakeProducerId: self._take_id,
             RespondInSlices: self._respond_in_slices,
         }
@@ -110,18 +111,21 @@ class TransactionCoordination(Coordination):
 
     # -- markers
 
-    def _send_markers(self, effect: SendMarkers) -> None:
-        """Have each leader write the markers of its partitions."""
+    def _send_markers(self, effect: SendMarkers) -> Slices[None]:
+        """Have each leader write the markers of its partitions; some partitions in each slice."""
         results: Results = {}
-        by_leader: dict[int, list[TopicPartition]] = {}
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        pace = Pace()
         for place in effect.partitions:
+            if pace.spent(LEADER_US):
+                yield
             leader = leader_of(self._node.view, *place)
             if leader is None:
                 results[place] = ErrorCode.NONE  # the topic was deleted: it has no more to decide
             elif leader == NO_LEADER:
                 results[place] = ErrorCode.NOT_LEADER_OR_FOLLOWER
             else:
-                by_leader.setdefault(leader, []).append(place)
+                by_leader.setdefault(leader, {}).setdefault(place[0], []).append(place[1])
         left = len(by_leader)
 
         def answered(part: Results) -> None:
@@ -133,19 +137,19 @@ class TransactionCoordination(Coordination):
 
         if not by_leader:
             self._markers_answered(effect, results)
-        for leader, places in by_leader.items():
+        for leader, topics in by_leader.items():
             marker = WritableTxnMarker(
                 effect.producer_id,
                 effect.producer_epoch,
                 effect.is_commit,
-                [WritableTxnMarkerTopic(name, indexes) for name, indexes in by_topic(places).items()],
+                [WritableTxnMarkerTopic(name, tuple(indexes)) for name, indexes in topics.items()],
                 effect.coordinator_epoch,
                 effect.transaction_version,
             )
             if leader == self._node.view.node_id:
                 write_marker(self._broker, marker, answered)
             else:
-                self._ask_to_write(leader, marker, places, answered)
+                self._ask_to_write(leader, marker, answered)
 
     def _markers_answered(self, effect: SendMarkers, results: Results) -> None:
         whose = effect.transactional_id, effect.producer_id, effect.producer_epoch
@@ -155,10 +159,10 @@ class TransactionCoordination(Coordination):
         self,
         leader: int,
         marker: WritableTxnMarker,
-        places: list[TopicPartition],
         answered: Callable[[Results], None],
     ) -> None:
         def then(response: Message | None) -> None:
+            places = [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
             found: Results = dict.fromkeys(places, ErrorCode.NOT_LEADER_OR_FOLLOWER)  # to be tried again
             if isinstance(response, WriteTxnMarkersResponse):
                 for row in response.markers:

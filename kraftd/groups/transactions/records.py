@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftd.groups.records import CoordinatorRecord, UnreadableRecord
 from kraftd.groups.transactions.states import BY_NUMBER, EMPTY
-from kraftd.groups.transactions.transaction import NO_PARTITIONS, Transaction
+from kraftd.groups.transactions.transaction import NO_PARTITIONS, Transaction, by_topic
 from kraftd.messages.transaction_log_key import TransactionLogKey
 from kraftd.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 
@@ -17,10 +17,9 @@ def transaction_record(
     """The state of a transactional id, in the version for a cluster of that transaction.version."""
     partitions = None
     if transaction.state is not EMPTY:
-        by_topic: dict[str, list[int]] = {}
-        for topic, index in sorted(transaction.partitions):
-            by_topic.setdefault(topic, []).append(index)
-        partitions = [PartitionsSchema(topic, tuple(indexes)) for topic, indexes in by_topic.items()]
+        partitions = [
+            PartitionsSchema(topic, tuple(indexes)) for topic, indexes in by_topic(transaction.partitions)
+        ]
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
         previous_producer_id=transaction.previous_producer_id,

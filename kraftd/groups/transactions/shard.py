@@ -20,6 +20,7 @@ from kraftd.groups.transactions.transaction import (
     TopicPartition,
     Transaction,
     TransactionalId,
+    by_topic,
 )
 from kraftd.messages.transaction_log_key import TransactionLogKey
 from kraftd.messages.transaction_log_value import TransactionLogValue
@@ -164,7 +165,7 @@ class TransactionShard(Shard):
                 current.producer_epoch,
                 current.state is PREPARE_COMMIT,
                 current.client_version,
-                tuple(sorted(current.partitions)),
+                tuple((topic, index) for topic, indexes in by_topic(current.partitions) for index in indexes),
             )
         )
 
@@ -177,13 +178,15 @@ class TransactionShard(Shard):
         if (current.producer_id, current.producer_epoch) != (event.producer_id, event.producer_epoch):
             return
         is_former = event.coordinator_epoch != self.leader_epoch
-        left: set[TopicPartition] = set(current.partitions)
+        left: set[TopicPartition] = set(current.partitions.difference(event.results))
         is_over = False
         for place, error in event.results.items():
-            if error in SUPERSEDED and not is_former:
-                is_over = True
-            elif error not in RETRIABLE and error not in SUPERSEDED:
-                left.discard(place)
+            if error is ErrorCode.NONE:  # nearly all of them, perhaps thousands
+                continue
+            is_superseded = error in SUPERSEDED
+            is_over |= is_superseded and not is_former
+            if (is_superseded or error in RETRIABLE) and place in current.partitions:
+                left.add(place)
         entry.current = replace(current, partitions=frozenset(left))
         if is_over:
             return

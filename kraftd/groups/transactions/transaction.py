@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -149,6 +150,14 @@ class Transaction(Struct, frozen=True, gc=False):
             partitions=NO_PARTITIONS,
             last_update_ms=now_ms,
         )
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """The topics and the indexes of partitions, both in order. To sort thousands of pairs takes longer."""
+    found: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        found.setdefault(topic, []).append(index)
+    return [(topic, sorted(indexes)) for topic, indexes in sorted(found.items())]
 
 
 class TransactionalId:
