@@ -71,6 +71,16 @@ def kafka_libs(version: str = KAFKA_VERSION) -> Path:
     return libs
 
 
+def streams_libs() -> Path:
+    """The folder with the jars of Kafka Streams, fetched first if the cache lacks them. Raises FetchError."""
+    libs, last = cache_dir() / f"kafka-{KAFKA_VERSION}" / "streams", f"kafka-streams-{KAFKA_VERSION}.jar"
+    if not (libs / last).exists():
+        with locked(f"kafka-{KAFKA_VERSION}"):
+            if not (libs / last).exists():
+                copy_jars([("org.apache.kafka", "kafka-streams", KAFKA_VERSION)], libs, last)
+    return libs
+
+
 def _last_jar(libs: Path, version: str) -> Path:
     """The jar that is moved into place last: if it exists, all others exist."""
     return libs / f"kafka_2.13-{version}.jar"
