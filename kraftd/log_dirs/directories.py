@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from kraftd.ground.pace import ROW_US, Pace, Slices, at_once
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.flushing import FlushJob
 from kraftd.log.data.opening import Found, create_data_log
@@ -25,7 +26,6 @@ from kraftd.log_dirs.offset_checkpoint import (
     LOG_STARTS,
     RECOVERY_POINTS,
     TopicPartition,
-    decode_offsets,
 )
 from kraftd.types import Uuid
 from kraftd.wire.producer_snapshot import SnapshotEntry
@@ -315,11 +315,20 @@ class LogDirectories:
 
     def checkpoints_of(self, path: str) -> list[WriteJob]:
         """The same of one directory: after a truncation, and after a deletion."""
+        return at_once(self.checkpoints_in_slices(path))
+
+    def checkpoints_in_slices(self, path: str) -> Slices[list[WriteJob]]:
+        """The same for a pace of the event loop. A checkpoint that is begun later replaces this one's."""
+        files = [self._checkpoint_file(path, name) for name in (RECOVERY_POINTS, LOG_STARTS)]
+        numbers = [file.next_number() for file in files]
         points: list[tuple[TopicPartition, int]] = []
         starts: list[tuple[TopicPartition, int]] = []
+        pace = Pace()
         for logs in (self.logs, self.futures):
-            for key, log in logs.items():
-                if log.parent == path:
+            for key, log in list(logs.items()):
+                if pace.spent(ROW_US):
+                    yield
+                if log.parent == path and logs.get(key) is log:
                     points.append((key, log.recovery_point))
                     if log.log_start > log.segments[0].base_offset:
                         starts.append((key, log.log_start))
@@ -328,7 +337,8 @@ class LogDirectories:
                 points.append((key, damaged.found.recovery_point))
                 if damaged.found.log_start:
                     starts.append((key, damaged.found.log_start))
-        return [self.write_job(path, RECOVERY_POINTS, points), self.write_job(path, LOG_STARTS, starts)]
+        rows = zip(files, numbers, (points, starts), strict=True)
+        return [WriteJob(path, file, number, offsets) for file, number, offsets in rows]
 
     def checkpoints_after_truncations(self) -> list[WriteJob]:
         """Those of the directories in which a log was truncated since the last call."""
@@ -369,11 +379,15 @@ class LogDirectories:
 
     def write_job(self, path: str, name: str, offsets: Sequence[tuple[TopicPartition, int]]) -> WriteJob:
         """The work that replaces a checkpoint of a directory."""
+        file = self._checkpoint_file(path, name)
+        return WriteJob(path, file, file.next_number(), offsets)
+
+    def _checkpoint_file(self, path: str, name: str) -> ReplacedFile:
         target = f"{path}/{name}"
         file = self._checkpoint_files.get(target)
         if file is None:
             file = self._checkpoint_files[target] = ReplacedFile(self.resources.disk, target)
-        return WriteJob(path, file, file.next_number(), offsets)
+        return file
 
     # --- the stop ---
 
@@ -477,19 +491,3 @@ class LogDirectories:
             if job is not None:
                 begun.append((log, job))
         return begun
-
-
-def read_offsets(
-    directories: LogDirectories, path: str, name: str, notes: list[str]
-) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint of a directory; none, and a note, if it cannot be read.
-
-    Raises StorageError.
-    """
-    try:
-        return decode_offsets(directories.resources.disk.read_bytes(f"{path}/{name}"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        notes.append(f"{path}/{name}: {error}. It counts as empty, and is written anew")
-        return {}

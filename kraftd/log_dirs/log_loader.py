@@ -21,7 +21,7 @@ from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log.partition_metadata import decode_topic_id
 from kraftd.log_dirs import clean_shutdown
-from kraftd.log_dirs.directories import Damaged, FoundLog, LogDirectories, read_offsets
+from kraftd.log_dirs.directories import Damaged, FoundLog, LogDirectories
 from kraftd.log_dirs.jobs import remove_tree
 from kraftd.log_dirs.names import (
     DELETE_SUFFIX,
@@ -30,7 +30,13 @@ from kraftd.log_dirs.names import (
     PartitionDirectory,
     parse_name,
 )
-from kraftd.log_dirs.offset_checkpoint import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS, TopicPartition
+from kraftd.log_dirs.offset_checkpoint import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    decode_offsets,
+)
 from kraftd.types import METADATA_TOPIC, Uuid
 
 _REMOTE_INDEXES = "remote-log-index-cache"  # of Kafka's tiered storage; no partition
@@ -260,3 +266,19 @@ class LogLoader:
                 producers = self._producers_of(*key)
                 openings.append(LogOpening(directories, path, name, parsed, found, self._now_ms, producers))
         return openings
+
+
+def read_offsets(
+    directories: LogDirectories, path: str, name: str, notes: list[str]
+) -> dict[TopicPartition, int]:
+    """The offsets in a checkpoint of a directory; none, and a note, if it cannot be read.
+
+    Raises StorageError.
+    """
+    try:
+        return decode_offsets(directories.resources.disk.read_bytes(f"{path}/{name}"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        notes.append(f"{path}/{name}: {error}. It counts as empty, and is written anew")
+        return {}

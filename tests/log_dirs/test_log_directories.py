@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from kraftd.ground import pace
+from kraftd.ground.pace import at_once
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
@@ -353,6 +355,47 @@ def test_a_checkpoint_is_not_replaced_by_an_older_one() -> None:
     for job in (*newer, *older):
         job.run()
     assert disk.read_bytes(f"{A}/recovery-point-offset-checkpoint") == b"0\n1\nt 0 0\n"
+
+
+def test_a_checkpoint_is_made_in_slices_and_not_of_logs_that_have_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 2)
+    disk, directories, _ = started()
+    for number in range(10):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    slices = directories.checkpoints_in_slices(A)
+    next(slices)
+    directories.delete("t", 9, UNIQUE, NOW_MS)
+    count = 1
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            next(slices)
+            count += 1
+    assert count == 5
+    for job in ended.value.value:
+        job.run()
+    written = decode_offsets(disk.read_bytes(f"{A}/recovery-point-offset-checkpoint"))
+    assert list(written) == [("t", number) for number in range(9)]
+
+
+def test_a_checkpoint_that_is_begun_later_replaces_one_in_slices() -> None:
+    disk, directories, _ = started()
+    log = directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    append(log, batch(0, 3))
+    log.flush(NOW_MS)
+    slow = directories.checkpoints_in_slices(A)
+    directories.create("t", 1, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pace, "MAX_SLICE_WORK_US", 2)
+        next(slow)
+    log.truncate_to(0, NOW_MS)
+    newer = directories.checkpoints_after_truncations()
+    older = at_once(slow)
+    for job in (*newer, *older):
+        job.run()
+    written = decode_offsets(disk.read_bytes(f"{A}/recovery-point-offset-checkpoint"))
+    assert written["t", 0] == 0
 
 
 def test_names_of_directories_are_kafkas() -> None:

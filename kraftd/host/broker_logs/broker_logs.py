@@ -33,6 +33,7 @@ from kraftd.broker_node.events import (
 )
 from kraftd.ground.event import Event
 from kraftd.host.broker_logs.appending import append_batches
+from kraftd.host.broker_logs.checkpoints import Checkpoints
 from kraftd.host.broker_logs.producer_reload import ProducerReload
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Log, Ports
@@ -42,7 +43,7 @@ from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories
-from kraftd.log_dirs.jobs import RunAll, WriteJob, in_turn
+from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import (
@@ -100,7 +101,7 @@ class BrokerLogs:
         self._high_watermarks = high_watermarks
         self._appended: list[AppendEnded] = []
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
-        self._left: set[str] = set()  # directories that logs have left, until their checkpoints are written
+        self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
         self._is_closed = False
         self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
 
@@ -207,27 +208,16 @@ class BrokerLogs:
         if log is not None:
             try:
                 self.directories.delete(*key, self._unique_text(), self._now_ms())
-                self._checkpoint_soon(log.parent)
+                self._checkpoints.write_soon(log.parent)
             except StorageError as error:
                 self.failed(key, log, error)
         damaged = self.directories.damaged.get(key)
         if damaged is not None:
             try:
                 self.directories.delete_damaged(*key, self._unique_text(), self._now_ms())
-                self._checkpoint_soon(damaged.parent)
+                self._checkpoints.write_soon(damaged.parent)
             except StorageError as error:
                 self._directory_failed(damaged.parent, error)
-
-    def _checkpoint_soon(self, path: str) -> None:
-        """Write the checkpoints of a directory, once for all logs that leave it together."""
-        if path not in self._left:
-            self._left.add(path)
-            self._ports.timer.call_soon(self._checkpoint_left)
-
-    def _checkpoint_left(self) -> None:
-        paths, self._left = sorted(self._left), set()
-        for path in paths:
-            self._write(self.directories.checkpoints_of(path))
 
     def set_aside(self, effect: SetLogAside) -> None:
         """Keep a log under another name."""
@@ -251,7 +241,7 @@ class BrokerLogs:
             self._note_failures()
         for directory in strays[count:]:
             self._lines.warning("a log was set aside: this broker does not host it", directory=directory)
-            self._checkpoint_soon(directory.rpartition("/")[0])
+            self._checkpoints.write_soon(directory.rpartition("/")[0])
 
     def set(self, effect: SetLog) -> None:
         """Let a log follow changed configs."""
@@ -365,7 +355,7 @@ class BrokerLogs:
     def flush(self) -> None:
         """Flush, in threads, what is due by its number of messages, and new logs and segments."""
         self._flush(self.directories.flushes())
-        self._write(self.directories.checkpoints_after_truncations())
+        self._checkpoints.write(self.directories.checkpoints_after_truncations())
 
     def flush_by_time(self) -> None:
         """Flush what is due by time."""
@@ -389,18 +379,13 @@ class BrokerLogs:
         if log in (self.directories.logs.get(key), self.directories.futures.get(key)):
             self.failed(key, log, failure)  # else it was deleted meanwhile, and its files have other names
 
-    def checkpoint(self) -> None:
-        """Write recovery points and log starts."""
-        self._write(self.directories.checkpoints())
+    def checkpoint(self) -> Iterator[None]:
+        """Write recovery points and log starts, of some logs in each slice."""
+        return self._checkpoints.write_all()
 
     def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks."""
-        self._write(self.directories.high_watermark_checkpoints(self._high_watermarks()))
-
-    def _write(self, jobs: Iterable[WriteJob]) -> None:
-        for job in jobs:
-            failed = partial(self._directory_failed, job.log_directory)
-            self._ports.work_threads.run(job.run, lambda _: None, failed)
+        self._checkpoints.write(self.directories.high_watermark_checkpoints(self._high_watermarks()))
 
     def remove_due(self) -> None:
         """Remove deleted files whose time has come."""
