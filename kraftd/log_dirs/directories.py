@@ -6,7 +6,7 @@ event loop's thread. What blocks is a job or comes in slices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from kraftd.types import Uuid
 from kraftd.wire.producer_snapshot import SnapshotEntry
 
 Producers = Callable[[], Iterable[SnapshotEntry]]
+Mark = tuple[TopicPartition, int]  # the high watermark of a partition
 
 CLOSED_TOGETHER = 256  # logs, at a clean stop
 
@@ -346,16 +347,19 @@ class LogDirectories:
         paths = {log.parent for log in cut if isinstance(log, DataLog)}
         return [job for path in self.online if path in paths for job in self.checkpoints_of(path)]
 
-    def high_watermark_checkpoints(self, offsets: Mapping[TopicPartition, int]) -> list[WriteJob]:
-        """What replica.high.watermark.checkpoint.interval.ms asks for, given the high watermarks."""
-        by_path: dict[str, list[tuple[TopicPartition, int]]] = {path: [] for path in self.online}
-        for key, offset in offsets.items():
-            log = self.logs.get(key)
-            if log is not None:
+    def high_watermark_checkpoints(self, offsets: Iterable[Mark]) -> Slices[list[WriteJob]]:
+        """What replica.high.watermark.checkpoint.interval.ms asks for, given those of all partitions."""
+        by_path: dict[str, list[Mark]] = {path: [] for path in self.online}
+        jobs = [self.write_job(path, HIGH_WATERMARKS, entries) for path, entries in by_path.items()]
+        pace = Pace()
+        for key, offset in offsets:
+            if pace.spent(ROW_US):
+                yield
+            if (log := self.logs.get(key)) is not None:
                 by_path[log.parent].append((key, offset))
             if (future := self.futures.get(key)) is not None:
                 by_path[future.parent].append((key, min(offset, future.log_end)))
-        return [self.write_job(path, HIGH_WATERMARKS, entries) for path, entries in by_path.items()]
+        return jobs
 
     def flushes(self) -> list[tuple[DataLog, FlushJob]]:
         """The flushes that are due by flush.messages, after a roll, and of new logs. Each is to be ended by

@@ -379,6 +379,23 @@ def test_a_checkpoint_is_made_in_slices_and_not_of_logs_that_have_left(
     assert list(written) == [("t", number) for number in range(9)]
 
 
+def test_high_watermarks_are_collected_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", 2)
+    disk, directories, _ = started()
+    for number in range(10):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    marks = [(("t", number), number) for number in range(10)]
+    slices, count = directories.high_watermark_checkpoints(iter(marks)), 0
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            next(slices)
+            count += 1
+    assert count == 5
+    for job in ended.value.value:
+        job.run()
+    assert decode_offsets(disk.read_bytes(f"{A}/replication-offset-checkpoint")) == dict(marks)
+
+
 def test_a_checkpoint_that_is_begun_later_replaces_one_in_slices() -> None:
     disk, directories, _ = started()
     log = directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_A)

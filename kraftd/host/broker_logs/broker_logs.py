@@ -32,6 +32,7 @@ from kraftd.broker_node.events import (
     RecordsExpired,
 )
 from kraftd.ground.event import Event
+from kraftd.ground.pace import at_once
 from kraftd.host.broker_logs.appending import append_batches
 from kraftd.host.broker_logs.checkpoints import Checkpoints
 from kraftd.host.broker_logs.producer_reload import ProducerReload
@@ -42,7 +43,7 @@ from kraftd.log.data.reading import run_cold
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
-from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.directories import LogDirectories, Mark
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
@@ -88,7 +89,7 @@ class BrokerLogs:
         new_unique_text: Callable[[], str],
         snapshot_of: Callable[[TopicPartition, int], Iterable[SnapshotEntry]],
         new_producers: Callable[[TopicPartition], ReplayedProducers],
-        high_watermarks: Callable[[], dict[TopicPartition, int]],
+        high_watermarks: Callable[[], Iterable[Mark]],
     ) -> None:
         self.directories = directories
         self._loaded_producers = loaded_producers
@@ -383,9 +384,10 @@ class BrokerLogs:
         """Write recovery points and log starts, of some logs in each slice."""
         return self._checkpoints.write_all()
 
-    def checkpoint_high_watermarks(self) -> None:
-        """Write the high watermarks."""
-        self._checkpoints.write(self.directories.high_watermark_checkpoints(self._high_watermarks()))
+    def checkpoint_high_watermarks(self) -> Iterator[None]:
+        """Write the high watermarks, of some logs in each slice."""
+        jobs = yield from self.directories.high_watermark_checkpoints(self._high_watermarks())
+        self._checkpoints.write(jobs)
 
     def remove_due(self) -> None:
         """Remove deleted files whose time has come."""
@@ -398,7 +400,7 @@ class BrokerLogs:
 
     def remove_expired(self) -> Iterator[None]:
         """Remove segments that retention no longer keeps, of some logs in each slice."""
-        marks = self._high_watermarks()
+        marks = dict(self._high_watermarks())
         for number, key in enumerate(list(self.directories.logs), 1):
             log = self.directories.logs.get(key)
             if log is not None and key in marks:
@@ -461,7 +463,7 @@ class BrokerLogs:
     def close(self, broker_epoch: int, run_all: RunAll = in_turn) -> None:
         """Flush and close all logs; each directory is marked as cleanly shut down. Blocks."""
         self._is_closed = True
-        for job in self.directories.high_watermark_checkpoints(self._high_watermarks()):
+        for job in at_once(self.directories.high_watermark_checkpoints(self._high_watermarks())):
             try:
                 job.run()
             except StorageError as error:

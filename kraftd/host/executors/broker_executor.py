@@ -42,7 +42,7 @@ from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log_dirs.cleaner import CleanerSettings
-from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.directories import LogDirectories, Mark
 from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
@@ -238,11 +238,11 @@ class BrokerExecutor(AnsweringExecutor):
         assert hosted is not None and hosted.partition is not None
         return ReplayedProducers(hosted.partition.config, self.node.wall_ms)
 
-    def _checkpoint_high_watermarks(self) -> None:
+    def _checkpoint_high_watermarks(self) -> Iterator[None]:
         replicas = self.node.replicas
         if replicas.have_marks_moved:
             replicas.have_marks_moved = False
-            self.logs.checkpoint_high_watermarks()
+            yield from self.logs.checkpoint_high_watermarks()
 
     def _expire_producers(self) -> Slices[None]:
         """Forget producers that have been idle for producer.id.expiration.ms."""
@@ -254,12 +254,11 @@ class BrokerExecutor(AnsweringExecutor):
                 if pace.spent(1 + one.partition.expire_producers(now_ms)):
                     yield
 
-    def _high_watermarks(self) -> dict[TopicPartition, int]:
-        return {
-            (one.topic, one.index): one.partition.high_watermark
-            for one in self.node.replicas
-            if one.partition is not None and one.log is not None
-        }
+    def _high_watermarks(self) -> Iterator[Mark]:
+        """Those of all partitions, each as it is when it comes."""
+        for one in list(self.node.replicas):
+            if one.partition is not None and one.log is not None:
+                yield (one.topic, one.index), one.partition.high_watermark
 
     # -- records for answers
 
