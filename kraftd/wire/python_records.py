@@ -334,6 +334,10 @@ def batch_headers(
 
 
 def _put_varint(value: int) -> bytes:
+    return _VARINTS[value] if 0 <= value < KEPT_VARINTS else _new_varint(value)
+
+
+def _new_varint(value: int) -> bytes:
     value = value << 1 ^ (-1 if value < 0 else 0)
     out = bytearray()
     while value > 127:
@@ -341,6 +345,10 @@ def _put_varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+KEPT_VARINTS = 2_048  # nearly all lengths and deltas of the records that coordinators write
+_VARINTS = [_new_varint(value) for value in range(KEPT_VARINTS)]
 
 
 def _put_field(value: bytes | None) -> bytes:
