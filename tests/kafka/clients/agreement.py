@@ -24,7 +24,8 @@ class Watcher(Process):
     """`kraftd watch --json` from its start until it is killed."""
 
     def __init__(self, scene: Scene, bootstrap: str) -> None:
-        words = ("watch", "--json", "--timeout", 60, "--bootstrap", bootstrap)
+        # A frozen leader is left after a quarter of the timeout: before the log has lost what was not read.
+        words = ("watch", "--json", "--timeout", 30, "--bootstrap", bootstrap)
         super().__init__("watch", scene.home / "watch", lambda: command(*words))
 
     def events(self) -> list[dict[str, Any]]:
