@@ -91,7 +91,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
         Raises EncodeError if the version cannot carry the response.
         """
         version = self.version
-        self._complete(response)
+        if self.throttle_ms or self.mute_ms or self.refused_rows:
+            self._complete(response)
         parts = framed_response(self.key, version, self.correlation_id, encode(response, version))
         outer = self.envelope
         if outer is None:
@@ -117,7 +118,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
 
         `refused` are rows that follow those of the response.
         """
-        self._complete(response)
+        if self.throttle_ms or self.mute_ms or self.refused_rows:
+            self._complete(response)
         if refused is None:
             parts = yield from encode_in_slices(response, self.version)
         else:
