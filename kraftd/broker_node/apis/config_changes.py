@@ -11,7 +11,7 @@ from msgspec import structs
 
 from kraftd.answers import to_controller
 from kraftd.controller.configs.broker_changes import check_broker_change
-from kraftd.controller.configs.resources import ResourceType
+from kraftd.controller.configs.resources import DUPLICATE_RESOURCE, ResourceType, named_resource
 from kraftd.controller.configs.validation import invalid_request
 from kraftd.ground.occurrences import count_in_slices
 from kraftd.ground.pace import Pace, Slices
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kraftd.requests.call import Call
 
 RESOURCE_US, CONFIG_US, CHECK_US = 2, 4, 60  # microseconds, for the pace
-NAMED_TWICE = invalid_request("The request names this resource more than once.")
+NAMED_TWICE = invalid_request(DUPLICATE_RESOURCE)
 
 
 def pass_on(
@@ -31,12 +31,12 @@ def pass_on(
     """Answer what the broker refuses, each with a `row` of the `response`; pass on the other resources."""
     pace = Pace()
     resources = call.message.resources
-    times = yield from count_in_slices(resources, _named, pace)
+    times = yield from count_in_slices(resources, named_resource, pace)
     left: list[Any] = []
     refused: list[Any] = []
     for resource in resources:
         refusal, cost_us = None, RESOURCE_US
-        if times.count(_named(resource)) > 1:
+        if times.count(named_resource(resource)) > 1:
             refusal = NAMED_TWICE
         elif resource.resource_type == ResourceType.BROKER:
             refusal = _refusal(node, resource, incremental=incremental)
@@ -44,7 +44,7 @@ def pass_on(
         if refusal is None:
             left.append(resource)
         else:
-            refused.append(row(refusal.code, refusal.message, *_named(resource)))
+            refused.append(row(refusal.code, refusal.message, *named_resource(resource)))
         if pace.spent(cost_us):
             yield
     yield from times.free(pace)
@@ -55,10 +55,6 @@ def pass_on(
         call.message = structs.replace(call.message, resources=left)
         call.refused_rows = refused
     yield from to_controller.handle(node, call)
-
-
-def _named(resource: Any) -> tuple[int, str]:
-    return resource.resource_type, resource.resource_name
 
 
 def _refusal(node: BrokerNode, resource: Any, *, incremental: bool) -> Refusal | None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
+
+DUPLICATE_RESOURCE = "The request names this resource more than once."
 
 
 class ResourceType(IntEnum):
@@ -44,3 +47,8 @@ MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
 ELR_FEATURE = "eligible.leader.replicas.version"
+
+
+def named_resource(resource: Any) -> tuple[int, str]:
+    """The type and the name of a resource in a request about configs."""
+    return resource.resource_type, resource.resource_name

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.controller.configs.resources import ResourceType
+from kraftd.controller.configs.resources import DUPLICATE_RESOURCE, ResourceType, named_resource
 from kraftd.controller.decision import Decision
 from kraftd.controller_node.apis.permissions import (
-    DUPLICATE_RESOURCE,
     ELEMENT_US,
     ConfigPermissions,
     is_resource_type,
-    named_resource,
     with_only,
 )
 from kraftd.ground.occurrences import count_in_slices

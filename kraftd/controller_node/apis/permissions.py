@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 ELEMENT_US = 1  # microseconds, for the pace: an element that is not refused, without its authorization
 
-DUPLICATE_RESOURCE = "The request names this resource more than once."
 _CLUSTER = AclResourceType.CLUSTER
 # By type of config resource: the authorized resource, and the code of a denial.
 _OWNERS = {
@@ -176,8 +175,3 @@ class ConfigPermissions:
 def is_resource_type(number: int) -> bool:
     """Return whether resources of this type have configs."""
     return number in _OWNERS
-
-
-def named_resource(resource: Any) -> tuple[int, str]:
-    """The type and the name of a resource in a request about configs."""
-    return resource.resource_type, resource.resource_name
