@@ -126,7 +126,7 @@ class BrokerNode(AnsweringNode):
         self.coordinators = Coordinators(self, static, new_uuid)
         self.groups, self.transactions = self.coordinators.groups, self.coordinators.transactions
         self.serves_consumer_groups = self.groups.coordinator.serves_consumer_groups
-        self.serves_share_groups = self.coordinators.sharing.is_enabled
+        self.serves_share_groups = self.coordinators.shares.is_enabled
         self.verifications = Verifications(self, static)
         self.client_fetches = ClientFetches(
             self, self.source, self.source.take, settings.session_limits, new_session_id
@@ -136,7 +136,7 @@ class BrokerNode(AnsweringNode):
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
-        self.handlers |= self._of_logs() | self.log_moves.handlers() | self.coordinators.sharing.handlers()
+        self.handlers |= self._of_logs() | self.log_moves.handlers() | self.coordinators.shares.handlers()
 
     def _of_logs(self) -> dict[type, Callable[..., None]]:
         return {
@@ -494,7 +494,7 @@ class BrokerNode(AnsweringNode):
     def on_connection_closed(self, connection_id: int) -> None:
         super().on_connection_closed(connection_id)
         self.client_fetches.connection_closed(connection_id)
-        self.coordinators.sharing.connection_closed(connection_id)
+        self.coordinators.shares.connection_closed(connection_id)
 
     def __repr__(self) -> str:
         return f"<BrokerNode {self.view.node_id}, {self.lifecycle!r}, {self.replicas!r}>"

@@ -21,7 +21,7 @@ _TYPES = {ACCEPT: "Accept", RELEASE: "Release", REJECT: "Reject", RENEW: "Renew"
 def _of_partitions(kind: str, name: str, meaning: str, value: Callable[[SharePartition], int]) -> Family:
     def samples(readings: Readings) -> Samples:
         broker = broker_of(readings)
-        for led in () if broker is None else broker.coordinators.sharing.partitions:
+        for led in () if broker is None else broker.coordinators.shares.partitions:
             yield (led.key.group_id, led.topic, str(led.key.partition)), value(led.share)
 
     return _PARTITIONS.family(kind, name, meaning, samples, ("group", "topic", "partition"))
@@ -31,7 +31,7 @@ def _acknowledgements(readings: Readings) -> Samples:
     broker = broker_of(readings)
     if broker is None:
         return []
-    counts = broker.coordinators.sharing.partitions.acknowledgements
+    counts = broker.coordinators.shares.partitions.acknowledgements
     return [((name,), counts[type]) for type, name in _TYPES.items()]
 
 

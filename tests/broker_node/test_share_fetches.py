@@ -234,10 +234,10 @@ def test_a_group_goes_on_where_it_was_after_its_last_connection_and_a_restart(tm
     assert shared.fetch("a") == [(0, 3, 1)]
     assert shared.acknowledge("a", (0, 0, ACCEPT), (2, 2, ACCEPT)) == ErrorCode.NONE
     assert shared.acknowledge("a", (1, 1, RELEASE)) == ErrorCode.NONE
-    sharing = shared.harness.broker.coordinators.sharing
+    shares = shared.harness.broker.coordinators.shares
     shared.harness.executor.connection_lost(61)
     shared.harness.pass_time(5)
-    assert (len(sharing.partitions), len(sharing.sessions)) == (0, 0)
+    assert (len(shares.partitions), len(shares.sessions)) == (0, 0)
     shared.epochs.clear()
     assert shared.fetch("a", connection_id=99) == [(1, 1, 2), (3, 3, 2)]
     shared.restart(tmp_path)
@@ -324,7 +324,7 @@ def test_deleted_records_are_skipped_and_a_deleted_topic_is_unknown(tmp_path: Pa
     shared.harness.delete_topic("t")
     answer = shared.response(shared.send("a", max_wait_ms=0))
     assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert not len(shared.harness.broker.coordinators.sharing.partitions)
+    assert not len(shared.harness.broker.coordinators.shares.partitions)
 
 
 def test_a_partition_without_a_log_is_not_read(tmp_path: Path) -> None:
@@ -334,5 +334,5 @@ def test_a_partition_without_a_log_is_not_read(tmp_path: Path) -> None:
     hosted = shared.harness.broker.replicas.get("t", 0)
     assert hosted is not None
     shared.harness.broker_step(LogsFailed((("t", 0),), (), {}))
-    assert not len(shared.harness.broker.coordinators.sharing.partitions)
+    assert not len(shared.harness.broker.coordinators.shares.partitions)
     assert shared.acknowledge("a", (0, 0, ACCEPT)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

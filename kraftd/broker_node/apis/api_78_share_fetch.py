@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.answers.unread_denials import unread as unread
-from kraftd.broker_node.sharing.acknowledging import RENEWING_VERSION, Renewal, Results
-from kraftd.broker_node.sharing.fetches import Demand, Rows, ShareFetch
-from kraftd.broker_node.sharing.requests import acknowledge, check_member
+from kraftd.broker_node.share_groups.acknowledging import RENEWING_VERSION, Renewal, Results
+from kraftd.broker_node.share_groups.fetches import Demand, Rows, ShareFetch
+from kraftd.broker_node.share_groups.requests import acknowledge, check_member
 from kraftd.fetch.session_cache import FINAL_EPOCH, next_epoch
 from kraftd.fetch.share_sessions import Member, ShareSession, TopicIdPartition
 from kraftd.ground.pace import Pace, Slices
@@ -71,7 +71,7 @@ class Fetching:
         self.call = call
         self.request = call.message
         self.member = member
-        self.sharing = node.coordinators.sharing
+        self.shares = node.coordinators.shares
         self.is_final = self.request.share_session_epoch == FINAL_EPOCH
         self.acknowledges = any(
             row.acknowledgement_batches for topic in self.request.topics for row in topic.partitions
@@ -96,7 +96,7 @@ class Fetching:
         epoch = request.share_session_epoch
         self.is_first = epoch == 0
         try:
-            self.session = self.sharing.sessions.fetch(
+            self.session = self.shares.sessions.fetch(
                 self.member,
                 epoch,
                 self.call.connection_id,
@@ -110,7 +110,7 @@ class Fetching:
             self.call.settled = True
             response = ShareFetchResponse(error_code=refusal.code)
             node, call = self.node, self.call
-            self.sharing.answer_later(
+            self.shares.answer_later(
                 call,
                 request.max_wait_ms,
                 lambda: node.boundary.answer(call, response),
@@ -160,7 +160,7 @@ class Fetching:
             now_ms + max(0, demand.max_wait_ms),
             lambda rows: self.fetched(rows | refused),
         )
-        yield from self.sharing.fetches.begin(fetch, topics[turn:] + topics[:turn])
+        yield from self.shares.fetches.begin(fetch, topics[turn:] + topics[:turn])
 
     def _demand(self) -> Demand:
         request, node = self.request, self.node
@@ -175,7 +175,7 @@ class Fetching:
             request.max_records,
             request.batch_size,
             request.share_acquire_mode == RECORD_LIMIT,
-            self.sharing.partitions.settings(self.member.group_id).isolation,
+            self.shares.partitions.settings(self.member.group_id).isolation,
         )
 
     # -- answering
@@ -192,11 +192,11 @@ class Fetching:
         if self._rows is not None and self._results is not None:
             response = self._response(self._rows, self._results)
             if self.is_final:
-                self.sharing.end_session(self.member)
+                self.shares.end_session(self.member)
             self.node.go_on(self._answer(response))
 
     def _response(self, rows: Rows, results: Results) -> ShareFetchResponse:
-        settings = self.sharing.partitions.settings(self.member.group_id)
+        settings = self.shares.partitions.settings(self.member.group_id)
         response = ShareFetchResponse(acquisition_lock_timeout_ms=settings.limits.record_lock_duration_ms)
         is_next = self.session.epoch == next_epoch(self.request.share_session_epoch)
         if not self.is_first and not self.is_final and not is_next:

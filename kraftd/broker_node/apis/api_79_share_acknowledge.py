@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraftd.answers.unread_denials import unread as unread
-from kraftd.broker_node.sharing.acknowledging import RENEWING_VERSION, Renewal, Results
-from kraftd.broker_node.sharing.requests import acknowledge, check_member
+from kraftd.broker_node.share_groups.acknowledging import RENEWING_VERSION, Renewal, Results
+from kraftd.broker_node.share_groups.requests import acknowledge, check_member
 from kraftd.fetch.session_cache import FINAL_EPOCH
 from kraftd.ground.pace import Pace, Slices
 from kraftd.messages.share_acknowledge_response import (
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 def handle(node: BrokerNode, call: Call) -> Slices[None]:
     if not node.knows_metadata(call):
         return
-    request, sharing = call.message, node.coordinators.sharing
+    request, shares = call.message, node.coordinators.shares
     member = check_member(node, call)
-    sharing.sessions.acknowledge(member, request.share_session_epoch)
+    shares.sessions.acknowledge(member, request.share_session_epoch)
     call.settled = True
 
     def acknowledged(results: Results) -> None:
         if request.share_session_epoch == FINAL_EPOCH:
-            sharing.end_session(member)
+            shares.end_session(member)
         node.go_on(_answer(node, call, results))
 
     renewal = Renewal(call.version >= RENEWING_VERSION, request.is_renew_ack)
@@ -46,7 +46,7 @@ def handle(node: BrokerNode, call: Call) -> Slices[None]:
 
 
 def _answer(node: BrokerNode, call: Call, results: Results) -> Slices[None]:
-    settings = node.coordinators.sharing.partitions.settings(call.message.group_id)
+    settings = node.coordinators.shares.partitions.settings(call.message.group_id)
     response = ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=settings.limits.record_lock_duration_ms, responses=[]
     )

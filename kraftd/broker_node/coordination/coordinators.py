@@ -12,8 +12,8 @@ from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import ShareCoordination
 from kraftd.broker_node.coordination.transaction_coordination import TransactionCoordination
 from kraftd.broker_node.fetching.ports import inter_broker_listener
-from kraftd.broker_node.sharing.led_partitions import LeadingNode
-from kraftd.broker_node.sharing.sharing import Sharing
+from kraftd.broker_node.share_groups.led_partitions import LeadingNode
+from kraftd.broker_node.share_groups.share_groups import ShareGroups
 from kraftd.configdef.node import NodeConfig
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.share_state.config import ShareStateConfig
@@ -30,7 +30,7 @@ class BrokersNode(MarkingNode, LeadingNode, Protocol):
 
 
 class Coordinators:
-    """Hands what happens to partitions of internal topics to their coordinators. `sharing` is what leaders of
+    """Hands what happens to partitions of internal topics to their coordinators. `shares` is what leaders of
     any topic's partitions do for share groups.
     """
 
@@ -46,7 +46,7 @@ class Coordinators:
             self.groups.coordinator.partition_for,
             listener,
         )
-        self.sharing = Sharing(node, static, self.persister)
+        self.shares = ShareGroups(node, static, self.persister)
         every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in every}
 
@@ -61,7 +61,7 @@ class Coordinators:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work; None for never."""
-        due = [self.persister.deadline_ms(), self.sharing.deadline_ms()]
+        due = [self.persister.deadline_ms(), self.shares.deadline_ms()]
         due += (each.deadline_ms() for each in self._by_topic.values())
         return min((one for one in due if one is not None), default=None)
 
@@ -69,7 +69,7 @@ class Coordinators:
         for each in self._by_topic.values():
             each.run_due()
         self.persister.run_due()
-        self.sharing.run_due()
+        self.shares.run_due()
 
     def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
         """Forget what is kept of topics that are gone, by name and id; a name may be there repeatedly."""
@@ -81,14 +81,14 @@ class Coordinators:
 
     def leadership_changed(self, changed: Hosted, hosted: Hosted | None) -> None:
         """A partition may have another leader, or be gone."""
-        self.sharing.leadership_changed(changed, hosted)
+        self.shares.leadership_changed(changed, hosted)
         coordinator = self._by_topic.get(changed.topic)
         if coordinator is not None:
             coordinator.leadership_changed(changed.index, hosted)
 
     def marks_moved(self, hosted: Hosted, high_watermark: int) -> None:
         """The high watermark or the last stable offset of a partition moved."""
-        self.sharing.marks_moved(hosted)
+        self.shares.marks_moved(hosted)
         coordinator = self._by_topic.get(hosted.topic)
         if coordinator is not None:
             coordinator.high_watermark_moved(hosted.index, high_watermark)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import SHARE_VERSION
 from kraftd.broker_node.events import SharesRead
-from kraftd.broker_node.sharing.fetches import ShareFetches
-from kraftd.broker_node.sharing.led_partitions import LeadingNode, LedSharePartitions
-from kraftd.broker_node.sharing.settings import ShareConfig
-from kraftd.broker_node.sharing.share_states import ShareStates
+from kraftd.broker_node.share_groups.fetches import ShareFetches
+from kraftd.broker_node.share_groups.led_partitions import LeadingNode, LedSharePartitions
+from kraftd.broker_node.share_groups.settings import ShareConfig
+from kraftd.broker_node.share_groups.share_states import ShareStates
 from kraftd.fetch.share_sessions import EndedSession, Member, ShareSessions
 from kraftd.groups.deadlines import Deadlines
 from kraftd.groups.share_state.key import SharePartitionKey
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kraftd.configdef.node import NodeConfig
 
 
-class Sharing:
+class ShareGroups:
     """Drives share groups at the leaders of their partitions."""
 
     def __init__(self, node: LeadingNode, static: NodeConfig, persister: Persister) -> None:
@@ -38,7 +38,7 @@ class Sharing:
         self.fetches.partitions = self.partitions
 
     def __repr__(self) -> str:
-        return f"<Sharing {self.sessions!r}, {self.partitions!r}, {self.fetches!r}>"
+        return f"<ShareGroups {self.sessions!r}, {self.partitions!r}, {self.fetches!r}>"
 
     def handlers(self) -> dict[type, Callable[..., None]]:
         """Of events."""

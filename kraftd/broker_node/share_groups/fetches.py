@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kraftd.broker_node.effects import ReadForShares
 from kraftd.broker_node.events import SharesRead
-from kraftd.broker_node.sharing.batches import BatchesRead
-from kraftd.broker_node.sharing.led_partitions import LeadingNode, LedSharePartition, LedSharePartitions
+from kraftd.broker_node.share_groups.batches import BatchesRead
+from kraftd.broker_node.share_groups.led_partitions import LeadingNode, LedSharePartition, LedSharePartitions
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.share_sessions import Member, TopicIdPartition
 from kraftd.ground.pace import Pace, Slices

@@ -13,7 +13,7 @@ from kraftd.partition.share.states import RENEW
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.sharing.led_partitions import LedSharePartitions
+    from kraftd.broker_node.share_groups.led_partitions import LedSharePartitions
 
 RENEWING_VERSION = 2  # the version that knows RENEW (KIP-1222)
 

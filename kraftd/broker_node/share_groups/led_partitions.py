@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from kraftd.broker_node.coordination.coordination import CoordinatingNode
 from kraftd.broker_node.effects import LogLookup
-from kraftd.broker_node.sharing.settings import GroupSettings, ShareConfig, settings_of
-from kraftd.broker_node.sharing.share_states import ShareStates
+from kraftd.broker_node.share_groups.settings import GroupSettings, ShareConfig, settings_of
+from kraftd.broker_node.share_groups.share_states import ShareStates
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.ground.effect import Effect
 from kraftd.groups.deadlines import Deadlines

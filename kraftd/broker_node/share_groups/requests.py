@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kraftd.acl import AclOperation, AclResourceType
-from kraftd.broker_node.sharing.acknowledging import Acknowledged, Renewal, Result, Results, are_malformed
+from kraftd.broker_node.share_groups.acknowledging import (
+    Acknowledged,
+    Renewal,
+    Result,
+    Results,
+    are_malformed,
+)
 from kraftd.fetch.share_sessions import Member, TopicIdPartition
 from kraftd.ground.pace import Pace, Slices
 from kraftd.ground.refusal import Refusal
@@ -24,7 +30,7 @@ PARTITION_US, BATCH_US = 30, 15
 def check_member(node: BrokerNode, call: Call) -> Member:
     """The sender, as it names itself: no coordinator is asked whether it is a member. Raises Refusal."""
     request = call.message
-    if not node.coordinators.sharing.is_enabled():
+    if not node.coordinators.shares.is_enabled():
         raise Refusal(ErrorCode.UNSUPPORTED_VERSION)
     if request.group_id is None:
         raise Refusal(ErrorCode.INVALID_REQUEST)
@@ -39,7 +45,7 @@ def acknowledge(
     node: BrokerNode, call: Call, member: Member, renewal: Renewal, then: Callable[[Results], None]
 ) -> Slices[None]:
     """Perform what a request acknowledges; `then` gets the results, of every partition in the request."""
-    sharing, image = node.coordinators.sharing, node.view.image
+    shares, image = node.coordinators.shares, node.view.image
     refused: Results = {}
     nothing: Results = {}
     taken: dict[TopicIdPartition, Sequence[Any]] = {}
@@ -69,6 +75,6 @@ def acknowledge(
         then(refused)  # as in Kafka, without those of which nothing is acknowledged
         return
     performing = Acknowledged(
-        sharing.partitions, member, node.now_ms, lambda results: then(results | refused | nothing)
+        shares.partitions, member, node.now_ms, lambda results: then(results | refused | nothing)
     )
     performing.perform(taken.items())
