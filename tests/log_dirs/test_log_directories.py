@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from kraftd.ground import pace
-from kraftd.ground.pace import at_once
+from kraftd.ground.pace import Slices, at_once
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives, nothing_unsynced_survives
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
-from kraftd.log_dirs.jobs import attempt
+from kraftd.log_dirs.jobs import WriteJob, attempt
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
@@ -357,6 +357,16 @@ def test_a_checkpoint_is_not_replaced_by_an_older_one() -> None:
     assert disk.read_bytes(f"{A}/recovery-point-offset-checkpoint") == b"0\n1\nt 0 0\n"
 
 
+def collected(slices: Slices[list[WriteJob]]) -> tuple[list[WriteJob], int]:
+    """The jobs, and in how many slices they were collected."""
+    for count in range(100):
+        try:
+            next(slices)
+        except StopIteration as ended:
+            return ended.value, count
+    raise AssertionError("more than 100 slices")
+
+
 def test_a_checkpoint_is_made_in_slices_and_not_of_logs_that_have_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -367,13 +377,9 @@ def test_a_checkpoint_is_made_in_slices_and_not_of_logs_that_have_left(
     slices = directories.checkpoints_in_slices(A)
     next(slices)
     directories.delete("t", 9, UNIQUE, NOW_MS)
-    count = 1
-    with pytest.raises(StopIteration) as ended:
-        while True:
-            next(slices)
-            count += 1
-    assert count == 5
-    for job in ended.value.value:
+    jobs, count = collected(slices)
+    assert 1 + count == 5
+    for job in jobs:
         job.run()
     written = decode_offsets(disk.read_bytes(f"{A}/recovery-point-offset-checkpoint"))
     assert list(written) == [("t", number) for number in range(9)]
@@ -385,13 +391,9 @@ def test_high_watermarks_are_collected_in_slices(monkeypatch: pytest.MonkeyPatch
     for number in range(10):
         directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
     marks = [(("t", number), number) for number in range(10)]
-    slices, count = directories.high_watermark_checkpoints(iter(marks)), 0
-    with pytest.raises(StopIteration) as ended:
-        while True:
-            next(slices)
-            count += 1
+    jobs, count = collected(directories.high_watermark_checkpoints(iter(marks)))
     assert count == 5
-    for job in ended.value.value:
+    for job in jobs:
         job.run()
     assert decode_offsets(disk.read_bytes(f"{A}/replication-offset-checkpoint")) == dict(marks)
 

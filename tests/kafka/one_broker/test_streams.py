@@ -18,19 +18,12 @@ from testkit.fetch import streams_libs
 from testkit.java import classpath, find_java
 from testkit.node import CombinedNode, Kind
 from testkit.process import wait_until
+from tests.kafka.one_broker.test_transactions import PROPERTIES
 
 pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 
 PROGRAM = Path(__file__).parents[1] / "java" / "WordCount.java"
 PARTITIONS, LINES, WORDS = 3, 1_200, 20
-PROPERTIES = {
-    "broker.session.timeout.ms": 3000,
-    "broker.heartbeat.interval.ms": 500,
-    "transaction.state.log.replication.factor": 1,
-    "transaction.state.log.min.isr": 1,
-    "transaction.state.log.num.partitions": 4,
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
-}
 
 
 class Counting:
