@@ -196,12 +196,14 @@ class LogLoader:
 
     def _add_log(self, logs: dict[TopicPartition, DataLog], key: TopicPartition, log: DataLog) -> bool:
         """Add an open log; return false if another directory has one of another topic of that name. A topic
-        may have been made again while a directory with the log of the former one was offline.
+        may have been made again while a directory with the log of the former one was offline. Logs without
+        topic ids were never appended to: a failed disk or a power loss took their partition.metadata.
         """
         is_future = logs is self._directories.futures
         rivals = [] if is_future else [each.log for each in self._directories.rivals.get(key, ())]
         for other in (logs.get(key), *rivals):
-            if other is not None and (is_future or other.topic_id == log.topic_id):
+            is_same = other is not None and other.topic_id == log.topic_id is not None
+            if other is not None and (is_future or is_same):
                 raise DirectoryProblem(
                     f"{key[0]}-{key[1]} is in {other.directory} and in {log.directory}, probably since a "
                     "directory failed while a replica was moved. Remove that in the directory that failed"

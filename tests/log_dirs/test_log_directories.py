@@ -10,6 +10,7 @@ from kraftd.ground import pace
 from kraftd.ground.pace import Slices, at_once
 from kraftd.log.data.resources import LogResources
 from kraftd.log.data.settings import DataLogSettings
+from kraftd.log.disk import write_whole
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives, nothing_unsynced_survives
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
@@ -329,6 +330,20 @@ def test_of_two_logs_of_a_partition_that_of_the_present_topic_is_kept(at_former:
     assert kept is not None and kept.log is directories.logs["t", 0]
     assert (kept.log.directory, kept.log.log_end) == (f"{at_present}/t-0", 2)
     assert directories.strays == [f"{at_former}/t-0.{UNIQUE}-stray"] and not directories.rivals
+
+
+def test_of_two_logs_without_topic_ids_none_is_kept() -> None:
+    """A power loss took what `partition.metadata` held, which is synced before the first append."""
+    disk, directories, _ = started()
+    for path, directory_id in ((A, ID_A), (B, ID_B)):
+        directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=directory_id)
+        directories.logs.clear()
+        write_whole(disk, f"{path}/t-0/partition.metadata", bytes(43))
+    _, directories, _ = started(disk.after_crash(everything_survives))
+    assert directories.topic_ids() == {("t", 0): None}
+    assert directories.keep_one("t", 0, TOPIC_ID, lambda: UNIQUE) is None
+    assert sorted(directories.strays) == [f"{path}/t-0.{UNIQUE}-stray" for path in (A, B)]
+    assert directories.create("t", 0, TOPIC_ID, NOW_MS).topic_id == TOPIC_ID
 
 
 def test_a_log_that_was_left_half_made_is_removed_if_another_directory_has_it() -> None:
