@@ -26,6 +26,9 @@ class Metadata(Topics, Protocol):
     def version(self) -> int:
         """A number that changes with the image."""
 
+    def hashes_version(self) -> int:
+        """A number that changes with the image, and when the hash of a large topic has become known."""
+
     def names_version(self) -> int:
         """The version in which the newest topic was seen first."""
 
@@ -36,7 +39,10 @@ class Metadata(Topics, Protocol):
         """How many partitions a topic has; 0 if there is none."""
 
     def topic_hash(self, name: str) -> int | None:
-        """The hash of what a topic is like (`consumer.metadata_hash`); None if there is none."""
+        """The hash of what a topic is like (`consumer.metadata_hash`); None if there is none.
+
+        That of a large topic may be an older one, or None, until a change of `hashes_version`.
+        """
 
     def group_configs(self, group_id: str) -> Mapping[str, str]:
         """The configs of a group that were set."""

@@ -1127,7 +1127,7 @@ static PyObject *checksum_by_tables(PyObject *Py_UNUSED(module), PyObject *data)
    XXH3: the long part of kraftd/groups/consumer/xxh3.py */
 
 enum { STRIPE_BYTES = 64, BLOCK_STRIPES = 16, BLOCK_BYTES = STRIPE_BYTES * BLOCK_STRIPES, LANES = 8 };
-enum { SHORT_BYTES = 240, SCRAMBLE_AT = 128, LAST_STRIPE_AT = 121 };
+enum { SCRAMBLE_AT = 128 };
 
 static const uint8_t xxh3_secret[192] = {
     0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c,
@@ -1155,35 +1155,36 @@ static void add_stripes(uint64_t *lanes, const uint8_t *p, size_t stripes, const
         }
 }
 
-static void add_all(uint64_t *lanes, const uint8_t *p, size_t length)
+static void add_blocks(uint64_t *lanes, const uint8_t *p, size_t blocks)
 {
-    const uint8_t *last = p + length - STRIPE_BYTES;
-    size_t blocks = (length - 1) / BLOCK_BYTES;
-    for (size_t block = 0; block < blocks; block++, p += BLOCK_BYTES) {
+    for (; blocks; blocks--, p += BLOCK_BYTES) {
         add_stripes(lanes, p, BLOCK_STRIPES, xxh3_secret);
         for (int i = 0; i < LANES; i++)
             lanes[i] = (lanes[i] ^ lanes[i] >> 47 ^ little64(xxh3_secret + SCRAMBLE_AT + 8 * i)) * 0x9E3779B1u;
     }
-    add_stripes(lanes, p, (length - 1 - blocks * BLOCK_BYTES) / STRIPE_BYTES, xxh3_secret);
-    add_stripes(lanes, last, 1, xxh3_secret + LAST_STRIPE_AT);
 }
 
-static PyObject *xxh3_lanes(PyObject *Py_UNUSED(module), PyObject *data)
+/* (lanes, whole blocks) -> lanes: see xxh3.add_blocks. */
+static PyObject *xxh3_blocks(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    uint64_t lanes[LANES] = {
-        0xC2B2AE3Du, 0x9E3779B185EBCA87u, 0xC2B2AE3D27D4EB4Fu, 0x165667B19E3779F9u,
-        0x85EBCA77C2B2AE63u, 0x85EBCA77u, 0x27D4EB2F165667C5u, 0x9E3779B1u,
-    };
+    uint64_t lanes[LANES];
+    PyObject *before;
     Py_buffer buffer;
-    if (PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE) < 0)
+    if (!PyArg_ParseTuple(args, "O!y*", &PyList_Type, &before, &buffer))
         return NULL;
-    if (buffer.len <= SHORT_BYTES) {
+    if (PyList_GET_SIZE(before) != LANES || buffer.len % BLOCK_BYTES) {
         PyBuffer_Release(&buffer);
-        PyErr_SetString(PyExc_ValueError, "too short: it has another hash");
+        PyErr_SetString(PyExc_ValueError, "not eight lanes and whole blocks");
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < LANES; i++)
+        lanes[i] = PyLong_AsUnsignedLongLong(PyList_GET_ITEM(before, i));
+    if (PyErr_Occurred()) {
+        PyBuffer_Release(&buffer);
         return NULL;
     }
     PyThreadState *state = buffer.len >= WITHOUT_GIL_BYTES ? PyEval_SaveThread() : NULL;
-    add_all(lanes, buffer.buf, (size_t)buffer.len);
+    add_blocks(lanes, buffer.buf, (size_t)buffer.len / BLOCK_BYTES);
     if (state)
         PyEval_RestoreThread(state);
     PyBuffer_Release(&buffer);
@@ -1226,11 +1227,12 @@ static Py_ssize_t *note_ranks(PyObject *ids, PyObject *rank_of, PyObject *texts,
     return at;
 }
 
-/* (replicas, rank_of, texts) -> bytes: see metadata_hash.partition_bytes. */
+/* (first, replicas, rank_of, texts) -> bytes: see metadata_hash.partition_bytes. */
 static PyObject *partition_bytes(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *replicas, *rank_of, *texts, *found = NULL;
-    if (!PyArg_ParseTuple(args, "O!O!O!", &PyTuple_Type, &replicas, &PyDict_Type, &rank_of, &PyTuple_Type, &texts))
+    unsigned int first;
+    if (!PyArg_ParseTuple(args, "IO!O!O!", &first, &PyTuple_Type, &replicas, &PyDict_Type, &rank_of, &PyTuple_Type, &texts))
         return NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(replicas), room = count, size = 4 * count;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(texts); i++)
@@ -1251,7 +1253,7 @@ static PyObject *partition_bytes(PyObject *Py_UNUSED(module), PyObject *args)
         at = ranks;
         for (Py_ssize_t i = 0; i < count; i++) {
             for (int byte = 0; byte < 4; byte++)
-                *to++ = (uint8_t)(i >> 8 * byte);
+                *to++ = (uint8_t)((first + (size_t)i) >> 8 * byte);
             for (Py_ssize_t left = *at++; left > 0; left--) {
                 PyObject *text = PyTuple_GET_ITEM(texts, *at++);
                 memcpy(to, PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
@@ -1278,7 +1280,7 @@ static PyMethodDef methods[] = {
     {"crc32c", checksum, METH_O, "The CRC32C of some bytes."},
     {"crc32c_by_tables", checksum_by_tables, METH_O, "The CRC32C of some bytes, without a processor's instruction."},
     {"partition_bytes", partition_bytes, METH_VARARGS, "The partitions of a topic with their racks, as they are hashed."},
-    {"xxh3_lanes", xxh3_lanes, METH_O, "The lanes of the XXH3 of more than 240 bytes, as a list."},
+    {"xxh3_blocks", xxh3_blocks, METH_VARARGS, "The lanes of an XXH3 after more blocks, as a list."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -60,6 +60,9 @@ class KnownTopics:
     def version(self) -> int:
         return self.image_version
 
+    def hashes_version(self) -> int:
+        return self.image_version
+
     def names_version(self) -> int:
         return self.newest_version
 

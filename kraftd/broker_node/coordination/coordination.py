@@ -5,18 +5,14 @@ It loads a partition of its topic when this broker becomes its leader, and drops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-
-from msgspec import Struct
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.broker_node.effects import ReadPartition
-from kraftd.controller.configs.resources import ResourceType
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.groups.call import Call as CoordinatorCall
-from kraftd.groups.consumer.metadata_hash import ReplicaIds, topic_hash
 from kraftd.groups.effects import (
     AppendMarker,
     AppendRecords,
@@ -54,7 +50,6 @@ if TYPE_CHECKING:
     from kraftd.broker_node.partitions.replicas import Hosted, Replicas
     from kraftd.broker_node.producer_ids import ProducerIds
     from kraftd.broker_node.topic_creation import TopicCreation
-    from kraftd.metadata.image import Image
     from kraftd.partition.effects import AppendBatches
     from kraftd.requests.boundary import Boundary
     from kraftd.requests.call import Call
@@ -72,98 +67,6 @@ def leader_of(view: ClusterView, topic: str, index: int) -> int | None:
         return None
     broker = image.brokers.get(state.leader)
     return NO_LEADER if broker is None or broker.fenced else state.leader
-
-
-class _KnownHash(Struct):
-    """The hash of a topic, and what it was made of; `version` of the image in which that was seen last."""
-
-    version: int
-    topic_id: bytes
-    racks: dict[int, str]
-    replicas: ReplicaIds
-    value: int
-
-
-class KnownTopics:
-    """What the image says of topics, for a coordinator."""
-
-    def __init__(self, view: ClusterView) -> None:
-        self._view = view
-        self._newest: bytes | None = None
-        self._newest_version = -1
-        self._hashes: dict[str, _KnownHash] = {}
-        self._racks: dict[int, str] = {}
-        self._racks_version = -1
-
-    def topic_id(self, name: str) -> bytes | None:
-        """The id of a topic; None if there is none."""
-        return self._view.image.topic_names().get(name)
-
-    def topic_name(self, topic_id: bytes) -> str | None:
-        """The name of a topic; None if there is none."""
-        topic = self._view.image.topic(topic_id)
-        return None if topic is None else topic.name
-
-    def has_partition(self, name: str, index: int) -> bool:
-        """Return whether a topic has a partition."""
-        return self._view.image.partition(self.topic_id(name) or ZERO_UUID, index) is not None
-
-    # What consumer groups need besides
-
-    def version(self) -> int:
-        """The offset of the image."""
-        return self._view.image.offset
-
-    def names_version(self) -> int:
-        """The offset of the image in which the newest topic was seen first."""
-        newest = next(reversed(self._view.image.topics), None)
-        if newest != self._newest:
-            self._newest, self._newest_version = newest, self.version()
-        return self._newest_version
-
-    def names(self) -> list[str]:
-        """All topics."""
-        return list(self._view.image.topic_names())
-
-    def partition_count(self, topic_id: bytes) -> int:
-        """How many partitions a topic has; 0 if there is none."""
-        topic = self._view.image.topic(topic_id)
-        return 0 if topic is None else len(topic.partitions)
-
-    def topic_hash(self, name: str) -> int | None:
-        """The hash of a topic; it is computed anew when replicas or their racks are others."""
-        image = self._view.image
-        topic = image.topic_named(name)
-        if topic is None:
-            self._hashes.pop(name, None)
-            return None
-        known = self._hashes.get(name)
-        if known is not None and known.version == image.offset:
-            return known.value
-        racks = self._racks_of(image)
-        replicas = tuple([topic.partitions[index].replicas for index in range(len(topic.partitions))])
-        if known is not None and (known.topic_id, known.racks, known.replicas) == (topic.id, racks, replicas):
-            known.version = image.offset
-            return known.value
-        value = topic_hash(topic.id, name, replicas, racks)
-        self._hashes[name] = _KnownHash(image.offset, topic.id, racks, replicas, value)
-        return value
-
-    def _racks_of(self, image: Image) -> dict[int, str]:
-        """The racks of brokers, where they are known; looked up once for all topics of an image."""
-        if self._racks_version != image.offset:
-            brokers = image.brokers.values()
-            racks = {broker.id: broker.rack for broker in brokers if broker.rack is not None}
-            self._racks_version = image.offset
-            self._racks = self._racks if racks == self._racks else racks
-        return self._racks
-
-    def group_configs(self, group_id: str) -> Mapping[str, str]:
-        """The configs of a group that were set."""
-        return self._view.image.config(ResourceType.GROUP, group_id)
-
-    def __repr__(self) -> str:
-        return f"<KnownTopics {self._view.image.topic_count}>"
 
 
 class CoordinatingNode(Protocol):

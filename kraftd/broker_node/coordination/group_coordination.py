@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from kraftd.acl import AclResourceType
 from kraftd.answers.operations import allowed_operations
 from kraftd.broker_node.audit import audit
-from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination, KnownTopics
+from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination
 from kraftd.broker_node.coordination.group_pieces import joined, pieces_of
+from kraftd.broker_node.coordination.known_topics import KnownTopics
 from kraftd.broker_node.coordination.latest_offsets import find_latest_offsets
 from kraftd.broker_node.coordination.persister import Persister
 from kraftd.broker_node.coordination.share_coordination import SHARE_VERSION
@@ -36,6 +37,7 @@ from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescri
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
+from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from kraftd.requests.large_requests import Work
 
 
+HEARTBEATS = ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT
 GROUP_VERSION = "group.version"  # the feature that allows consumer groups
 
 Described = DescribeGroupsResponse | ConsumerGroupDescribeResponse | ShareGroupDescribeResponse
@@ -64,7 +67,8 @@ class GroupCoordination(Coordination):
         listener: str,
         new_uuid: Callable[[], str],
     ) -> None:
-        self.coordinator = GroupCoordinator(config, KnownTopics(node.view), new_uuid)
+        self._topics = KnownTopics(node.view, node.go_on)
+        self.coordinator = GroupCoordinator(config, self._topics, new_uuid)
         super().__init__(node, self.coordinator)
         # Pieces of large requests, with the whole ones and where their answers go.
         self._pieces: dict[Call, tuple[Call, Callable[[Any], None]]] = {}
@@ -103,11 +107,26 @@ class GroupCoordination(Coordination):
         coordinator.respond(group_call, merge_by_name(answered, refused_transactional_commit(part, error)))
         self.perform(coordinator.take_effects())
 
+    def unhashed(self, call: Call) -> list[str]:
+        """The topics of a member's subscription whose hash must be computed in slices first."""
+        if call.key not in HEARTBEATS:
+            return []
+        return [name for name in call.message.subscribed_topic_names or () if self._topics.lacks_hash(name)]
+
+    def handle_hashed(self, call: Call, names: list[str]) -> Work:
+        """Take a heartbeat after the hashes of large topics."""
+        call.settled = True
+        for name in names:
+            yield from self._topics.hash_in_slices(name)
+        self.handle(call)
+
     def handle_in_pieces(self, call: Call, guard: int = 0) -> Work:
         """Take a large request, a piece in each callback; its connection's next request waits. The guard is
         as in `handle`: with the first piece the transaction is ongoing.
         """
         call.settled = True
+        for name in self.unhashed(call):
+            yield from self._topics.hash_in_slices(name)
         pieces = pieces_of(call.message)
 
         def finish(answers: list[Any]) -> None:

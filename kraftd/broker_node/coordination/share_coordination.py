@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination, KnownTopics
+from kraftd.broker_node.coordination.coordination import CoordinatingNode, Coordination
+from kraftd.broker_node.coordination.known_topics import KnownTopics
 from kraftd.broker_node.topic_creation import SHARE_STATE_TOPIC
 from kraftd.ground.pace import Pace, Slices
 from kraftd.groups.call import Call as CoordinatorCall
@@ -37,7 +38,7 @@ class ShareCoordination(Coordination):
     content = "share_partitions"
 
     def __init__(self, node: CoordinatingNode, config: ShareStateConfig) -> None:
-        self.coordinator = ShareCoordinator(config, KnownTopics(node.view))
+        self.coordinator = ShareCoordinator(config, KnownTopics(node.view, node.go_on))
         super().__init__(node, self.coordinator)
         self._performers |= {PruneRecords: self._prune}
 

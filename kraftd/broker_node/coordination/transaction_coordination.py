@@ -7,12 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kraftd.broker_node.coordination.coordination import (
-    NO_LEADER,
-    Coordination,
-    KnownTopics,
-    leader_of,
-)
+from kraftd.broker_node.coordination.coordination import NO_LEADER, Coordination, leader_of
+from kraftd.broker_node.coordination.known_topics import KnownTopics
 from kraftd.broker_node.coordination.markers import MarkingNode, write_marker
 from kraftd.broker_node.topic_creation import TRANSACTIONS_TOPIC
 from kraftd.ground.pace import Pace, Slices
@@ -63,7 +59,9 @@ class TransactionCoordination(Coordination):
         group_partition_for: Callable[[str], int],
         listener: str,
     ) -> None:
-        self.coordinator = TransactionCoordinator(config, KnownTopics(node.view), group_partition_for)
+        self.coordinator = TransactionCoordinator(
+            config, KnownTopics(node.view, node.go_on), group_partition_for
+        )
         super().__init__(node, self.coordinator)
         self._broker = node
         self._listener = listener

@@ -78,7 +78,7 @@ class Changing:
         """Raise the epoch if the subscription has changed, or what its topics are like; return it."""
         state, group = self.state, self.group
         facts = group.facts
-        version = state.metadata.version()
+        version = state.metadata.hashes_version()
         if not must_raise and not group.needs_refresh(version):
             return facts.epoch
         topics = topics_after(group, member, updated)

@@ -157,7 +157,7 @@ class Lookup:
             epoch = group.facts.epoch + 1
             records.append(epoch_record(self.group_id, epoch, metadata_hash))
             state.counts.consumer_rebalances += 1
-            group.refreshed(state.metadata.version(), epoch)
+            group.refreshed(state.metadata.hashes_version(), epoch)
         return Outcome(records)
 
 

@@ -29,12 +29,15 @@ _STRIPE_BYTES = 64
 _BLOCK_STRIPES = 16
 _BLOCK_BYTES = _STRIPE_BYTES * _BLOCK_STRIPES
 _LANES = 8
-_IN_C: Callable[[bytes], list[int]] | None = getattr(ENGINE, "xxh3_lanes", None)
+_IN_C: Callable[[list[int], memoryview], list[int]] | None = getattr(ENGINE, "xxh3_blocks", None)
 
 
 def xxh3_64(data: bytes) -> int:
     """The hash of some bytes, as a signed number of 64 bits."""
-    value = _unsigned(data)
+    return _signed(_unsigned(data))
+
+
+def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -125,33 +128,60 @@ def _of_240(data: bytes) -> int:
 
 
 def _long(data: bytes) -> int:
-    lanes = lanes_of(data) if _IN_C is None else _IN_C(data)
-    merged = len(data) * _PRIME64_1
-    for pair in range(4):
-        at = 11 + 16 * pair
-        merged += _fold(lanes[2 * pair] ^ _s64(at), lanes[2 * pair + 1] ^ _s64(at + 8))
-    return _avalanche(merged)
+    hashed = Xxh3()
+    hashed.add(data)
+    return hashed.end()
 
 
-def lanes_of(data: bytes) -> list[int]:
-    """The lanes of more than 240 bytes: what `_records.c` does in a hundredth of the time."""
-    length = len(data)
-    lanes = [
-        _PRIME32_3, _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME32_2, _PRIME64_5, _PRIME32_1,
-    ]  # fmt: skip
-    block_count = (length - 1) // _BLOCK_BYTES
-    for block in range(block_count):
-        _accumulate(lanes, data, block * _BLOCK_BYTES, _BLOCK_STRIPES, 0)
-        for lane, value in enumerate(lanes):
+class Xxh3:
+    """The hash of bytes that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._lanes = [
+            _PRIME32_3, _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME32_2, _PRIME64_5, _PRIME32_1,
+        ]  # fmt: skip
+        self._length = 0
+        self._before = b""  # the end of what is in the lanes, as long as a stripe
+        self._rest = b""  # what is not in the lanes: at most a block, and never nothing
+
+    def add(self, data: bytes) -> None:
+        """Add a piece. More than a few ten thousand bytes at once take a millisecond or longer."""
+        self._length += len(data)
+        self._rest += data
+        whole = (len(self._rest) - 1) // _BLOCK_BYTES * _BLOCK_BYTES
+        if whole > 0:
+            self._lanes = (_IN_C or add_blocks)(self._lanes, memoryview(self._rest)[:whole])
+            self._before = self._rest[whole - _STRIPE_BYTES : whole]
+            self._rest = self._rest[whole:]
+
+    def value(self) -> int:
+        """The hash of all pieces, as a signed number of 64 bits."""
+        return _signed(self.end() if self._length > SHORT_BYTES else _unsigned(self._rest))
+
+    def end(self) -> int:
+        """The hash of more than 240 bytes, without a sign."""
+        lanes, rest = list(self._lanes), self._rest
+        _accumulate(lanes, rest, 0, (len(rest) - 1) // _STRIPE_BYTES, 0)
+        _accumulate(lanes, (self._before + rest)[-_STRIPE_BYTES:], 0, 1, 121)
+        merged = self._length * _PRIME64_1
+        for pair in range(4):
+            at = 11 + 16 * pair
+            merged += _fold(lanes[2 * pair] ^ _s64(at), lanes[2 * pair + 1] ^ _s64(at + 8))
+        return _avalanche(merged)
+
+
+def add_blocks(lanes: list[int], blocks: bytes | memoryview) -> list[int]:
+    """The lanes after more blocks: what `_records.c` does in a hundredth of the time."""
+    after = list(lanes)
+    for start in range(0, len(blocks), _BLOCK_BYTES):
+        _accumulate(after, blocks, start, _BLOCK_STRIPES, 0)
+        for lane, value in enumerate(after):
             mixed = value ^ value >> 47 ^ _s64(128 + 8 * lane)
-            lanes[lane] = mixed * _PRIME32_1 & _M64
-    start = block_count * _BLOCK_BYTES
-    _accumulate(lanes, data, start, (length - 1 - start) // _STRIPE_BYTES, 0)
-    _accumulate(lanes, data, length - _STRIPE_BYTES, 1, 121)
-    return lanes
+            after[lane] = mixed * _PRIME32_1 & _M64
+    return after
 
 
-def _accumulate(lanes: list[int], data: bytes, start: int, stripes: int, secret_at: int) -> None:
+def _accumulate(lanes: list[int], data: bytes | memoryview, start: int, stripes: int, secret_at: int) -> None:
     """Add stripes to the lanes; each stripe uses the secret from 8 bytes further on."""
     words = unpack_from(f"<{stripes * _LANES}Q", data, start)
     secret = unpack_from(f"<{stripes + _LANES - 1}Q", _SECRET, secret_at)

@@ -128,7 +128,7 @@ class ShareHeartbeat:
         must_raise = updated.topics != member.topics
         if facts.target_epoch >= facts.epoch:
             must_raise |= is_assignment_pending(group)
-        version = state.metadata.version()
+        version = state.metadata.hashes_version()
         if not must_raise and not group.needs_refresh(version):
             return group.topics, False
         topics = names_after(group.topics, member, updated)

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.wire.records import ENGINE
+from tests.groups.calls import Counted
 from tests.groups.consumer.members import Consumer
 from tests.groups.desk import Desk
 
 PARTITIONS, MEMBERS = 10_000, 1_000
 MAX_CALLS = 8_000  # in a step: less than one for each partition
-
-
-class Counted:
-    """Calls a function, and counts what it calls, each time it is called."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.calls: list[int] = []
-
-    def __call__(self, *arguments: Any) -> Any:
-        self.calls.append(0)
-        sys.setprofile(self._count)
-        try:
-            return self.function(*arguments)
-        finally:
-            sys.setprofile(None)
-
-    def _count(self, _frame: object, event: str, _: object) -> None:
-        self.calls[-1] += event in ("call", "c_call")
 
 
 def test_no_step_grows_with_the_partitions_of_a_group() -> None:
