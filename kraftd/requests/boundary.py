@@ -25,6 +25,7 @@ from kraftd.ground.pace import Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
+from kraftd.requests.between_brokers import is_between_brokers
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection, MuteConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
@@ -196,11 +197,13 @@ class Boundary:
             self.serve(job, outcome)
 
         head = read_head(self._routes, event.connection_id, slot, event.listener, event.host, view)
+        held = True
         if head is not None:
             head[0].principal = event.principal
             read = self.unless_refused(*head, view, read)
+            held = not is_between_brokers(head[0], self._authorizer)
         sender = (event.principal, event.host)
-        self.large.add(Job(sender, event.connection_id, len(view), read, take))
+        self.large.add(Job(sender, event.connection_id, len(view), read, take, held=held))
         behind = event.frames[slot - event.first_slot + 1 :]
         self.large.put_behind(replace(event, first_slot=slot + 1, frames=behind), first=True)
 
@@ -257,20 +260,10 @@ class Boundary:
     def _answer_again(self, event: FramesReceived, slot: int, frame: bytes, kept: KeptAnswer) -> None:
         """Answer a request from the memo."""
         call = Call(
-            event.connection_id,
-            slot,
-            event.listener,
-            event.host,
-            kept.key,
-            kept.version,
-            0,
-            "",
-            None,
-            event.principal,
-            arrived_ns=event.arrived_ns,
-            size_bytes=len(frame),
-            settled=True,
+            event.connection_id, slot, event.listener, event.host, kept.key, kept.version, 0, "", None
         )
+        call.principal, call.arrived_ns = event.principal, event.arrived_ns
+        call.size_bytes, call.settled = len(frame), True
         parts: list[Buffer] = [kept.size, frame[4:8], kept.rest]
         self._outbox.effects.append(Answer(event.connection_id, slot, parts, call))
 

@@ -13,6 +13,8 @@ from kraftd.ground.pace import MAX_SLICE_WORK_US
 from kraftd.ground.refusal import Refusal
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraftd.messages.fetch_response import FetchResponse
 from kraftd.messages.registry import APIS
 from kraftd.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraftd.messages.unregister_broker_response import UnregisterBrokerResponse
@@ -36,6 +38,8 @@ from kraftd.requests.work_shares import (
     Job,
     WorkShares,
 )
+from kraftd.security.authorizer import Authorizer, StandardAuthorizer
+from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.security.principals import ANONYMOUS, Principal
 from kraftd.wire.api import ApiKey, request_class
 from kraftd.wire.error_code import ErrorCode
@@ -44,13 +48,14 @@ from tests.wire.strategies import for_all, messages, versions
 
 ALICE, BOB = Principal("User", "alice"), Principal("User", "bob")
 NAMES = 2_000
+VERSIONS = {CreateTopicsRequest: (19, 7), UnregisterBrokerRequest: (64, 0), FetchRequest: (1, 17)}
 Handler = Callable[["Node", Call], Generator[None, None, None] | None]
 
 
 class Node:
     """A boundary with two APIs; `reads` are frames to decode, `done` what was handled, with its slices."""
 
-    def __init__(self, creates: Handler | None = None) -> None:
+    def __init__(self, creates: Handler | None = None, authorizer: Authorizer | None = None) -> None:
         self.now_ms = 1_000
         self.outbox = Outbox()
         self.done: list[str] = []
@@ -62,21 +67,23 @@ class Node:
         routes = [
             Route(ApiKey.CREATE_TOPICS, None, None, lambda: lambda call: creates(self, call)),
             Route(ApiKey.UNREGISTER_BROKER, None, None, lambda: self._unregister),
+            Route(ApiKey.FETCH, None, None, lambda: self._fetch),
         ]
-        registry = Registry(routes)
-        self.boundary = Boundary(
-            registry, self.outbox, Lane(lambda: self.outbox.emit(ScheduleSlice()), lambda: self.now_ms)
-        )
+        lane = Lane(lambda: self.outbox.emit(ScheduleSlice()), lambda: self.now_ms)
+        self.boundary = Boundary(Registry(routes), self.outbox, lane, authorizer=authorizer)
         self.large = self.boundary.large
 
     def _unregister(self, call: Call) -> None:
         self.done.append(f"{call.connection_id}: unregister {call.message.broker_id}")
         self.boundary.answer(call, UnregisterBrokerResponse())
 
+    def _fetch(self, call: Call) -> None:
+        self.boundary.answer(call, FetchResponse())
+
     def take(self, connection_id: int, first_slot: int, *requests: Any, by: Principal = ANONYMOUS) -> None:
         frames = []
         for request in requests:
-            key, version = (19, 7) if isinstance(request, CreateTopicsRequest) else (64, 0)
+            key, version = VERSIONS[type(request)]
             frames.append(memoryview(b"".join(encode_request(key, version, 7, "test", request))[4:]))
         event = FramesReceived(connection_id, first_slot, frames, "L", "10.0.0.1", principal=by)
         self.boundary.take_in(event)
@@ -258,6 +265,28 @@ def test_a_request_that_a_broker_carries_does_not_wait_for_an_allowance() -> Non
     node._perform()
     node.read()
     assert taken == ["call"]
+
+
+def test_large_fetches_of_brokers_do_not_wait_for_an_allowance() -> None:
+    fetch = FetchRequest(
+        topics=[FetchTopic(topic_id=bytes(15) + b"t", partitions=[FetchPartition()] * NAMES)]
+    )
+    alice_is_a_broker = StandardAuthorizer(AuthorizerSettings(super_users=frozenset({"User:alice"})))
+    alice_is_a_broker.begin_load()
+    alice_is_a_broker.end_load()
+    for authorizer, waits in ((None, []), (alice_is_a_broker, [BOB])):
+        node = Node(authorizer=authorizer)
+        for principal in (ALICE, BOB):
+            node.large.shares.charge((principal, "10.0.0.1"), 10 * ALLOWANCE_US, node.now_ms)
+        node.take(1, 0, fetch, by=BOB)
+        node.take(2, 0, fetch, by=ALICE)
+        while node.reads:
+            node.read()
+            node.run()
+        served = {BOB: (1, 0), ALICE: (2, 0)}
+        assert [principal for principal, place in served.items() if place not in node.answers] == waits
+        node.take(2, 1, create(), by=ALICE)
+        assert not node.reads  # other requests of a broker's principal wait
 
 
 def test_a_closed_connection_is_forgotten_and_what_is_open_ends() -> None:
