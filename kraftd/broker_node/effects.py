@@ -22,7 +22,8 @@ class NotRegistered(Effect, frozen=True):
 class OpenLog(Effect, frozen=True):
     """Open the log of a partition, or make it: LogOpened or LogNotOpened comes back.
 
-    `is_new`: the partition was created just now, so its log may be made although a log directory is offline.
+    `is_new`: the partition, or this replica of it, was created just now. So its log may be made although a
+    log directory is offline.
     """
 
     topic: str

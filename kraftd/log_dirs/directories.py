@@ -6,7 +6,7 @@ event loop's thread. What blocks is a job or comes in slices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -71,9 +71,9 @@ class LogDirectories:
     """logs and futures are the open logs by topic and partition; futures will replace logs of theirs.
 
     rivals: the logs of a partition that has some in several directories, of different topic ids; one of them
-    is in logs. offline has the paths that failed, and why. damaged: logs whose files are damaged, in
-    directories that work. all_loaded: the directories whose logs are open, or known as damaged. `loading`
-    fills all of it.
+    is in logs. offline has the paths that failed, and why: the `unreadable` ones from the beginning. damaged:
+    logs whose files are damaged, in directories that work. all_loaded: the directories whose logs are open,
+    or known as damaged. `loading` fills all of it.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class LogDirectories:
         resources: LogResources,
         directories: Sequence[LogDirectory],
         settings_of: Callable[[str], DataLogSettings],
+        unreadable: Mapping[str, StorageError] | None = None,
     ) -> None:
         self.resources = resources
         self.directories = {directory.path: directory for directory in directories}
@@ -90,7 +91,7 @@ class LogDirectories:
         self.rivals: dict[TopicPartition, list[FoundLog]] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
         self.strays: list[str] = []
-        self.offline: dict[str, StorageError] = {}
+        self.offline: dict[str, StorageError] = dict(unreadable or {})
         self.cordoned: frozenset[str] = frozenset()
         self.all_loaded: set[str] = set()
         self.high_watermarks: dict[tuple[str, TopicPartition], int] = {}  # by path: a log may have moved
@@ -173,8 +174,9 @@ class LogDirectories:
         """Make the log of a partition, in the directory of an id, else in that with the fewest logs. With
         `unique` it is a future log, named so. `failed` takes the place of `fail` for a directory that fails.
 
-        Raises StorageFailure if no directory takes it, and, unless it is new, while one is offline, which may
-        have it. Raises ValueError for a topic id that is not the log's.
+        Raises StorageFailure if no directory takes it. Raises it also while one is offline, which may have
+        it, but not if it is new or of a directory that works. Raises ValueError for a topic id that is not
+        the log's.
         """
         key = (topic, partition)
         logs = self.logs if unique is None else self.futures
@@ -184,7 +186,8 @@ class LogDirectories:
             return logs[key]
         if key in self.damaged:
             raise self.damaged[key].error
-        if not is_new and self.offline:
+        is_elsewhere = directory_id is not None and self.path_of(directory_id) is not None
+        if self.offline and not is_new and not is_elsewhere:
             paths = ", ".join(self.offline)
             raise StorageFailure(
                 f"the log of {topic}-{partition} may be in {paths}, offline. Repair the disk"

@@ -285,7 +285,7 @@ FAMILIES: tuple[Family, ...] = (
     _DIRECTORIES.gauge(
         "OfflineLogDirectoryCount",
         "log directories that failed",
-        _of_broker(lambda b: len(b.lifecycle.offline_directories)),
+        _of_broker(lambda b: len(b.directory_errors)),
     ),
     _DIRECTORIES.family(
         "gauge",

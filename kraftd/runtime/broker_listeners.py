@@ -70,8 +70,9 @@ class LogsAtStart:
         self._now_ms = view.context.wall_ms
         self.directories = LogDirectories(
             LogResources(self.disk, OpenFiles(self.disk, log_files_limit()), draw=rng.below),
-            [LogDirectory(one, storage.directory.directory_ids[one]) for one in config.log_dirs],
+            [LogDirectory(one, storage.directory.directory_ids.get(one)) for one in config.log_dirs],
             lambda topic: self._configs.of(topic).log,
+            storage.directory.unreadable,
         )
         self.loader = LogLoader(self.directories, self._now_ms, self._producers_of)
 
@@ -103,7 +104,7 @@ def serve_broker(
         storage.directory.cluster_id,
         rng.uuid(),
         endpoints,
-        tuple(storage.directory.directory_ids[one] for one in config.log_dirs),
+        tuple(id for one in config.log_dirs if (id := storage.directory.directory_ids.get(one)) is not None),
         supported_features(unstable=config.unstable_feature_versions_enable),
         config.rack or None,
         -1 if logs.loader.broker_epoch is None else logs.loader.broker_epoch,

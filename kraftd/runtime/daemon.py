@@ -167,6 +167,9 @@ class Daemon:
         """Log what was found in the directories, in their rights and in the configuration."""
         for note in self.storage.notes:
             self.log.warning("recovered", note=note)
+        if not self.config.is_broker:  # which reports them itself
+            for path, error in self.storage.directory.unreadable.items():
+                self.log.error("a log directory cannot be read", directory=path, error=str(error))
         if self.config.first_election_without and self.storage.log.log_end:
             self.log.warning(
                 "kraftd.first.election.without is set, and this node has a log",

@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 
 from kraftd.log.errors import DiskFull, StorageFailure
+from kraftd.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraftd.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.requests.events import ConnectionClosed
 from kraftd.wire.api import ApiKey
@@ -332,3 +342,21 @@ def test_a_killed_broker_registers_within_a_second_of_its_old_sessions_end(tmp_p
     assert set(refused) == {"DUPLICATE_BROKER_REGISTRATION"}
     session_ms = after.broker.lifecycle.broker.session_timeout_ms
     assert session_ms - 1_000 < waited_ms <= session_ms + 1_200
+
+
+def test_a_new_replica_is_taken_while_a_directory_is_offline(harness: BrokerHarness) -> None:
+    """It cannot have a log in the directory that failed, though its partition is older than the failure."""
+    harness.unfenced(1)
+    placed = CreatableTopic("w", -1, -1, [CreatableReplicaAssignment(0, (1,))])
+    harness.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([placed], 30_000), 8)
+    lost = in_directory(harness, PATHS[1])
+    harness.disk.fault = failing(PATHS[1])
+    harness.wire.is_cut_off = True  # the controller names no directory, as if there were a third
+    harness.produce("t", records(), index=lost[0])
+    move = ReassignableTopic("w", [ReassignablePartition(0, (1, 100))])
+    answer = harness.ask(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, AlterPartitionReassignmentsRequest(topics=[move]), 8
+    )
+    assert not answer.responses[0].partitions[0].error_code
+    harness.pass_time(100)
+    assert harness.directories.logs["w", 0].parent == PATHS[0]

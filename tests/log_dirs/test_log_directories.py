@@ -188,6 +188,21 @@ def test_a_directory_that_fails_goes_offline_with_its_partitions() -> None:
     assert disk.exists(f"{B}/.kafka_cleanshutdown") and not disk.exists(f"{A}/.kafka_cleanshutdown")
 
 
+def test_an_unreadable_directory_is_offline_from_the_start() -> None:
+    disk = MemoryDisk()
+    for path in (A, B):
+        disk.make_directory(path)
+    problem = StorageFailure("cannot read /b/meta.properties: Input/output error")
+    both = [LogDirectory(A, ID_A), LogDirectory(B, None)]
+    directories = LogDirectories(LogResources(disk), both, lambda topic: SETTINGS, {B: problem})
+    loader = LogLoader(directories, NOW_MS).load()
+    assert (directories.online, directories.offline, loader.broker_epoch) == ([A], {B: problem}, None)
+    with pytest.raises(StorageFailure, match="may be in /b, offline"):
+        directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_B, is_new=False)
+    # The metadata says that it is in a directory that works, so it is not in the other.
+    assert directories.create("t", 1, TOPIC_ID, NOW_MS, directory_id=ID_A, is_new=False).parent == A
+
+
 def test_a_log_is_made_elsewhere_when_its_directory_fails() -> None:
     disk, directories, _ = started()
 

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftd.log.disk import RealDisk
-from kraftd.log.errors import CorruptStorage, DirectoryLocked, DirectoryProblem, StorageError
+from kraftd.log.errors import CorruptStorage, DirectoryLocked, DirectoryProblem, ReadOnlyStorage, StorageError
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives
 from kraftd.messages.feature_level_record import FeatureLevelRecord
 from kraftd.messages.quorum_state_data import QuorumStateData, Voter
-from kraftd.metadata_dir.directory import open_directory
+from kraftd.metadata_dir.directory import MetadataDirectory, open_directory
 from kraftd.metadata_dir.files.bootstrap import encode_bootstrap, read_bootstrap, write_bootstrap
 from kraftd.metadata_dir.files.meta_properties import (
     MetaProperties,
@@ -273,6 +273,60 @@ def test_a_directory_without_a_directory_id_gets_one() -> None:
     directory = open_directory(disk, "/data", 4, new_directory_id=lambda: next(ids), now_ms=0)
     assert directory.directory_id == UUID
     assert read_meta_properties(disk, "/data") == MetaProperties(1, CLUSTER, 4, UUID)
+
+
+def test_another_log_directory_that_cannot_be_read_stops_no_start(tmp_path: Path) -> None:
+    """As in Kafka: only the directory of the metadata log must be there."""
+    paths = [str(tmp_path / name) for name in ("a", "b", "c")]
+    ids = iter([OTHER, bytes(15) + b"\x09"])
+    format_directories(
+        RealDisk(),
+        plan(directories=tuple(paths), metadata_directory=paths[0]),
+        new_uuid=lambda: next(ids),
+        now_ms=0,
+    )
+
+    def opened() -> MetadataDirectory:
+        directory = open_directory(
+            RealDisk(), paths[0], 1, other_directories=paths, new_directory_id=lambda: OTHER, now_ms=0
+        )
+        directory.close()
+        return directory
+
+    whole = opened()
+    assert set(whole.directory_ids) == set(paths) and not whole.unreadable
+    (tmp_path / "b" / "meta.properties").write_text("version=7\n")
+    os.rename(tmp_path / "c" / "meta.properties", tmp_path / "kept")
+    (tmp_path / "c" / "meta.properties").mkdir()
+    directory = opened()
+    assert directory.directory_ids == {paths[0]: whole.directory_ids[paths[0]]}
+    assert sorted(directory.unreadable) == paths[1:]
+    assert "version=7 is unknown" in str(directory.unreadable[paths[1]])
+    (tmp_path / "c" / "meta.properties").rmdir()
+    with pytest.raises(DirectoryProblem, match="c is half formatted"):
+        opened()
+    os.rename(tmp_path / "kept", tmp_path / "c" / "meta.properties")
+    (tmp_path / "a" / "meta.properties").write_text("version=7\n")
+    with pytest.raises(DirectoryProblem, match="version=7 is unknown"):
+        opened()
+
+
+def test_a_directory_from_before_kip858_that_cannot_be_written_has_no_id() -> None:
+    disk = MemoryDisk()
+    for path in ("/data", "/more"):
+        disk.open(f"{path}/meta.properties", create=True).write(
+            0, f"version=1\ncluster.id={CLUSTER}\nnode.id=4\n".encode()
+        )
+
+    def fault(operation: str, path: str) -> None:
+        if path.startswith("/more"):
+            raise ReadOnlyStorage(f"cannot {operation} {path}: it is read-only. Mount it for writing")
+
+    disk.fault = fault
+    directory = open_directory(
+        disk, "/data", 4, other_directories=("/more",), new_directory_id=lambda: UUID, now_ms=0
+    )
+    assert (directory.directory_ids, list(directory.unreadable)) == ({"/data": UUID}, ["/more"])
 
 
 def test_unusable_directories_are_refused_with_a_remedy() -> None:

@@ -22,7 +22,7 @@ from kraftd.metadata.state import PartitionState
 from kraftd.partition.effects import LowWatermarkMoved, MarksMoved, ProposeIsr, TruncateLog
 from kraftd.partition.partition import Partition
 from kraftd.requests.outbox import Outbox
-from kraftd.types import Uuid
+from kraftd.types import DIRECTORY_UNASSIGNED, Uuid
 
 TopicPartition = tuple[str, int]
 # What the node itself follows up; everything else is for the log.
@@ -151,7 +151,9 @@ class Replicas:
         self._hosted[key] = Hosted(*key, change.topic_id, state, self.traffic.of(change.topic))
         self.opening_count += 1
         directory_id = self.preferred.pop(key, None) or state.directory(self._view.node_id)
-        self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, state.partition_epoch == 0))
+        in_isr = self._view.node_id in state.isr
+        is_new = state.partition_epoch == 0 or (directory_id == DIRECTORY_UNASSIGNED and not in_isr)
+        self._outbox.emit(OpenLog(*key, change.topic_id, directory_id, is_new))
 
     def _follow(self, hosted: Hosted, now_ms: int) -> list[Effect]:
         if hosted.partition is None or hosted.is_truncating:

@@ -65,8 +65,11 @@ def _identities(config: DaemonConfig) -> Iterator[Finding]:
             continue
         try:
             properties = read_meta_properties(RealDisk(), directory)
-        except (DirectoryProblem, StorageError):
-            continue  # `_files` reports it
+        except StorageError as error:
+            if directory != config.metadata_log_dir:  # else `_files` reports it
+                text, _, remedy = str(error).partition(". ")
+                yield problem("files", directory, f"it would be offline: {text}", remedy)
+            continue
         if properties is not None:
             found[directory] = properties
         elif directory != config.metadata_log_dir:

@@ -450,7 +450,7 @@ class BrokerLogs:
             for path in directories.offline
             if (one := directories.directories[path]).directory_id is not None
         )
-        if ids or lost:
+        if directories.offline or lost:
             errors = {path: str(error) for path, error in directories.offline.items()}
             self._ports.timer.call_soon(self._step, LogsFailed(lost, ids, errors))
 
