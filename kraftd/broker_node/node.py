@@ -68,7 +68,7 @@ from kraftd.wire.message import Message
 from kraftd.wire.primitives import Buffer
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
-CHANGES_PER_CALLBACK = 100  # of hosted partitions: each opens a log
+CHANGES_PER_CALLBACK = 50  # of hosted partitions: each opens a log
 
 
 class BrokerNode(AnsweringNode):

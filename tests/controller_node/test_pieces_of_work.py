@@ -67,8 +67,8 @@ def test_a_short_decision_is_made_at_once_a_long_one_in_several_callbacks() -> N
 @pytest.mark.parametrize(
     ("record", "cost"),
     [
-        (PartitionRecord(), 1),
-        (PartitionChangeRecord(), 2),
+        (PartitionRecord(), 4),
+        (PartitionChangeRecord(), 5),
         (ConfigRecord(), 4),
         (RemoveTopicRecord(b"?" * 16), 10),  # unknown
         (None, 15),  # removes a topic of five partitions

@@ -44,7 +44,7 @@ ACTIVE: Final = "active"
 SHUTTING_DOWN: Final = "shutting down"
 SHUT_DOWN: Final = "shut down"
 
-MAX_PARTITIONS_PER_CALL = 350  # for a broker to leave; about 5 ms with their records
+MAX_PARTITIONS_PER_CALL = 250  # for a broker to leave: 5 ms with their records, if it is in this process
 
 # The two answers to a broker that stays active.
 CAUGHT_UP: Final = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False)

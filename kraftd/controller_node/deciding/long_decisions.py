@@ -44,7 +44,8 @@ SliceEffects = Sequence[Any] | None
 MAX_INLINE_RECORDS = 360
 MAX_RUN_RECORDS = 2_000  # per append; an atomic decision's records are one run
 APPLY_BUDGET_US = 2_500
-COSTS: dict[type, int] = {PartitionRecord: 1, PartitionChangeRecord: 2}
+# Of partitions that a broker in this process hosts; others cost a fraction.
+COSTS: dict[type, int] = {PartitionRecord: 4, PartitionChangeRecord: 5}
 OTHER_COST, REMOVAL_COST = 4, 10
 WAITING_CALLS_PER_CALLBACK = 8  # of calls that have waited
 _DONE: Any = object()

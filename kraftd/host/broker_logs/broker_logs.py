@@ -32,7 +32,7 @@ from kraftd.broker_node.events import (
     RecordsExpired,
 )
 from kraftd.ground.event import Event
-from kraftd.ground.pace import at_once
+from kraftd.ground.pace import Pace, at_once
 from kraftd.host.broker_logs.appending import append_batches
 from kraftd.host.broker_logs.checkpoints import Checkpoints
 from kraftd.host.broker_logs.producer_reload import ProducerReload
@@ -61,7 +61,9 @@ from kraftd.wire.producer_snapshot import SnapshotEntry
 Step = Callable[[Event], None]
 
 LOGS_OPENED_AT_ONCE = 4  # at a start, each by a thread
-LOGS_PER_CALLBACK = 500  # that retention looks at
+LOGS_PER_CALLBACK = 20  # that are made once there is room
+EXPIRY_LOOK_US = 10  # of a log that retention looks at
+EXPIRY_US = 500  # of a segment that it removes, with a new one and its files
 
 
 class Schedules(NamedTuple):
@@ -112,8 +114,12 @@ class BrokerLogs:
     # -- opening
 
     def load(self, loader: LogLoader) -> None:
-        """Open all logs that are on disk, in threads; LogsLoaded comes back."""
-        openings = loader.openings()
+        """Find and open all logs that are on disk, in threads; LogsLoaded comes back."""
+        threads, failed = self._ports.work_threads, self._ports.failed
+        threads.run(lambda: list(loader.openings()), partial(self._open_found, loader), failed)
+
+    def _open_found(self, loader: LogLoader, found: list[LogOpening]) -> None:
+        openings = iter(found)
         under_way = 0
 
         def opened(opening: LogOpening, _result: object) -> None:
@@ -400,25 +406,27 @@ class BrokerLogs:
 
     def remove_expired(self) -> Iterator[None]:
         """Remove segments that retention no longer keeps, of some logs in each slice."""
-        marks = dict(self._high_watermarks())
-        for number, key in enumerate(list(self.directories.logs), 1):
+        pace = Pace()
+        for key, high_watermark in self._high_watermarks():
             log = self.directories.logs.get(key)
-            if log is not None and key in marks:
-                self._remove_expired(key, log, marks[key])
-            if not number % LOGS_PER_CALLBACK:
-                yield
+            if log is not None:
+                removed = self._remove_expired(key, log, high_watermark)
+                if pace.spent(EXPIRY_LOOK_US + EXPIRY_US * removed):
+                    yield
 
-    def _remove_expired(self, key: TopicPartition, log: DataLog, high_watermark: int) -> None:
+    def _remove_expired(self, key: TopicPartition, log: DataLog, high_watermark: int) -> int:
+        """Returns the number of removed segments."""
         log.settings = self.directories.settings_of(key[0])  # nothing may have been appended since a change
         before, producers = log.log_start, partial(self._snapshot_of, key, log.log_end)
         try:
-            remove_expired(log, self._now_ms(), high_watermark, producers)
+            removed = remove_expired(log, self._now_ms(), high_watermark, producers)
         except StorageError as error:
             self.failed(key, log, error)
-            return
+            return 1
         if log.log_start > before:
             self._lines.info("records were deleted", partition=f"{key[0]}-{key[1]}", log_start=log.log_start)
             self._ports.timer.call_soon(self._step, RecordsExpired(*key, log.log_start))
+        return removed
 
     # -- failures
 

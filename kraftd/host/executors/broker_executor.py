@@ -256,8 +256,10 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _high_watermarks(self) -> Iterator[Mark]:
         """Those of all partitions, each as it is when it comes."""
-        for one in list(self.node.replicas):
-            if one.partition is not None and one.log is not None:
+        replicas = self.node.replicas
+        for one in list(replicas):
+            is_hosted = replicas.get(one.topic, one.index) is one  # else its topic was deleted in between
+            if is_hosted and one.partition is not None and one.log is not None:
                 yield (one.topic, one.index), one.partition.high_watermark
 
     # -- records for answers
