@@ -15,7 +15,8 @@ class SendToNode(Effect, frozen=True):
     """Ask another node; Answered comes back.
 
     `listener` is the brokers' listener that the destination is of, "" for the controller listener. Another
-    `client_id` than the node's has connections of its own. `version` is the highest that is used.
+    `client_id` than the node's, and each `channel`, has connections of its own: what is slow there delays no
+    other request. `version` is the highest that is used.
     """
 
     request_id: int
@@ -24,6 +25,7 @@ class SendToNode(Effect, frozen=True):
     listener: str = ""
     client_id: str = ""
     version: int | None = None
+    channel: str = ""
 
     def __repr__(self) -> str:
         return f"<SendToNode {self.request_id} {type(self.message).__name__} of {self.destination}>"

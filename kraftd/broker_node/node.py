@@ -38,7 +38,7 @@ from kraftd.broker_node.fetching.fetcher import FetchSettings
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.fetching.ports import NodePorts
 from kraftd.broker_node.lifecycle import Broker, BrokerLifecycle
-from kraftd.broker_node.own_requests import OwnRequests
+from kraftd.broker_node.own_requests import HEARTBEATS, OwnRequests
 from kraftd.broker_node.partitions.isr_changes import IsrChanges
 from kraftd.broker_node.partitions.partition_source import PartitionSource
 from kraftd.broker_node.partitions.produces import Produces
@@ -324,7 +324,7 @@ class BrokerNode(AnsweringNode):
             if destination is None:
                 lifecycle.postpone(self.now_ms)
             else:
-                self.outbox.emit(SendToNode(LIFECYCLE_REQUEST, destination, request))
+                self.outbox.emit(SendToNode(LIFECYCLE_REQUEST, destination, request, channel=HEARTBEATS))
         if lifecycle.timed_out and not self._has_failed:
             self._has_failed = True
             self.outbox.emit(NotRegistered(lifecycle.broker.registration_timeout_ms))

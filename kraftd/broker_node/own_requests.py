@@ -1,5 +1,7 @@
 """What a broker asks other nodes for itself, and is answered once. A request to the active controller is sent
 once there is one; another node is asked once.
+
+As in Kafka, a slow controller answers heartbeats although changes of ISRs wait: each has its own connection.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from collections.abc import Callable
 from kraftd.answers.effects import SendToNode
 from kraftd.answers.view import ClusterView
 from kraftd.ground.destination import Destination
+from kraftd.messages.alter_partition_request import AlterPartitionRequest
+from kraftd.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from kraftd.requests.outbox import Outbox
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
@@ -17,6 +21,14 @@ RETRY_MS = 50  # until another look for the active controller
 FIRST_ID = -2  # counting down: -1 is the lifecycle's, and those of calls count from 1
 
 NOWHERE = Destination(-1, "", 0)  # a request to there gets no answer
+
+# The channels to the controller by what they carry, as Kafka names them. Other requests go the way of those
+# that are forwarded for clients, which has no name here.
+HEARTBEATS = "heartbeat"
+CHANNELS: dict[type[Message], str] = {
+    AlterPartitionRequest: "alter-partition",
+    AssignReplicasToDirsRequest: "directory-assignments",
+}
 
 Then = Callable[[Message | None], None]
 
@@ -108,7 +120,7 @@ class OwnRequests:
         if destination is None:
             self._wait(request, now_ms)
             return
-        self._emit(request, destination)
+        self._emit(request, destination, channel=CHANNELS.get(type(request.message), ""))
 
     def _emit(
         self,
@@ -117,10 +129,11 @@ class OwnRequests:
         listener: str = "",
         client_id: str = "",
         version: int | None = None,
+        channel: str = "",
     ) -> None:
         self._under_way[self._next_id] = request
         self._outbox.emit(
-            SendToNode(self._next_id, destination, request.message, listener, client_id, version)
+            SendToNode(self._next_id, destination, request.message, listener, client_id, version, channel)
         )
         self._next_id -= 1
 

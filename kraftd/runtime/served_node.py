@@ -71,7 +71,7 @@ class ServedNode(ConnectionWire):
         self._roads = roads
         self._client_id = client_id
         self._times = Times(request_timeout_ms)
-        self._outbounds: dict[tuple[str, str], Outbound] = {}  # by listener and client id
+        self._outbounds: dict[tuple[str, str, str], Outbound] = {}  # by listener, client id and channel
 
     @property
     def node(self) -> AnsweringNode:
@@ -135,7 +135,7 @@ class ServedNode(ConnectionWire):
         if road is None or not to.host:
             self.executor.timer.call_soon(self.executor.step, Answered(effect.request_id, None))
             return
-        key = effect.listener, effect.client_id or self._client_id
+        key = effect.listener, effect.client_id or self._client_id, effect.channel
         outbound = self._outbounds.get(key)
         if outbound is None:
             outbound = Outbound(key[1], SOFTWARE, self, road.wiring, self._times, road.login)

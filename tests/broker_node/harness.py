@@ -166,6 +166,7 @@ class Wire:
         self.mutes: list[bool] = []
         self.is_cut_off = False
         self.sent: list[Any] = []  # to the controller
+        self.channels: dict[type, str] = {}  # of the last of each kind
         self.to_brokers: list[SendToNode] = []  # which the test answers
         self.events: list[AuditLine] = []
 
@@ -205,6 +206,7 @@ class Wire:
             self.to_brokers.append(effect)
             return
         self.sent.append(message)
+        self.channels[type(message)] = effect.channel
         if not self.is_cut_off:
             key = api_key(message)
             answer = harness.ask(key, valid_versions(key)[1], message, 7)

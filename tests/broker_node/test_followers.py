@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -191,6 +193,15 @@ def test_a_fenced_follower_is_served_and_does_not_join__kip903(replicated: Repli
     assert replicated.fetch(0) is not None
     replicated.harness.pass_time(100)
     assert len(replicated.proposals()) == before and replicated.isr() == (100,)
+
+
+def test_a_proposal_that_waits_delays_no_heartbeat(replicated: Replicated) -> None:
+    replicated.fetch(0)
+    replicated.produce(acks=1)
+    replicated.lag()
+    channels = replicated.harness.wire.channels
+    assert channels[BrokerHeartbeatRequest] == channels[BrokerRegistrationRequest] == "heartbeat"
+    assert channels[AlterPartitionRequest] == "alter-partition"
 
 
 def test_proposals_are_sent_again_until_the_controller_answers(replicated: Replicated) -> None:

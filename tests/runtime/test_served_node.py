@@ -1,0 +1,47 @@
+"""The connections to other nodes of a node beside the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraftd.answers.effects import SendToNode
+from kraftd.ground.destination import Destination
+from kraftd.messages.alter_partition_request import AlterPartitionRequest
+from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraftd.net.outbound import Address, Link
+from kraftd.runtime.peers.sending import Road
+from kraftd.runtime.served_node import ServedNode
+
+CONTROLLER = Destination(1, "127.0.0.1", 9093)
+
+
+class Wiring:
+    """Keeps what is opened, and opens nothing."""
+
+    def __init__(self) -> None:
+        self.opened: list[Link] = []
+        self.wire = None
+        self.loop_hold_times: Any = None
+        self.lines: list[Any] = []
+        self.after_step = None
+
+    def now_ms(self) -> int:
+        return 0
+
+    def call_soon(self, function: Callable[..., object], *arguments: Any) -> None: ...
+
+    def call_later_ms(self, delay_ms: int, function: Callable[[], object]) -> Any: ...
+
+    def open(self, address: Address, link: Link) -> None:
+        self.opened.append(link)
+
+
+def test_each_channel_to_the_controller_has_a_connection_of_its_own() -> None:
+    """A controller answers the requests of a connection one after the other."""
+    wiring: Any = Wiring()
+    node = ServedNode(wiring, (), {"": Road(wiring)}, 1_000, lambda wire: None, "2")  # type: ignore[arg-type,return-value]
+    for number, channel in enumerate(("heartbeat", "alter-partition", "heartbeat", "")):
+        request = AlterPartitionRequest() if number == 1 else BrokerHeartbeatRequest()
+        node.send_to_node(SendToNode(number, CONTROLLER, request, channel=channel))
+    assert len(wiring.opened) == 3
