@@ -6,9 +6,8 @@ assignments after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, Protocol
 
 from kraftd.groups.consumer.assignors.spec import Assigned, AssignorFailed, Slices
@@ -18,7 +17,10 @@ from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
 
 AT_ONCE = 1000  # members and partitions: more are assigned in slices
+FIRST_AT_ONCE = 5000  # partitions for the first member of a group
+FIRST_DELAY_MS = 1000  # else: members that start together share them, and none gives most of them up again
 RECORDS_A_SLICE = 100
+PARTITIONS_A_RECORD = 50  # more in a record cost as much as another record
 ASSIGNING = "assigning"  # the kind of the deadline of the next slice
 
 
@@ -45,18 +47,27 @@ def may_assign(state: ShardState, group: ModernGroup[Any], interval_ms: int) -> 
 
 def is_large(state: ShardState, group: ModernGroup[Any]) -> bool:
     """Return whether there is more to assign than in one slice: members, and partitions of their topics."""
-    ids = [state.metadata.topic_id(name) for name in group.topics]
-    return len(group.members) + sum(state.metadata.partition_count(topic) for topic in ids if topic) > AT_ONCE
+    return len(group.members) + partition_count(state, group.topics) > AT_ONCE
 
 
-def assign_later(state: ShardState, group_id: str, plan: Callable[[], Planned]) -> None:
-    """Compute a target in slices, from the next event loop callback on, of what the group is like then."""
+def partition_count(state: ShardState, topics: Iterable[str]) -> int:
+    """How many partitions some topics have."""
+    ids = [state.metadata.topic_id(name) for name in topics]
+    return sum(state.metadata.partition_count(topic_id) for topic_id in ids if topic_id)
+
+
+def assign_later(
+    state: ShardState, group_id: str, plan: Callable[[], Planned | None], delay_ms: int = 1
+) -> None:
+    """Compute a target in slices, of what the group is like when they begin; None if it is to have none."""
 
     def begin() -> Outcome:
         planned = plan()
+        if planned is None:
+            return Outcome()
         return _run_slice(state, planned, planned.compute())
 
-    state.deadlines.schedule((ASSIGNING, group_id), state.now_ms + 1, begin)
+    state.deadlines.schedule((ASSIGNING, group_id), state.now_ms + delay_ms, begin)
 
 
 def _run_slice(state: ShardState, plan: Planned, slices: Slices[Assigned]) -> Outcome:
@@ -82,11 +93,20 @@ def _write_slice(state: ShardState, plan: Planned, records: Iterator[Coordinator
     group = plan.group
     if not _is_present(state, group):
         return Outcome()
-    some = list(islice(records, RECORDS_A_SLICE))
-    if len(some) == RECORDS_A_SLICE:
+    some: list[CoordinatorRecord] = []
+    left = RECORDS_A_SLICE
+    while left > 0 and (record := next(records, None)) is not None:
+        some.append(record)
+        left -= 1 + sum(len(row.partitions) for row in _rows(record)) // PARTITIONS_A_RECORD
+    if left <= 0:
         _go_on(state, group, partial(_write_slice, state, plan, records))
     kept = [record for record in some if getattr(record.key, "member_id", None) in (None, *group.members)]
     return Outcome(kept, atomic=False)
+
+
+def _rows(record: CoordinatorRecord) -> Sequence[Any]:
+    """The topics of a target; none of the record of its epoch."""
+    return getattr(record.value, "topic_partitions", ())
 
 
 def _is_present(state: ShardState, group: ModernGroup[Any]) -> bool:

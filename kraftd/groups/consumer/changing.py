@@ -10,7 +10,7 @@ from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
 from kraftd.groups.consumer.assignors.spec import Partitions
 from kraftd.groups.consumer.group import ConsumerGroup
-from kraftd.groups.consumer.member import JOINING_EPOCH, Member
+from kraftd.groups.consumer.member import JOINING_EPOCH, PARTITION_BYTES, Member
 from kraftd.groups.consumer.patterns import RegexChange, change_of_regex
 from kraftd.groups.consumer.reconciling import Reconciling
 from kraftd.groups.consumer.records import (
@@ -109,6 +109,15 @@ class Changing:
 
     # The member's next step
 
+    def wait_for_less(self, member: Member) -> Member:
+        """Leave a member what it has: no record can hold its target. Other members will take a part of it.
+
+        Raises Refusal if it has nothing to be left.
+        """
+        if member.epoch == JOINING_EPOCH:
+            raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The assignment is too large for a record.")
+        return member
+
     def reconcile(
         self,
         member: Member,
@@ -119,6 +128,8 @@ class Changing:
     ) -> Member:
         if not has_new_subscription and member.is_reconciled_to(target_epoch):
             return member
+        if sum(map(len, target.values())) * PARTITION_BYTES > self.state.config.max_batch_bytes:
+            return self.wait_for_less(member)
         group = self.group
         stepped = Reconciling(
             member,

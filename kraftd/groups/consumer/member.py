@@ -18,6 +18,7 @@ from kraftd.messages.consumer_group_member_metadata_value import (
     ConsumerGroupMemberMetadataValue,
 )
 
+PARTITION_BYTES = 8  # of a partition in the record of what a member has
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 STATIC_LEAVING_EPOCH = -2  # a static member that will be back

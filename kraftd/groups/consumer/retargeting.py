@@ -6,14 +6,21 @@ While the slices of a large group run, its members keep the last target, as they
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from kraftd.ground.refusal import Refusal
-from kraftd.groups.assigning import assign_later, is_large, may_assign
+from kraftd.groups.assigning import (
+    FIRST_AT_ONCE,
+    assign_later,
+    is_large,
+    may_assign,
+    partition_count,
+)
 from kraftd.groups.consumer.assignors import ASSIGNORS, UNIFORM
 from kraftd.groups.consumer.assignors.spec import NOTHING, Assignor, AssignorFailed, Partitions, finish
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
-from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.member import PARTITION_BYTES, Member
 from kraftd.groups.consumer.settings import assignment_interval_ms
 from kraftd.groups.consumer.subscriptions import is_homogeneous, regexes_after, topics_after
 from kraftd.groups.consumer.target import Plan
@@ -35,8 +42,10 @@ def new_target(
     """
     if not is_due(state, group):
         return None
-    if is_large(state, group):
-        assign_later(state, group.group_id, partial(begin, state, group))
+    if is_large(state, group) or (
+        not group.members and has_many(state, topics_after(group, member, updated))
+    ):
+        assign_later(state, group.group_id, partial(begin, state, group.group_id))
         return None
     holder_id = group.static_members.get(updated.instance_id or "")
     replaced_id = None if holder_id == updated.member_id else holder_id
@@ -56,6 +65,11 @@ def new_target(
     return list(plan.records(assigned, state.now_ms)), assigned.get(updated.member_id, NOTHING)
 
 
+def has_many(state: ShardState, topics: Iterable[str]) -> bool:
+    """Return whether a first member would get more partitions than in one step."""
+    return partition_count(state, topics) > FIRST_AT_ONCE
+
+
 def assignor_of(state: ShardState, preferred: str | None) -> Assignor:
     """The assignor that most members prefer, else the broker's first; uniform if that is not there."""
     known, first = state.config.assignors, state.config.group_consumer_assignors[0]
@@ -68,8 +82,17 @@ def is_due(state: ShardState, group: ConsumerGroup) -> bool:
     return may_assign(state, group, interval_ms)
 
 
-def begin(state: ShardState, group: ConsumerGroup) -> Plan:
-    """What a target is computed of in slices: the group as it is now."""
+def begin(state: ShardState, group_id: str) -> Plan | None:
+    """What a target is computed of in slices: the group as it is now.
+
+    None if there is none any more, or if a record cannot hold what each member would get: more are awaited.
+    """
+    group = state.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup) or not group.members:
+        return None
+    for_each = partition_count(state, group.topics) // len(group.members)
+    if for_each * PARTITION_BYTES > state.config.max_batch_bytes:
+        return None
     homogeneous = is_homogeneous(group.regexes, group.topics, len(group.members))
     assignor = assignor_of(state, preferred_assignor(group.assignors))
     return Plan(group, group.facts.epoch, assignor, homogeneous, state.metadata)

@@ -11,6 +11,7 @@ from kraftd.groups.call import Metadata
 from kraftd.groups.consumer.assignors.spec import (
     MEMBERS_A_SLICE,
     NOTHING,
+    PARTITIONS_A_SLICE,
     Assigned,
     Assignor,
     GroupSpec,
@@ -124,11 +125,14 @@ def single_owners(group: ConsumerGroup, specs: dict[str, MemberSpec]) -> Slices[
     A target that was written in parts, the last of which is missing, may name two: that which has it stays.
     """
     claims: dict[bytes, set[int]] = {}
-    total = 0
+    total = paused_at = 0
     for spec in specs.values():
         for topic_id, indexes in spec.assigned.items():
             total += len(indexes)
             claims.setdefault(topic_id, set()).update(indexes)
+        if total - paused_at >= PARTITIONS_A_SLICE:
+            paused_at = total
+            yield
     yield
     if total == sum(map(len, claims.values())):
         return

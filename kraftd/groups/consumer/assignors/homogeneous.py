@@ -44,12 +44,15 @@ def assign_homogeneous(spec: GroupSpec) -> Slices[Assigned]:
             yield
     partitions = iter(free.partitions)
     for member_id, left in unfilled:
-        for topic_id, given in groupby(islice(partitions, left), itemgetter(0)):
-            growing.give(member_id, topic_id, map(itemgetter(1), given))
-        done += PARTITIONS_A_MEMBER + left
-        if done >= PARTITIONS_A_SLICE:
-            done = 0
-            yield
+        while left > 0:
+            count = min(left, PARTITIONS_A_SLICE)
+            for topic_id, given in groupby(islice(partitions, count), itemgetter(0)):
+                growing.give(member_id, topic_id, map(itemgetter(1), given))
+            left -= count
+            done += PARTITIONS_A_MEMBER + count
+            if done >= PARTITIONS_A_SLICE:
+                done = 0
+                yield
     return (yield from growing.finish())
 
 
@@ -88,16 +91,23 @@ class _Free:
 
     def find_unassigned(self) -> Slices[None]:
         assigned: dict[Uuid, set[int]] = {topic_id: set() for topic_id in self.topic_ids}
+        done = 0
         for member in self.spec.members.values():
             for topic_id, indexes in member.assigned.items():
                 if topic_id in assigned:
                     assigned[topic_id].update(indexes)
+                    done += len(indexes)
+            if done >= PARTITIONS_A_SLICE:
+                done = 0
+                yield
         yield
         for topic_id in self.topic_ids:
             taken = assigned[topic_id]
             count = self.spec.partition_counts[topic_id]
-            self.partitions += [(topic_id, index) for index in range(count) if index not in taken]
-            yield
+            for first in range(0, count, PARTITIONS_A_SLICE):
+                some = range(first, min(first + PARTITIONS_A_SLICE, count))
+                self.partitions += [(topic_id, index) for index in some if index not in taken]
+                yield
 
     def revoke_beyond(self, growing: Growing, member_id: str, left: int) -> int:
         """Take from a member what is beyond its quota, or of other topics.
