@@ -61,6 +61,7 @@ class Connection:
         "_splitter",
         "_starved",
         "_transport",
+        "_turning",
         "_turns",
         "_writable",
         "_writing",
@@ -124,6 +125,7 @@ class Connection:
         self._writing = False  # a part of long answers is written, the rest follows
         self._starved = False
         self._scheduled = False
+        self._turning = False  # requests of a backlog are handed over: their answers leave together
         self._mute_count = 0
 
     # -- called by the loop
@@ -268,23 +270,25 @@ class Connection:
                 self._hold(self._splitter.held_bytes)
 
     def flush(self) -> None:
-        """Send what has been answered, in one write."""
-        out = self._out
-        transport = self._transport
-        if out and transport is not None and not transport.is_closing():
-            if self._writing:
-                return  # its rest is scheduled
-            if len(out) > 1:
-                size_bytes = sum(map(len, out))
-                if size_bytes > WRITTEN_BYTES:
-                    self._write_some()
-                    return
-                if size_bytes <= JOINED_BYTES:
-                    out = [b"".join(out)]
-            self._out = []
-            transport.writelines(out)
-        if self._backlog:
-            self._later()
+        """Send what has been answered, in one write; during a turn, at its end."""
+        if not self._turning:
+            self._write()
+            if self._backlog and not self._writing:
+                self._later()
+
+    def _write(self) -> None:
+        out, transport = self._out, self._transport
+        if not out or self._writing or transport is None or transport.is_closing():
+            return  # if it is writing, its rest is scheduled
+        if len(out) > 1:
+            size_bytes = sum(map(len, out))
+            if size_bytes > WRITTEN_BYTES:
+                self._write_some()
+                return
+            if size_bytes <= JOINED_BYTES:
+                out = [b"".join(out)]
+        self._out = []
+        transport.writelines(out)
 
     def _write_some(self) -> None:
         """Write a part of long answers; the rest follows in later callbacks, while the peer reads."""
@@ -359,6 +363,17 @@ class Connection:
         backlog = self._backlog
         if self._transport is None or not backlog:
             return
+        self._turning = True
+        try:
+            self._hand_over_backlog(backlog)
+        finally:
+            self._turning = False
+            self._write()
+        if backlog and not self._clogged:
+            self._later()
+        self._regulate()
+
+    def _hand_over_backlog(self, backlog: deque[memoryview]) -> None:
         limits = self._limits
         left = limits.frames_per_callback
         while left > 0 and backlog and not self._clogged:
@@ -373,9 +388,6 @@ class Connection:
             self._hand_over(frames)
             if self._turns.has_ended():
                 break
-        if backlog and not self._clogged:
-            self._later()
-        self._regulate()
 
     def _later(self) -> None:
         if not self._scheduled and self.in_flight < self._limits.max_in_flight:

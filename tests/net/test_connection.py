@@ -96,6 +96,21 @@ def test_all_answers_of_a_callback_are_sent_in_one_write() -> None:
     assert (transport.writes, transport.take()) == (1, b"xy" * 5)
 
 
+def test_answers_to_the_large_requests_of_a_turn_are_sent_in_one_write() -> None:
+    peer = Peer()
+    connection, transport = peer.connect()
+
+    def answer(_: Connection, first_slot: int, frames: list[memoryview]) -> None:
+        peer.batches.append(len(frames))
+        for slot in range(first_slot, first_slot + len(frames)):
+            connection.answer(slot, [b"x"])
+        connection.flush()
+
+    peer.frames_received = answer  # type: ignore[method-assign]
+    connection.data_received(framed(bytes(2 * WINDOW_BYTES)) * 4)
+    assert (peer.batches, transport.writes, transport.take()) == ([1] * 4, 1, b"xxxx")
+
+
 def test_small_answers_are_written_as_one_piece_and_large_ones_are_not_copied() -> None:
     written: list[list[bytes]] = []
 
