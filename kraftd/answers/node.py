@@ -118,7 +118,7 @@ class AnsweringNode:
 
     def deadline_ms(self) -> int | None:
         """When DeadlineReached is due; None for never."""
-        return min((one for one in self.deadlines_ms() if one is not None), default=None)
+        return min([one for one in self.deadlines_ms() if one is not None], default=None)
 
     def on_started(self) -> None:
         """Begin what the node does by itself."""

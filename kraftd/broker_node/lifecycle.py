@@ -170,8 +170,17 @@ class BrokerLifecycle:
 
     def deadline_ms(self) -> int | None:
         """When `due_request` may have something; None for never."""
-        due = (None if self._in_flight else self._due_ms, self._register_by_ms)
-        return None if self.has_ended else min((one for one in due if one is not None), default=None)
+        if self.has_ended:
+            return None
+        due_ms, register_by_ms = None if self._in_flight else self._due_ms, self._register_by_ms
+        if due_ms is None or register_by_ms is None:
+            return register_by_ms if due_ms is None else due_ms
+        return min(due_ms, register_by_ms)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Return whether `due_request` may have something."""
+        due_ms = self.deadline_ms()
+        return due_ms is not None and due_ms <= now_ms
 
     def due_request(self, metadata_offset: int, now_ms: int) -> Message | None:
         """The request to send now; `answered` or `postpone` must follow.

@@ -317,14 +317,14 @@ class BrokerNode(AnsweringNode):
     def _communicate(self) -> None:
         """Send what the lifecycle has to say, if the active controller is known."""
         lifecycle = self.lifecycle
+        if not lifecycle.is_due(self.now_ms):
+            return
         committed_end = min(self.view.applied_end_offset, self.view.high_watermark)
         request = lifecycle.due_request(committed_end - 1, self.now_ms)
-        if request is not None:
-            destination = self.view.controller_destination()
-            if destination is None:
-                lifecycle.postpone(self.now_ms)
-            else:
-                self.outbox.emit(SendToNode(LIFECYCLE_REQUEST, destination, request, channel=HEARTBEATS))
+        if request is not None and (destination := self.view.controller_destination()) is not None:
+            self.outbox.emit(SendToNode(LIFECYCLE_REQUEST, destination, request, channel=HEARTBEATS))
+        elif request is not None:
+            lifecycle.postpone(self.now_ms)
         if lifecycle.timed_out and not self._has_failed:
             self._has_failed = True
             self.outbox.emit(NotRegistered(lifecycle.broker.registration_timeout_ms))

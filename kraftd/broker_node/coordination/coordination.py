@@ -114,6 +114,8 @@ class Coordination:
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
         self.is_dirty = False
+        self._due_ms: int | None = None
+        self._is_due_known = False  # until the coordinator does something
         self._performers: dict[type, Callable[[Any], None]] = {
             Respond: self._respond,
             AppendRecords: self._append,
@@ -165,7 +167,9 @@ class Coordination:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work, by the node's time; None for never."""
-        due_ms = self._shards.deadline_ms()
+        if not self._is_due_known:
+            self._due_ms, self._is_due_known = self._shards.deadline_ms(), True
+        due_ms = self._due_ms
         return None if due_ms is None else due_ms - self._node.wall_ms + self._node.now_ms
 
     def run_due(self) -> None:
@@ -183,6 +187,7 @@ class Coordination:
         self._carry_out(effects)
 
     def _carry_out(self, effects: list[Effect]) -> None:
+        self._is_due_known = False
         for effect in effects:
             self._performers[type(effect)](effect)
 

@@ -47,26 +47,27 @@ class Coordinators:
             listener,
         )
         self.shares = ShareGroups(node, static, self.persister)
-        every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
-        self._by_topic = {each.topic: each for each in every}
+        self._every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
+        self._by_topic = {each.topic: each for each in self._every}
 
     def __repr__(self) -> str:
         return f"<Coordinators {list(self._by_topic.values())!r}>"
 
     def flush(self) -> None:
         """At the end of a step: append what it has written. One may lead to more of the other."""
-        while any(each.is_dirty for each in self._by_topic.values()):
-            for each in self._by_topic.values():
+        groups, transactions, share_states = self._every
+        while groups.is_dirty or transactions.is_dirty or share_states.is_dirty:
+            for each in self._every:
                 each.flush()
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work; None for never."""
         due = [self.persister.deadline_ms(), self.shares.deadline_ms()]
-        due += (each.deadline_ms() for each in self._by_topic.values())
-        return min((one for one in due if one is not None), default=None)
+        due += [each.deadline_ms() for each in self._every]
+        return min([one for one in due if one is not None], default=None)
 
     def run_due(self) -> None:
-        for each in self._by_topic.values():
+        for each in self._every:
             each.run_due()
         self.persister.run_due()
         self.shares.run_due()

@@ -57,8 +57,10 @@ class DirectoryAssignments:
 
     def send(self, now_ms: int) -> None:
         """Send what is to be sent, unless a request is under way, or the last one was refused just now."""
+        if not self._wanted or self._is_asking:
+            return
         broker_id, broker_epoch = self._identity()
-        if not self._wanted or self._is_asking or broker_epoch < 0:
+        if broker_epoch < 0:
             return
         if self._retry_ms is not None and now_ms < self._retry_ms:
             return
