@@ -64,6 +64,8 @@ ROUTES = (
     "history",
     "tables",
 )
+WARM = 200_000
+"""Records of a log that is read first: too many for the driver alone, so the workers are running then."""
 TABLES = {18_000: 8_000, 440_000: 200_000}
 """Partitions by number of records, of the logs for the route `tables`."""
 
@@ -220,7 +222,7 @@ def main() -> None:
     home = Path(tempfile.mkdtemp(prefix="kraftd-bench-spark-"))
     figures: dict[str, Any] = {}
     try:
-        warm = Routes(start_session("local[2]"), write_log(home / "warm", 20_000), home / "out")
+        warm = Routes(start_session("local[2]"), write_log(home / "warm", WARM), home / "out")
         warm.columns()
         warm.state()
         sizes = {float(text): ["columns"] for text in options.curve.split(",")}

@@ -225,6 +225,7 @@ def write_staged_tables(
 ) -> None:
     """Write tables of a timeline that is staged, or that need no log; step is called after each."""
     replay = replay_of(timeline) if timeline.is_staged else None
+    timeline.makes_several = len(set(names).difference(WITHOUT_PARTITIONS, WITHOUT_LOG)) > 1
     for name in names:
         path = join(target, name)
         if replay is not None and name in WITHOUT_PARTITIONS:

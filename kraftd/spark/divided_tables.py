@@ -6,14 +6,12 @@ causes of moves, the totals of intervals, the order of `audit`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import SparkContext
 
 from kraftd.spark.cluster_tables import RECORDS, write_small_tables
 from kraftd.spark.decoding.fields import record_schema
@@ -21,20 +19,18 @@ from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.input_log import is_small_log
 from kraftd.spark.inputs.layout import Replica
 from kraftd.spark.inputs.replicas import CommittedLog
+from kraftd.spark.inputs.small_logs import DIVIDED_BYTES
 from kraftd.spark.inputs.storage import delete_directory, join, list_files, open_parquet
 from kraftd.spark.parquet import Job, PartFile, commit, write_dataset, write_splits
 from kraftd.spark.replay import audit, intervals, moves, partitions, reassignments, topics
 from kraftd.spark.replay.catalog import table as replayed_table
 from kraftd.spark.replay.divided import Divided, divide
-from kraftd.spark.replay.processes import in_processes
+from kraftd.spark.replay.processes import core_count, in_processes
 from kraftd.spark.replay.source import Replay
 from kraftd.spark.source.reading import Wanted
 from kraftd.spark.source.tasks import plan_tasks
 from kraftd.spark.tables.columns import Row, Rows, as_table, schema_of
 
-MAX_BYTES = 64 << 20
-"""Most bytes of log and checkpoints for which this is faster than Spark on few cores."""
-MAX_PROCESSES = 8
 _BY_GROUP: dict[str, Callable[[Replay], Rows]] = {
     "partition_history": partitions.partition_history,
     "partitions": partitions.partitions,
@@ -66,7 +62,7 @@ class DividedTables:
         self._extent = extent
         self._replicas = replicas
         self._target = target
-        self._processes = min(_cores(), divided.count, MAX_PROCESSES) or 1
+        self._processes = min(core_count(), divided.count) or 1
         self._all = Found({}, [], {})
 
     def write(self, names: Sequence[str], step: Callable[[str], None]) -> None:
@@ -165,7 +161,7 @@ class DividedTables:
 
 def need_no_spark(log: CommittedLog, mode: str) -> bool:
     """Return whether `write_tables_here` may write the tables of a log."""
-    return is_small_log(log) or (mode == "failfast" and is_small_log(log, MAX_BYTES))
+    return is_small_log(log) or (mode == "failfast" and is_small_log(log, DIVIDED_BYTES))
 
 
 def write_tables_here(
@@ -198,11 +194,6 @@ def write_divided_tables(
         return False
     DividedTables(divided, extent, replicas, target).write(names, step)
     return True
-
-
-def _cores() -> int:
-    """The cores of this process; 1 if it has a JVM, whose connections a fork would share."""
-    return 1 if SparkContext._active_spark_context is not None else len(os.sched_getaffinity(0))
 
 
 def _summed(totals: Rows) -> Rows:

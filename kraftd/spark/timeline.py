@@ -54,6 +54,9 @@ class Timeline(Extent):
         self._staged: dict[str, DataFrame] | None = None
         self._directory: str | None = None
         self._sharing = RLock()
+        self._asked: set[str] = set()
+        self.makes_several = False
+        """Whether several tables will be made, so that what they share is written for the first one."""
         self.staged_paths: dict[str, str] = {}
         """The datasets of the decoded log (LOG) and of checkpoints, by path, once they are staged."""
         self.made: dict[str, DataFrame] = {}
@@ -142,11 +145,13 @@ class Timeline(Extent):
     def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         """What several tables are made from. Of a staged timeline it is written once, beside the records.
 
-        Threads that need it wait for the one that writes it.
+        A first table gets it unwritten, unless `makes_several`: Spark leaves out what that table does not
+        need. Threads that need it wait for the one that writes it.
         """
         with self._sharing:
             if name not in self.made:
-                if self._directory is None:
+                if self._directory is None or not (self.makes_several or name in self._asked):
+                    self._asked.add(name)
                     return make()
                 path = join(self._directory, name)
                 replace_dataset(make(), path)

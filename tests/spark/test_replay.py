@@ -58,7 +58,7 @@ def divided(path: Path, output: Path) -> dict[str, Rows]:
     done: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(divided_replay, "GROUP_RECORDS", 7)
-        patch.setattr(divided_tables, "_cores", lambda: 2)
+        patch.setattr(divided_tables, "core_count", lambda: 2)
         extent = Extent(log, log.end_offset)
         assert write_divided_tables(extent, replicas, str(output), NAMES, done.append)
     assert sorted(done) == sorted(NAMES) == sorted(each.name for each in output.iterdir())

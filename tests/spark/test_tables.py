@@ -219,3 +219,15 @@ def test_values_from_the_kafka_connector_give_the_same_columns(spark: SparkSessi
         assert {key: value for key, value in row.items() if key not in other} == {
             key: value for key, value in live[row["offset"]].items() if key not in other
         }
+
+
+def test_what_tables_share_is_written_for_the_second_that_needs_it(
+    spark: SparkSession, story: Story, tmp_path: Path
+) -> None:
+    timeline = timeline_of(spark, story.directory.path, staged=tmp_path / "staged")
+    replay = tmp_path / "staged" / "partition_replay"
+    alone = table("partition_changes", timeline)
+    assert not replay.exists()
+    again = table("partition_changes", timeline)
+    assert replay.exists()
+    assert sorted(map(repr, again.collect())) == sorted(map(repr, alone.collect()))

@@ -20,12 +20,21 @@ from kraftd.messages.remove_topic_record import RemoveTopicRecord
 from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.metadata.image import Image
+from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import find_replicas
 from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.replay import divided as divided_replay
 from kraftd.spark.replay.configs import configs
 from kraftd.spark.replay.source import Replay
-from kraftd.spark.validation.checks import READABLE, Check, checks_of_small_log, checks_with_spark
+from kraftd.spark.validation import divided_checks
+from kraftd.spark.validation.checks import (
+    READABLE,
+    Check,
+    checks_of_divided_log,
+    checks_of_small_log,
+    checks_with_spark,
+)
 from kraftd.spark.validation.invariants import INVARIANTS
 from kraftd.wire.batch import iter_batches, records
 from kraftd.wire.message import Message
@@ -104,6 +113,15 @@ def small(*paths: Path, note: Callable[[str], None] = pytest.fail) -> dict[str, 
     replicas = find_replicas([str(path) for path in paths])
     log = committed_log(replicas[:1])
     return checks_of_small_log(Extent(log, log.end_offset), replicas, note)
+
+
+def divided(*paths: Path, note: Callable[[str], None] = pytest.fail) -> dict[str, Check]:
+    """The checks of a log, by two processes that replay a few records at a time."""
+    replicas = find_replicas([str(path) for path in paths])
+    log = committed_log(replicas[:1])
+    found = checks_of_divided_log(Extent(log, log.end_offset), replicas, note)
+    assert found is not None
+    return found
 
 
 def findings(checks: dict[str, Check]) -> dict[str, str | None]:
@@ -206,22 +224,31 @@ def test_an_epoch_that_goes_back_is_reported(tmp_path: Path) -> None:
     assert found is not None and f"offset {first - 1}: an epoch below 1 follows it" in found
 
 
-def test_spark_finds_what_the_replay_of_a_small_log_finds(spark: SparkSession, tmp_path: Path) -> None:
-    """Of random records, of all that breaks a rule, of a stale config, and of what differs."""
-    broken = sound(tmp_path / "broken")
+Cases = list[tuple[tuple[Path, ...], list[str]]]
+
+
+def cases_of(home: Path) -> tuple[Cases, set[str]]:
+    """Logs and the checks to compare: of random records, of all that breaks a rule, of a stale config, and of
+    what differs; and the names of those checks that find something."""
+    broken = sound(home / "broken")
     for added, _ in BREAKS.values():
         broken.append(added)
-    checkpoint = contradicted(tmp_path / "contradicted")
-    one, other = differing(tmp_path)
-    stale_one = stale(tmp_path / "stale")[0]
+    checkpoint = contradicted(home / "contradicted")
+    one, other = differing(home)
+    stale_one = stale(home / "stale")[0]
     newest = max(stale_one.partition.glob("*.checkpoint"))
-    cases = [
-        ((Story(tmp_path / "story", seed=11).directory.path,), [READABLE, *INVARIANTS]),
+    cases: Cases = [
+        ((Story(home / "story", seed=11).directory.path,), [READABLE, *INVARIANTS]),
         ((broken.path,), list(INVARIANTS)),
         ((stale_one.path,), [f"checkpoint {newest}"]),
-        ((tmp_path / "contradicted",), [f"checkpoint {checkpoint}"]),
+        ((home / "contradicted",), [f"checkpoint {checkpoint}"]),
         ((one, other), [f"replica {other}"]),
     ]
+    return cases, {*INVARIANTS, f"checkpoint {checkpoint}", f"replica {other}"}
+
+
+def test_spark_finds_what_the_replay_of_a_small_log_finds(spark: SparkSession, tmp_path: Path) -> None:
+    cases, all_found = cases_of(tmp_path)
     notes: tuple[list[str], list[str]] = [], []
     found = set()
     for paths, names in cases:
@@ -233,4 +260,53 @@ def test_spark_finds_what_the_replay_of_a_small_log_finds(spark: SparkSession, t
         assert {name: by_spark[name]() for name in names} == ours
         found |= {name for name, finding in ours.items() if finding is not None}
     assert notes[0] == notes[1] and len(notes[0]) == 1
-    assert found == {*INVARIANTS, f"checkpoint {checkpoint}", f"replica {other}"}
+    assert found == all_found
+
+
+def test_groups_of_partitions_find_what_the_replay_of_a_small_log_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(divided_replay, "GROUP_RECORDS", 3)
+    monkeypatch.setattr(divided_checks, "core_count", lambda: 2)
+    cases, all_found = cases_of(tmp_path)
+    found = set()
+    for paths, _ in cases:
+        notes: tuple[list[str], list[str]] = [], []
+        ours = findings(small(*paths, note=notes[0].append))
+        assert findings(divided(*paths, note=notes[1].append)) == ours
+        assert notes[0] == notes[1]
+        found |= {name for name, finding in ours.items() if finding is not None}
+    assert found == all_found
+
+
+@pytest.mark.parametrize("mode", ["failfast", "permissive"])
+@pytest.mark.parametrize("suffix", ["log", "checkpoint"])
+def test_damage_is_found_where_it_is_in_small_and_divided_logs(
+    tmp_path: Path, suffix: str, mode: str
+) -> None:
+    directory = sound(tmp_path / "a")
+    (damaged,) = directory.partition.glob(f"*.{suffix}")
+    data = bytearray(damaged.read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged.write_bytes(data)
+    replicas = find_replicas([str(directory.path)])
+    log = committed_log(replicas, permissive=mode == "permissive")
+    extent = Extent(log, log.end_offset, permissive=mode == "permissive")
+    checks = checks_of_divided_log(extent, replicas, pytest.fail)
+    assert checks is not None
+    ours = outcomes(checks)
+    assert ours == outcomes(checks_of_small_log(extent, replicas, pytest.fail))
+    is_first = suffix == "log" or mode == "permissive"
+    found = ours[READABLE] if is_first else ours[f"checkpoint {damaged}"]
+    assert found is not None and f"{damaged}: byte " in found
+
+
+def outcomes(checks: dict[str, Check]) -> dict[str, str | None]:
+    """The findings, and errors in their place."""
+    found = {}
+    for name, check in checks.items():
+        try:
+            found[name] = check()
+        except InputError as error:
+            found[name] = str(error)
+    return found

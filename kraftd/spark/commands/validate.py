@@ -16,9 +16,9 @@ from kraftd.spark.commands.options import Progress, find_input, input_options, p
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted, what_failed
 from kraftd.spark.inputs.extent import Extent
-from kraftd.spark.inputs.input_log import are_small, notes_of
+from kraftd.spark.inputs.input_log import notes_of
 from kraftd.spark.session import start_session
-from kraftd.spark.validation.checks import READABLE, Check, checks_of_small_log, checks_with_spark
+from kraftd.spark.validation.checks import READABLE, Check, checks_here, checks_with_spark
 
 
 @click.command("validate")
@@ -35,8 +35,8 @@ def validate_command(
 
     The command checks checksums, offsets and epochs, compares checkpoints with the replayed log and replicas
     with each other, and checks the invariants of the controller. A note names what it could not check, which
-    is no fault: a torn tail, a directory in use, a tail that no majority holds. Small logs need no Spark;
-    with --master, Spark checks those too.
+    is no fault: a torn tail, a directory in use, a tail that no majority holds. Logs of at most 64 MiB need
+    no Spark; with --master, Spark checks those too.
 
     Exit codes: 0 every check passed, 2 a check failed, 1 nothing could be read.
     """
@@ -51,13 +51,16 @@ def validate_command(
 
         for text in notes_of(replicas, log):
             note(text)
-        if master is None and are_small(replicas):
+        checks = None
+        if master is None:
             extent = Extent(log, log.end_offset, permissive=mode == "permissive")
-            checks = checks_of_small_log(extent, replicas, note)
+            checks = checks_here(extent, replicas, note)
+        if checks is not None:
             held, tried = _run(checks, mode, lambda: None)
         else:
             with _session(start) as session:
                 timeline = make_timeline(session, log, None, mode, print_note)
+                timeline.makes_several = True
                 checks = checks_with_spark(timeline, replicas, note)
                 held, tried = _run(checks, mode, partial(timeline.stage, staging))
     untried = len(checks) - tried

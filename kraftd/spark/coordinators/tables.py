@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from kraftd.groups.records import CoordinatorRecord, decode_record, decode_transaction_record
@@ -23,10 +21,9 @@ from kraftd.spark.coordinators.transactions import Transactions
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.storage import delete_directory, join, list_files
 from kraftd.spark.parquet import PartFile, commit
-from kraftd.spark.replay.processes import in_processes
+from kraftd.spark.replay.processes import core_count, in_processes
 from kraftd.spark.tables.columns import Rows, as_table, schema_of
 
-MAX_PROCESSES = 8
 MOST_ROWS = 10_000
 """Rows of a table that wait to be written together."""
 Found = Iterator[dict[str, Rows]]
@@ -53,7 +50,7 @@ def write_coordinator_tables(
     partitions = [*directories.coordinators(OFFSETS), *directories.coordinators(TRANSACTIONS)]
     for name in names:
         delete_directory(_unfinished(target, name))
-    count = min(_cores(), MAX_PROCESSES, len(partitions)) or 1
+    count = min(core_count(), len(partitions)) or 1
     until_ms = None if as_of is None else as_of.time_ms
     work = partial(_write, partitions, directories, target, names, until_ms, count)
     for _ in in_processes(work, count):
@@ -127,8 +124,3 @@ def _group_record(key: memoryview | None, value: memoryview | None) -> Coordinat
 
 def _unfinished(target: str, name: str) -> str:
     return join(target, f"{name}.unfinished")
-
-
-def _cores() -> int:
-    """The cores of this process; 1 if it has a JVM, whose connections a fork would share."""
-    return 1 if SparkContext._active_spark_context is not None else len(os.sched_getaffinity(0))

@@ -71,13 +71,13 @@ def is_small_log(log: CommittedLog, limit_bytes: int = SMALL_BYTES) -> bool:
     return segments + sum(each.size_bytes for each in log.replica.checkpoints) <= limit_bytes
 
 
-def are_small(replicas: Sequence[Replica]) -> bool:
-    """Return whether each replica has at most the bytes of a small log."""
+def are_small(replicas: Sequence[Replica], limit_bytes: int = SMALL_BYTES) -> bool:
+    """Return whether each replica has at most some bytes; by default, those of a small log."""
     sizes = (
         sum(one.size_bytes for one in each.segments) + sum(one.size_bytes for one in each.checkpoints)
         for each in replicas
     )
-    return all(size <= SMALL_BYTES for size in sizes)
+    return all(size <= limit_bytes for size in sizes)
 
 
 def refuse_output_in_input(inputs: Sequence[str], output: str, replaced: Sequence[str] = ()) -> None:

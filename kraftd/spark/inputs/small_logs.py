@@ -15,6 +15,10 @@ from kraftd.spark.inputs.storage import join, open_output, write_bytes
 
 SMALL_BYTES = 8 << 20
 """Most bytes of log and checkpoints for which one task is the fastest way: about 100,000 records."""
+DIVIDED_BYTES = 64 << 20
+"""Most bytes of log and checkpoints for which groups of partitions are replayed in processes, which is faster
+than Spark on few cores.
+"""
 COMPRESSION, COMPRESSION_LEVEL = "zstd", 1
 SUCCESS = "_SUCCESS"
 _MARK = "spark.kraftd.small"

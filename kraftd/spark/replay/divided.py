@@ -12,15 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.decoding.fields import DAMAGE, record_schema, source_schema
+from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.checkpoints import checkpoint_splits
 from kraftd.spark.inputs.extent import LOG, Extent
+from kraftd.spark.inputs.layout import CheckpointFile
 from kraftd.spark.inputs.planning import Split
 from kraftd.spark.replay.brokers import broker_events
 from kraftd.spark.replay.configs import config_history
 from kraftd.spark.replay.source import Replay
 from kraftd.spark.replay.topics import topic_lives
 from kraftd.spark.source.reading import Wanted, read_split
+from kraftd.spark.tables.columns import Rows
 from kraftd.spark.tables.partitions import COLUMNS, KEY, TYPES
 
 GROUP_RECORDS = 20_000
@@ -31,19 +34,32 @@ CHANGE = "PartitionChangeRecord"
 _IDLE = "NoOpRecord"
 
 
+_PLACES = ("offset", "epoch", "timestamp_ms")
+
+
 class _Source(NamedTuple):
-    """The records of a log, or of a checkpoint: those about partitions, and all others."""
+    """The records of a log, or of a checkpoint: those about partitions, and all others.
+
+    places are those of all its records, damage is what mode PERMISSIVE could not decode.
+    """
 
     partitions: pa.Table
     others: pa.Table
+    places: pa.Table
+    damage: Rows
 
 
 class Divided:
-    """An extent's records: `count` groups of those of partitions, and `base`, a replay of all others."""
+    """An extent's records: `count` groups of those of partitions, and `base`, a replay of all others.
 
-    def __init__(self, extent: Extent, sources: dict[str, _Source], newest_ms: int | None) -> None:
-        self._extent = extent
+    `unread` has the checkpoints that cannot be read, by path: none of those from which the extent begins.
+    """
+
+    def __init__(self, extent: Extent, sources: dict[str, _Source], unread: dict[str, InputError]) -> None:
+        self.extent = extent
+        self.unread = unread
         self._sources = sources
+        newest_ms = pc.max(self.places["timestamp_ms"]).as_py()
         others = {key: source.others for key, source in sources.items()}
         self.base = Replay(extent, others, {"newest_ms": newest_ms})
         topic_lives(self.base, whole=True)
@@ -52,11 +68,21 @@ class Divided:
         self._order, self._starts = _groups([source.partitions for source in sources.values()])
 
     def __repr__(self) -> str:
-        return f"<Divided {self._extent}, {self.count} groups>"
+        return f"<Divided {self.extent}, {self.count} groups>"
 
     @property
     def count(self) -> int:
         return len(self._starts) - 1
+
+    @property
+    def places(self) -> pa.Table:
+        """Offset, epoch and timestamp_ms of all records of the log."""
+        return self._sources[LOG].places
+
+    @property
+    def damage(self) -> Rows:
+        """The rows of the table `damaged`."""
+        return [row for source in self._sources.values() for row in source.damage]
 
     def change_offsets(self) -> list[int]:
         """The offsets of all changes of partitions, in order."""
@@ -77,36 +103,56 @@ class Divided:
         return self.base.within(decoded)
 
 
-def divide(extent: Extent) -> Divided | None:
-    """Read the records of a sound extent; None if there are too many others than those of partitions."""
-    newest_ms: int | None = None
-    found: dict[str, _Source] = {}
-    wanted = {LOG: (extent.source.log.splits, Wanted(last_offset=extent.end_offset - 1))}
-    for checkpoint in (extent.state_checkpoint, extent.first_checkpoint):
-        if checkpoint is not None:
-            wanted[checkpoint.path] = (checkpoint_splits(checkpoint), Wanted())
-    for key, (splits, bounds) in wanted.items():
-        partitions, others, count = [], [], 0
-        for batch in _batches(splits, bounds):
-            if key == LOG and batch.num_rows:
-                newest = pc.max(batch["timestamp_ms"]).as_py()
-                newest_ms = newest if newest_ms is None else max(newest, newest_ms)
+def divide(extent: Extent, checkpoints: Sequence[CheckpointFile] = ()) -> Divided | None:
+    """Read the records of an extent, and more of its checkpoints; None if there are too many others than
+    those of partitions. Raises InputError.
+    """
+    permissive = extent.permissive
+    log = _read(extent.source.log.splits, Wanted(last_offset=extent.end_offset - 1), permissive)
+    if log is None:
+        return None
+    found, unread = {LOG: log}, {}
+    bases = (extent.state_checkpoint, extent.first_checkpoint, *extent.unsound_checkpoints)
+    for checkpoint in dict.fromkeys((*bases, *checkpoints)):
+        if checkpoint is None:
+            continue
+        try:
+            source = _read(checkpoint_splits(checkpoint, permissive=permissive), Wanted(), permissive)
+        except InputError as error:
+            if checkpoint in bases:
+                raise
+            unread[checkpoint.path] = error
+            continue
+        if source is None:
+            return None
+        found[checkpoint.path] = source
+    return Divided(extent, found, unread)
+
+
+def _read(splits: Iterable[Split], wanted: Wanted, permissive: bool) -> _Source | None:
+    whole = record_schema()
+    schema = source_schema() if permissive else whole
+    partitions, others, places = [], [], []
+    damage: Rows = []
+    count = 0
+    for split in splits:
+        for batch in read_split(split, schema, wanted, permissive=permissive):
+            if permissive:
+                damage += batch[DAMAGE.name].drop_null().to_pylist()
+                batch = batch.filter(batch["offset"].is_valid()).select(whole.names)
             is_partition = pc.is_in(batch["type"], pa.array(TYPES))
-            partitions.append(batch.filter(is_partition).select(list(COLUMNS)))
             is_other = pc.and_(pc.invert(is_partition), pc.not_equal(batch["type"], _IDLE))
+            partitions.append(batch.filter(is_partition).select(list(COLUMNS)))
             others.append(batch.filter(is_other))
+            places.append(batch.select(list(_PLACES)))
             count += others[-1].num_rows
             if count > MAX_OTHERS:
                 return None
-        schema = record_schema()
-        few = pa.schema([schema.field(name) for name in COLUMNS])
-        found[key] = _Source(pa.Table.from_batches(partitions, few), pa.Table.from_batches(others, schema))
-    return Divided(extent, found, newest_ms)
+    return _Source(_table(partitions, COLUMNS), _table(others, whole.names), _table(places, _PLACES), damage)
 
 
-def _batches(splits: Iterable[Split], wanted: Wanted) -> Iterable[pa.RecordBatch]:
-    for split in splits:
-        yield from read_split(split, record_schema(), wanted, permissive=False)
+def _table(batches: Sequence[pa.RecordBatch], names: Iterable[str]) -> pa.Table:
+    return pa.Table.from_batches(batches, pa.schema([record_schema().field(name) for name in names]))
 
 
 def _groups(tables: Sequence[pa.Table]) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import os
 import signal
 import traceback
 import warnings
@@ -13,11 +14,20 @@ from multiprocessing.context import ForkProcess
 from typing import TypeVar
 
 import pyarrow as pa
+from pyspark import SparkContext
 
 from kraftd.spark.errors import InputError
 
+MAX_PROCESSES = 8
 T = TypeVar("T")
 Work = Callable[[int], Iterator[T]]
+
+
+def core_count() -> int:
+    """How many processes may work, one a core; 1 with a JVM here, whose connections forks would share."""
+    if SparkContext._active_spark_context is not None:
+        return 1
+    return min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
 
 
 def in_processes(work: Work[T], count: int) -> Iterator[T]:

@@ -197,7 +197,7 @@ def _value_before() -> Column:
 
 def _of_partitions(timeline: Timeline) -> DataFrame:
     """Partitions that were added to a topic; those that are created with it are no operation."""
-    rows = partition_replay(timeline, whole=True).where("type = 'PartitionRecord' AND offset >= 0")
+    rows = partition_replay(timeline).where("type = 'PartitionRecord' AND offset >= 0")
     rows = rows.where("created_offset IS NULL OR batch_offset > created_offset")
     on = F.array_join("replicas", ",")
     detail = F.concat(F.lit("partition "), "partition_id", F.lit(" on "), on)

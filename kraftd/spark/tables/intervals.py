@@ -30,7 +30,7 @@ def partition_intervals(timeline: Timeline) -> DataFrame:
     # Most partitions are always healthy: their rows are dropped before anything is sorted.
     is_lacking = (F.size("isr") < F.size("replicas")) | (F.col("leader") == -1)
     was_lacking = (F.size("old_isr") < F.size("old_replicas")) | (F.col("old_leader") == -1)
-    rows = partition_replay(timeline, whole=True).where(is_lacking | F.coalesce(was_lacking, F.lit(False)))
+    rows = partition_replay(timeline).where(is_lacking | F.coalesce(was_lacking, F.lit(False)))
     rows = _with_min_isr(timeline, rows)
     members = F.size(
         F.array_union("isr", F.coalesce("eligible_leader_replicas", F.array().cast("array<int>")))

@@ -12,7 +12,7 @@ from kraftd.spark.timeline import Timeline
 
 def isr_history(timeline: Timeline) -> DataFrame:
     """The table `isr_history`: one row for each time that a broker was in the ISR of a partition."""
-    rows = partition_replay(timeline, whole=True)
+    rows = partition_replay(timeline)
     before = F.coalesce("old_isr", F.array().cast("array<int>"))
     joined, left = F.array_except("isr", before), F.array_except(before, "isr")
     steps = F.concat(_steps(joined, joins=True), _steps(left, joins=False))

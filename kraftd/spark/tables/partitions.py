@@ -71,18 +71,26 @@ REMOVED = ("removed_offset", "removed_timestamp_ms")
 REPLAYED = (*PLACE, *STATE, *(f"old_{name}" for name in OLD), *NEXT, "created_offset", *REMOVED)
 
 
-def partition_replay(timeline: Timeline, *, whole: bool) -> DataFrame:
-    """Every partition after each of its records. With whole false only the records that the state needs.
+def partition_replay(timeline: Timeline) -> DataFrame:
+    """Every partition after each of its records.
 
     Columns that begin with old_ have the value before, null for a new partition; `next_*` is the place of
     the next record, or of the topic's removal.
     """
-    if whole:
-        return timeline.shared("partition_replay", lambda: _replay(timeline, whole=True))
-    return _replay(timeline, whole=False)
+    return timeline.shared("partition_replay", lambda: _replay(timeline))
 
 
-def _replay(timeline: Timeline, *, whole: bool) -> DataFrame:
+def _replay(timeline: Timeline) -> DataFrame:
+    lives = topic_lives(timeline, whole=True).withColumnRenamed("name", "topic_name")
+    rows = _states(timeline, whole=True).join(lives, "topic_id", "left")
+    return until_removed(rows).select(*REPLAYED)
+
+
+def _states(timeline: Timeline, *, whole: bool) -> DataFrame:
+    """Every partition after each of its records, without what is known of its topic.
+
+    With whole false only the records that the state needs.
+    """
     rows = timeline.history(COLUMNS, TYPES) if whole else timeline.state(COLUMNS, TYPES, dated_by=KEY)
     is_new = F.col("type") == "PartitionRecord"
     rows = rows.withColumns(
@@ -108,9 +116,7 @@ def _replay(timeline: Timeline, *, whole: bool) -> DataFrame:
     sources = {"leader": "named_leader", "leader_recovery_state": "named_recovery"}
     for name in OLD:
         known[f"old_{name}"] = last_known(sources.get(name, name), *KEY, before=True)
-    lives = topic_lives(timeline, whole=whole).withColumnRenamed("name", "topic_name")
-    rows = rows.withColumns(known).withColumn("directories", _directories()).join(lives, "topic_id", "left")
-    return until_removed(rows).select(*REPLAYED)
+    return rows.withColumns(known).withColumn("directories", _directories())
 
 
 def until_removed(rows: DataFrame) -> DataFrame:
@@ -120,20 +126,25 @@ def until_removed(rows: DataFrame) -> DataFrame:
 
 def partitions(timeline: Timeline) -> DataFrame:
     """The state table `partitions`."""
-    made = timeline.made.get("partition_replay") if timeline.replays_history else None
-    rows = partition_replay(timeline, whole=False) if made is None else made
-    rows = rows.where("next_offset IS NULL AND topic_name IS NOT NULL")
+    rows = timeline.made.get("partition_replay") if timeline.replays_history else None
+    if rows is None:
+        # Joined with what still exists alone: most records are of an earlier state.
+        living = topic_lives(timeline, whole=False).where("removed_offset IS NULL")
+        living = living.select("topic_id", F.col("name").alias("topic_name"))
+        rows = _states(timeline, whole=False).where("next_offset IS NULL").join(living, "topic_id")
+    else:
+        rows = rows.where("next_offset IS NULL AND topic_name IS NOT NULL")
     return rows.select(*STATE, in_log("offset").alias("changed_offset"))
 
 
 def partition_history(timeline: Timeline) -> DataFrame:
     """The table `partition_history`: one row for each state of a partition."""
-    return partition_replay(timeline, whole=True).select(*STATE, *validity())
+    return partition_replay(timeline).select(*STATE, *validity())
 
 
 def partition_changes(timeline: Timeline) -> DataFrame:
     """The table `partition_changes`: one row a PartitionChangeRecord."""
-    rows = partition_replay(timeline, whole=True).where("type = 'PartitionChangeRecord'")
+    rows = partition_replay(timeline).where("type = 'PartitionChangeRecord'")
     return rows.select(
         "offset",
         "epoch",
@@ -167,7 +178,8 @@ def _or_empty(name: str, is_new: Column) -> Column:
 def _directories() -> Column:
     """The directory of each replica: a record without directories is of a version before KIP-858."""
     migrating = F.lit(uuid_text(DIRECTORY_MIGRATING))
-    are_known = F.exists("directories", lambda directory: directory != migrating)
+    # No lambda: Spark compiles none.
+    are_known = F.size(F.array_remove("directories", migrating)) > 0
     unknown = F.array_repeat(migrating, F.size("replicas"))
     return F.when(F.coalesce(are_known, F.lit(False)), F.col("directories")).otherwise(unknown)
 

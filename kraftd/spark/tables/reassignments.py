@@ -38,7 +38,7 @@ def reassignment_steps(timeline: Timeline) -> DataFrame:
 
     old_replicas and target_replicas are those of the started one.
     """
-    rows = partition_replay(timeline, whole=True)
+    rows = partition_replay(timeline)
     moving, moved = (
         _size("adding_replicas", "removing_replicas"),
         _size("old_adding_replicas", "old_removing_replicas"),

@@ -4,7 +4,7 @@ grow.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -44,12 +44,19 @@ def checkpoint_difference(
         ours, theirs = TABLES[name](replay), TABLES[name](made)
         if name == "configs":
             theirs = _without_stale_configs(theirs, replay, checkpoint, note)
-        ours, theirs = _plain(ours), _plain(theirs)
-        for one, other, where in ((ours, theirs, "only the log"), (theirs, ours, "only the checkpoint")):
-            row = one.exceptAll(other).agg(F.min("row")).first()
-            if row is not None and row[0] is not None:
-                return checkpoint_text(checkpoint, where, name, row[0])
+        found = _more_of_one(_plain(ours), _plain(theirs))
+        for where, row in zip(("only the log", "only the checkpoint"), found, strict=True):
+            if row is not None:
+                return checkpoint_text(checkpoint, where, name, row)
     return None
+
+
+def _more_of_one(ours: DataFrame, theirs: DataFrame) -> Sequence[str | None]:
+    """The first row of which there are more on each side."""
+    both = ours.withColumn("side", F.lit(1)).union(theirs.withColumn("side", F.lit(-1)))
+    rows = both.groupBy("row").agg(F.sum("side").alias("more"))
+    first = rows.agg(*[F.min(F.when(side, F.col("row"))) for side in (F.col("more") > 0, F.col("more") < 0)])
+    return tuple(first.collect()[0])
 
 
 def _without_stale_configs(

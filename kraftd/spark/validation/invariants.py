@@ -33,7 +33,7 @@ def broker_epochs_grow(timeline: Timeline) -> DataFrame:
 def isr_within_replicas(timeline: Timeline) -> DataFrame:
     """C4: the ISR of a partition is a subset of its replicas, and its leader is one of the ISR, unless it was
     elected uncleanly."""
-    rows = partition_replay(timeline, whole=True).where("type != 'ClearElrRecord'")
+    rows = partition_replay(timeline).where("type != 'ClearElrRecord'")
     strangers = F.size(F.array_except("isr", "replicas")) > 0
     outside = (F.col("leader") >= 0) & ~F.array_contains("isr", F.col("leader"))
     return rows.where(strangers | (outside & (F.col("leader_recovery_state") == 0))).select(
@@ -43,7 +43,7 @@ def isr_within_replicas(timeline: Timeline) -> DataFrame:
 
 def leader_epochs_grow(timeline: Timeline) -> DataFrame:
     """C4: leader and partition epochs of a partition never go back."""
-    rows = partition_replay(timeline, whole=True)
+    rows = partition_replay(timeline)
     order = Window.partitionBy("topic_id", "partition_id").orderBy("offset")
     rows = rows.withColumns(
         {
@@ -67,7 +67,7 @@ def inactive_brokers_join_nothing(timeline: Timeline) -> DataFrame:
 
     The records of one batch are one event: a broker that is unfenced in a batch may join in it.
     """
-    parts = partition_replay(timeline, whole=True).where("type = 'PartitionChangeRecord'")
+    parts = partition_replay(timeline).where("type = 'PartitionChangeRecord'")
     joined = F.array_except("isr", "old_isr")
     leads = F.when((F.col("leader") >= 0) & (F.col("leader") != F.col("old_leader")), F.array("leader"))
     no_replicas = F.array().cast("array<int>")

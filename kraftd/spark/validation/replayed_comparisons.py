@@ -1,4 +1,4 @@
-"""The comparisons of `comparisons` for small logs, without Spark."""
+"""The comparisons of `comparisons`, without Spark."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.decoding.fields import record_schema, source_schema
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import CheckpointFile, Replica
-from kraftd.spark.inputs.replicas import committed_log
+from kraftd.spark.inputs.replicas import CommittedLog, committed_log
 from kraftd.spark.replay.catalog import TABLES
 from kraftd.spark.replay.configs import gone_configs
 from kraftd.spark.replay.source import Replay
+from kraftd.spark.source.reading import Wanted, read_split
+from kraftd.spark.source.tasks import plan_tasks
 from kraftd.spark.tables.columns import COLUMNS, Row, Rows
 from kraftd.spark.tables.configs import TOPIC
 from kraftd.spark.validation.findings import (
@@ -29,6 +30,8 @@ from kraftd.spark.validation.findings import (
     replica_text,
 )
 
+RANGE_OFFSETS = 100_000
+"""Offsets of two replicas that are compared at a time."""
 _CONFIG = ("resource_name", "name", "value")
 
 
@@ -36,18 +39,31 @@ def checkpoint_difference(
     replay: Replay, checkpoint: CheckpointFile, note: Callable[[str], None]
 ) -> str | None:
     """The first row, by table, that a checkpoint and the replayed prefix do not share."""
+    prefix, made = sides(replay, checkpoint)
+    found = (table_difference(prefix, made, checkpoint, name, note) for name in STATE)
+    return next((difference for difference in found if difference is not None), None)
+
+
+def sides(replay: Replay, checkpoint: CheckpointFile) -> tuple[Replay, Replay]:
+    """The replays of the log up to a checkpoint, and of the checkpoint alone."""
     extent, end = replay.extent, checkpoint.end_offset
-    made = replay.at(Extent(extent.source, end, permissive=extent.permissive, base=checkpoint))
-    prefix = replay.at(Extent(extent.source, end, permissive=extent.permissive, checkpoints_below=end))
-    for name in STATE:
-        ours, theirs = TABLES[name](prefix), TABLES[name](made)
-        if name == "configs":
-            theirs = _without_stale_configs(theirs, prefix, checkpoint, note)
-        mine, others = _plain(name, ours), _plain(name, theirs)
-        for one, other, where in ((mine, others, "only the log"), (others, mine, "only the checkpoint")):
-            rest = one - other
-            if rest:
-                return checkpoint_text(checkpoint, where, name, min(rest))
+    made = Extent(extent.source, end, permissive=extent.permissive, base=checkpoint)
+    prefix = Extent(extent.source, end, permissive=extent.permissive, checkpoints_below=end)
+    return replay.at(prefix), replay.at(made)
+
+
+def table_difference(
+    prefix: Replay, made: Replay, checkpoint: CheckpointFile, name: str, note: Callable[[str], None]
+) -> str | None:
+    """The first row of a table that only one side has."""
+    ours, theirs = TABLES[name](prefix), TABLES[name](made)
+    if name == "configs":
+        theirs = _without_stale_configs(theirs, prefix, checkpoint, note)
+    mine, others = _plain(name, ours), _plain(name, theirs)
+    for one, other, where in ((mine, others, "only the log"), (others, mine, "only the checkpoint")):
+        rest = one - other
+        if rest:
+            return checkpoint_text(checkpoint, where, name, min(rest))
     return None
 
 
@@ -84,50 +100,62 @@ def _text(row: Row) -> str:
     return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
 
-def replica_difference(replay: Replay, other: Replica) -> str | None:
-    """The first offset below the committed end at which two replicas hold different records."""
-    extent = replay.extent
+def replica_difference(extent: Extent, other: Replica) -> str | None:
+    """The first offset below the committed end at which two replicas hold different records.
+
+    Memory holds a range of them at a time.
+    """
     log = committed_log([other], permissive=extent.permissive)
     start = max(extent.source.start_offset, log.start_offset)
     end = min(extent.end_offset, log.end_offset)
-    if start >= end:
-        return None
-    theirs = Replay(Extent(log, end, permissive=extent.permissive))
-    mine, yours = (_between(each.records(), start, end) for each in (replay, theirs))
-    if mine.equals(yours):
-        return None
-    one, two = ({row["offset"]: repr(row) for row in each.to_pylist()} for each in (mine, yours))
-    differing = [offset for offset in one.keys() | two.keys() if one.get(offset) != two.get(offset)]
-    return replica_text(other, min(differing), extent.source.replica) if differing else None
+    for first in range(start, end, RANGE_OFFSETS):
+        last = min(first + RANGE_OFFSETS, end) - 1
+        mine, yours = (_between(each, first, last, extent.permissive) for each in (extent.source, log))
+        if mine.equals(yours):
+            continue
+        one, two = ({row["offset"]: repr(row) for row in each.to_pylist()} for each in (mine, yours))
+        differing = [offset for offset in one.keys() | two.keys() if one.get(offset) != two.get(offset)]
+        if differing:
+            return replica_text(other, min(differing), extent.source.replica)
+    return None
 
 
-def _between(records: pa.Table, start: int, end: int) -> pa.Table:
-    """The records from start to below end, without the place that a batch has in a log."""
+def _between(log: CommittedLog, first: int, last: int, permissive: bool) -> pa.Table:
+    """The records from first to last, without the place that a batch has in a log."""
     names = [name for name in record_schema().names if name != "batch_offset"]
-    within = pc.and_(pc.greater_equal(records["offset"], start), pc.less(records["offset"], end))
-    return records.filter(within).select(names).sort_by("offset")
+    batches = [
+        batch
+        for task in plan_tasks(log.log.splits, Wanted(), first, last)
+        for batch in read_split(task.split, source_schema(), task.wanted, permissive=permissive)
+    ]
+    found = pa.Table.from_batches(batches, source_schema())
+    return found.filter(found["offset"].is_valid()).select(names).sort_by("offset")
 
 
 def unreadable(replay: Replay) -> str | None:
     """The first damaged place, or epoch that goes back. A torn tail is neither."""
-    torn = replay.extent.source.log.torn
+    return first_damage(replay.extent, replay.damage().to_pylist()) or epochs_go_back(
+        replay.extent, replay.records()
+    )
+
+
+def first_damage(extent: Extent, rows: Rows) -> str | None:
+    """The first row of the table `damaged` that is no torn tail."""
+    torn = extent.source.log.torn
     damage = [
-        row
-        for row in replay.damage().to_pylist()
-        if torn is None or row["path"] != torn.path or row["position"] < torn.position
+        row for row in rows if torn is None or row["path"] != torn.path or row["position"] < torn.position
     ]
-    if damage:
-        first = min(damage, key=lambda row: (row["path"], row["position"]))
-        return f"{first['path']}: byte {first['position']}: {first['reason']}"
-    return epochs_go_back(replay)
+    if not damage:
+        return None
+    first = min(damage, key=lambda row: (row["path"], row["position"]))
+    return f"{first['path']}: byte {first['position']}: {first['reason']}"
 
 
-def epochs_go_back(replay: Replay) -> str | None:
+def epochs_go_back(extent: Extent, records: pa.Table) -> str | None:
     """The first record behind which the epoch is lower."""
     highest, place = -1, 0
-    records = replay.records()
     for offset, epoch in zip(records["offset"].to_pylist(), records["epoch"].to_pylist(), strict=True):
         if epoch < highest:
-            return epoch_text(replay.extent, place, highest)
+            return epoch_text(extent, place, highest)
         highest, place = epoch, offset
     return None

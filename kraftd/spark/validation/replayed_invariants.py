@@ -1,11 +1,11 @@
-"""The invariants of `invariants` for small logs, without Spark: the rows that break each.
+"""The invariants of `invariants`, without Spark: the rows that break each.
 
 Records of aborted transactions are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kraftd.spark.inputs.extent import BEFORE_THE_LOG
 from kraftd.spark.replay.brokers import broker_events
@@ -165,7 +165,25 @@ INVARIANTS: dict[str, Callable[[Replay], Iterator[Row]]] = {
 }
 
 
+OF_PARTITIONS = (
+    "C4 ISR within replicas, leader within ISR",
+    "C4 leader and partition epochs grow",
+    "C5 inactive brokers lead and join nothing",
+)
+"""Those whose rows are of one partition each."""
+
+
+def first_row(replay: Replay, name: str) -> Row | None:
+    """The first row that breaks an invariant; None if there is none."""
+    return first_of(INVARIANTS[name](replay))
+
+
+def first_of(rows: Iterable[Row]) -> Row | None:
+    """The row of the lowest offset."""
+    return min(rows, key=lambda row: row["offset"], default=None)
+
+
 def first_break(replay: Replay, name: str) -> str | None:
-    """The first row that breaks an invariant, in words; None if there is none."""
-    row = min(INVARIANTS[name](replay), key=lambda row: row["offset"], default=None)
+    """The first row that breaks an invariant, in words."""
+    row = first_row(replay, name)
     return None if row is None else break_text(replay.extent, row)
