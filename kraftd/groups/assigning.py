@@ -38,11 +38,14 @@ class Planned(Protocol):
 
 
 def may_assign(state: ShardState, group: ModernGroup[Any], interval_ms: int) -> bool:
-    """Return whether a target may be computed: the last one is old enough, and none is under way."""
+    """Return whether a target may be computed: the last one is old enough, and none is under way.
+
+    One from the future is of a clock that was ahead, perhaps by hours: the group does not wait for that time.
+    """
     if (ASSIGNING, group.group_id) in state.deadlines:
         return False
     since_ms = group.facts.target_ms
-    return since_ms == 0 or interval_ms == 0 or state.now_ms >= since_ms + interval_ms
+    return since_ms == 0 or interval_ms == 0 or not since_ms <= state.now_ms < since_ms + interval_ms
 
 
 def is_large(state: ShardState, group: ModernGroup[Any]) -> bool:

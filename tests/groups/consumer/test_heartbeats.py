@@ -263,6 +263,16 @@ def test_targets_are_not_computed_more_often_than_the_interval() -> None:
     assert first.count() == second.count() == 2
 
 
+def test_a_target_of_a_clock_that_was_ahead_does_not_hold_up_the_next_one() -> None:
+    desk = Desk(GroupConfig(group_consumer_assignment_interval_ms=1000), orders=4)
+    first, second = Consumer(desk.ask, "m1"), Consumer(desk.ask, "m2")
+    first.join()
+    desk.now_ms -= 3_600_000  # another broker coordinates the group now
+    second.join()
+    settle(first, second)
+    assert first.count() == second.count() == 2
+
+
 def test_a_large_group_is_assigned_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assigning, "AT_ONCE", 0)
     monkeypatch.setattr(assigning, "RECORDS_A_SLICE", 2)
