@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kraftd.host.upkeep.retention import RetentionRules
 from kraftd.host.upkeep.snapshot_keeper import KeeperSettings
+from kraftd.metadata.metadata_version import LATEST_PRODUCTION
 from kraftd.simulation.randomness import SeededRandomness
 from kraftd.simulation.schedule import MS, SECOND
 
@@ -48,6 +49,7 @@ DATA_FAULTS = (  # of brokers' log directories, in worlds with brokers only
 REPLICA_FAULTS = (  # in worlds whose partitions have several replicas only
     "reboot without data disk",
 )
+LOADS = ("consumer groups", "share groups")  # of brokers, besides producers, transactions and classic groups
 ACTS = (
     "append",
     "read",
@@ -171,6 +173,13 @@ BROKER_OUTCOMES = (  # in worlds with brokers only
     "member stays away",
     "topic of records deleted",
 )
+LOAD_OUTCOMES = (  # in worlds with that load only
+    "partitions of a consumer group assigned",
+    "partition taken from a fenced member",
+    "records of a share group acquired",
+    "records of a share group acknowledged",
+    "partition of a share group delivered",
+)
 REPLICA_OUTCOMES = (  # in worlds whose partitions have several replicas only
     "isr shrank",
     "isr grew",
@@ -223,12 +232,15 @@ class Options(NamedTuple):
     broker_count: int  # combined nodes among the hosts, the first ones
     produce_gap_us: int
     replica_count: int  # of brokers' partitions, if there are as many brokers
+    loads: tuple[str, ...]  # some of LOADS
 
     def __repr__(self) -> str:
         kind = ("dynamic" if self.dynamic else "static") + (" controllers," if self.controllers else "")
         brokers = f"{self.broker_count} brokers, " if self.broker_count else ""
         if self.replica_count > 1:
             brokers += f"{self.replica_count} replicas, "
+        if self.loads:
+            brokers += f"{' and '.join(self.loads)}, "
         return (
             f"<{self.voter_count} {kind} voters, {self.observer_count} observers, {brokers}"
             f"{self.safety_us / SECOND:g} s, faults: {', '.join(self.faults)}>"
@@ -255,8 +267,15 @@ def _with_brokers(seed: int, options: Options) -> Options:
         broker_count=rng.choice((1, 2, 3)),
         produce_gap_us=rng.choice((20 * MS, 100 * MS, 500 * MS)),
         faults=tuple(sorted({*options.faults, *chosen, "kill", "power loss"})),
+        loads=_draw_loads(SeededRandomness(seed, "loads")),
     )
+    if options.loads:
+        options = options._replace(metadata_version=LATEST_PRODUCTION)  # which has the features of the loads
     return _with_replicas(SeededRandomness(seed, "options of replicas"), options)
+
+
+def _draw_loads(rng: SeededRandomness) -> tuple[str, ...]:
+    return tuple(sorted(rng.sample(LOADS, rng.choice((0, 1, len(LOADS))))))
 
 
 def _with_replicas(rng: SeededRandomness, options: Options) -> Options:
@@ -320,6 +339,7 @@ def _draw(seed: int) -> Options:
         broker_count=0,
         produce_gap_us=100 * MS,
         replica_count=1,
+        loads=(),
     )
 
 

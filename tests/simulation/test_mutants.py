@@ -12,9 +12,11 @@ from kraftd import simulation
 from tests.simulation.mutants import (
     brokers,
     consensus,
+    consumer_groups,
     control,
     replication,
     sessions,
+    share_groups,
     snapshots,
     storage,
     transactions,
@@ -30,6 +32,8 @@ MUTANTS: dict[Any, Planted] = {
     **brokers.ALL,
     **replication.ALL,
     **transactions.ALL,
+    **consumer_groups.ALL,
+    **share_groups.ALL,
 }
 SEEDS = 40
 # The first world that notices a defect, where worlds before it take seconds for nothing.
@@ -57,7 +61,12 @@ INVARIANTS = {
 
 
 # Their worlds take more than ten seconds of CPU.
-SLOW = {"answer_no_produce", "begin_every_download_anew", "never_download"}
+SLOW = {
+    "answer_no_produce",
+    "begin_every_download_anew",
+    "keep_one_partition_back",
+    "never_download",
+}
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ DIRECTORIES = ("/data-1", "/data-2")
 SCHEDULES = Schedules(500, 3_000, 1_000, 4_000)
 OFFSETS_PARTITIONS = 2
 MAX_SESSION_ID = 2**31 - 9
+RECORD_LOCK_MS = 2_000
+DELIVERY_COUNT_LIMIT = 10
 STATIC = {
     "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
     "offsets.topic.replication.factor": "1",
@@ -60,6 +62,23 @@ STATIC = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     "group.min.session.timeout.ms": "1000",
     "group.initial.rebalance.delay.ms": "100",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "2000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "200",
+    "group.share.min.session.timeout.ms": "1000",
+    "group.share.session.timeout.ms": "2000",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.assignment.interval.ms": "200",
+    "group.share.initialize.retry.interval.ms": "1000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.record.lock.duration.ms": str(RECORD_LOCK_MS),
+    "group.share.delivery.count.limit": str(DELIVERY_COUNT_LIMIT),
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
     "log.flush.scheduler.interval.ms": "500",
 }
 

@@ -1,13 +1,10 @@
-"""One member of a classic group: joins, reads what it is assigned, commits, and leaves at times."""
+"""A member of a group, of either protocol: reads the partitions that it owns, and commits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from kraftd.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kraftd.messages.heartbeat_request import HeartbeatRequest
-from kraftd.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
-from kraftd.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kraftd.messages.offset_commit_request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -18,24 +15,23 @@ from kraftd.messages.offset_fetch_request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from kraftd.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraftd.simulation.brokers.broker_side import BrokerSide
 from kraftd.simulation.checkers.brokers.partitions import PartitionKey
-from kraftd.simulation.schedule import MS, SECOND
+from kraftd.simulation.schedule import MS
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 GAP_US = 100 * MS
-SESSION_MS = 2_000
-REBALANCE_MS = 2_000
-JOIN_WAIT_US = 8 * SECOND  # longer than a rebalance
-PROTOCOL = "by-number"
 
 
 class Member:
-    """See the module. One request is under way at a time; a commit is never sent again."""
+    """See the module. One request is under way at a time; a commit is never sent again.
+
+    `epoch`: its generation, or the epoch of a member of a consumer group.
+    """
 
     def __init__(self, traffic: Any, number: int, group: str) -> None:
         self.traffic = traffic
@@ -44,7 +40,7 @@ class Member:
         self.number = number
         self.rng = self.world.rng("member", number)
         self.member_id = ""
-        self.generation = -1
+        self.epoch = -1
         self.positions: dict[int, int] = {}  # by index; empty while it is not assigned any
         self._key_of: dict[int, PartitionKey] = {}
         self._turn = 0
@@ -94,58 +90,28 @@ class Member:
         waiting = {"wait_us": wait_us} if wait_us else {}
         self.traffic.ask(side, [(message, answered)], **waiting)
 
-    # --- membership ---
-
-    def _rejoin(self, code: int) -> None:
-        self.positions = {}
-        if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
-            self.member_id = ""
-        self._later(GAP_US, self._join)
+    # --- membership, as the kind of group has it ---
 
     def _join(self) -> None:
-        message = JoinGroupRequest(
-            self.group,
-            SESSION_MS,
-            REBALANCE_MS,
-            self.member_id,
-            None,
-            "simulated",
-            [JoinGroupRequestProtocol(PROTOCOL, b"")],
-        )
-        self._ask(self._join, message, self._joined, JOIN_WAIT_US)
+        raise NotImplementedError
 
-    def _joined(self, answer: Any) -> None:
-        if answer.error_code:
-            self.member_id = answer.member_id
-            self._rejoin(answer.error_code)
-            return
-        self.member_id, self.generation = answer.member_id, answer.generation_id
-        assignments = []
-        if answer.leader == answer.member_id:
-            ids = sorted(one.member_id for one in answer.members)
-            count = self.traffic.partition_count
-            assignments = [
-                SyncGroupRequestAssignment(one, bytes(range(at, count, len(ids))))
-                for at, one in enumerate(ids)
-            ]
-        message = SyncGroupRequest(
-            self.group, self.generation, self.member_id, None, "simulated", PROTOCOL, assignments
-        )
-        self._ask(self._join, message, self._synced, JOIN_WAIT_US)
+    def _again(self) -> None:
+        """Go on after a request of an owner without an answer."""
+        raise NotImplementedError
 
-    def _synced(self, answer: Any) -> None:
-        topic_id = self.traffic.topic_id(self.traffic.steady)
-        if answer.error_code or topic_id is None:
-            self._rejoin(answer.error_code)
-            return
-        self.positions = {}  # it may have joined again without an error, because no answer came
-        self._key_of = {index: (topic_id, index) for index in answer.assignment}
-        owned = list(self._key_of.values())
-        self.traffic.groups.assigned(self.group, self.generation, self.member_id, owned)
-        if owned:
-            self._fetch_offsets()
-        else:
-            self._later(GAP_US, self._beat)
+    def _rejoin(self, code: int) -> None:
+        """Go on after a request of an owner that was refused."""
+        raise NotImplementedError
+
+    def _beat(self) -> None:
+        raise NotImplementedError
+
+    def _has_committed(self, epoch: int, offsets: dict[PartitionKey, int], latest: int) -> None:
+        """Let the checker judge an acknowledged commit; `latest` as `_latest` had it when that was sent."""
+        raise NotImplementedError
+
+    def _latest(self) -> int:
+        raise NotImplementedError
 
     def _fetch_offsets(self) -> None:
         groups, steady = self.traffic.groups, self.traffic.steady
@@ -164,29 +130,7 @@ class Member:
                 self.positions[one.partition_index] = max(0, offset)
             self._later(GAP_US, self._read)
 
-        self._ask(self._join, message, then)
-
-    def _beat(self) -> None:
-        message = HeartbeatRequest(self.group, self.generation, self.member_id)
-
-        def then(answer: Any) -> None:
-            if answer.error_code:
-                self._rejoin(answer.error_code)
-            elif not self.world.healed and self.rng.chance(0.02):
-                self._leave()
-            elif not self.world.healed and self.rng.chance(0.02):
-                self.world.trace.kinds["member stays away"] += 1
-                self._later(2 * SECOND, self._read if self.positions else self._beat)
-            else:
-                self._later(GAP_US, self._read if self.positions else self._beat)
-
-        self._ask(self._join, message, then)
-
-    def _leave(self) -> None:
-        self.world.trace.kinds["member leaves"] += 1
-        message = LeaveGroupRequest(self.group, members=[MemberIdentity(self.member_id)])
-        self.positions = {}
-        self._ask(self._join, message, lambda _: self._rejoin(ErrorCode.UNKNOWN_MEMBER_ID))
+        self._ask(self._again, message, then)
 
     # --- records ---
 
@@ -240,12 +184,11 @@ class Member:
             self._later(GAP_US, self._beat)
 
     def _commit(self) -> None:
-        groups, sent = self.traffic.groups, dict(self.positions)
-        latest = groups.generation(self.group)
+        sent, epoch, latest = dict(self.positions), self.epoch, self._latest()
         parts = [OffsetCommitRequestPartition(index, offset) for index, offset in sent.items()]
         message = OffsetCommitRequest(
             self.group,
-            self.generation,
+            epoch,
             self.member_id,
             topics=[OffsetCommitRequestTopic(self.traffic.steady, partitions=parts)],
         )
@@ -256,10 +199,12 @@ class Member:
                 self._rejoin(code)
                 return
             offsets = {self._key_of[index]: offset for index, offset in sent.items()}
-            groups.committed(self.group, self.generation, self.member_id, offsets, latest)
+            self._has_committed(epoch, offsets, latest)
             self._later(GAP_US // 8 if self.world.healed else GAP_US, self._beat)
 
-        self._ask(self._join, message, then)
+        self._ask(self._again, message, then)
 
     def __repr__(self) -> str:
-        return f"<Member {self.number} of {self.group}, generation {self.generation}, at {self.positions}>"
+        return (
+            f"<{type(self).__name__} {self.number} of {self.group}, epoch {self.epoch}, at {self.positions}>"
+        )

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from kraftd.simulation.brokers.broker_side import BrokerSide
 
 PATIENCE_US = 3 * SECOND
-VERSIONS = {2: 10, 24: 5, 27: 2}  # of requests that name no version, by API key
+VERSIONS = {
+    2: 10,
+    24: 5,
+    27: 2,
+    83: 0,
+    84: 0,
+    85: 1,
+    86: 0,
+    87: 1,
+}  # of requests that name no version, by API key
 
 
 class PeerConnection:

@@ -11,21 +11,23 @@ from typing import Any, NamedTuple
 
 from kraftd.groups.java_hashes import partition_for
 from kraftd.log.data.data_log import DataLog
-from kraftd.messages import alter_partition_reassignments_request as reassign
 from kraftd.messages.create_topics_request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
     CreatableTopicConfig,
-    CreateTopicsRequest,
 )
-from kraftd.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
-from kraftd.messages.elect_leaders_request import ElectLeadersRequest
 from kraftd.metadata.image import Image
 from kraftd.simulation.brokers.broker_side import OFFSETS_PARTITIONS, BrokerSide
+from kraftd.simulation.brokers.classic_member import ClassicMember
 from kraftd.simulation.brokers.committed_reader import CommittedReader
+from kraftd.simulation.brokers.consumer_member import ConsumerMember
 from kraftd.simulation.brokers.member import Member
 from kraftd.simulation.brokers.peers import Peers
 from kraftd.simulation.brokers.producer import Producer
+from kraftd.simulation.brokers.share_group import (
+    SHARE_STATE_PARTITIONS,
+    SHARE_STATE_TOPIC,
+    ShareGroup,
+)
+from kraftd.simulation.brokers.topics import CHANGING, OFFSETS_TOPIC, STEADY, Topics
 from kraftd.simulation.brokers.transactional_producer import (
     DECIDED,
     DECIDED_PARTITIONS,
@@ -34,8 +36,10 @@ from kraftd.simulation.brokers.transactional_producer import (
     TransactionalProducer,
 )
 from kraftd.simulation.checkers.brokers.groups import GroupChecker
+from kraftd.simulation.checkers.brokers.owners import OwnerChecker
 from kraftd.simulation.checkers.brokers.partitions import PartitionChecker, PartitionKey
 from kraftd.simulation.checkers.brokers.replicas import ReplicaChecker
+from kraftd.simulation.checkers.brokers.shares import ShareChecker
 from kraftd.simulation.checkers.brokers.transactions import TransactionChecker
 from kraftd.simulation.processes.process import Process
 from kraftd.simulation.protocols import World
@@ -44,8 +48,6 @@ from kraftd.wire.frames import encode_request, parse_response
 from kraftd.wire.message import Message
 from kraftd.wire.table import api_key
 
-OFFSETS_TOPIC = "__consumer_offsets"
-STEADY, CHANGING = "records", "fleeting"  # the second is deleted and made again
 PARTITIONS = 3
 COUNTS = {
     OFFSETS_TOPIC: OFFSETS_PARTITIONS,
@@ -54,11 +56,28 @@ COUNTS = {
     TRANSACTIONS_TOPIC: TRANSACTIONS_PARTITIONS,
     DECIDED: DECIDED_PARTITIONS,
 }
-INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
-GROUPS = ("group-a", "group-b")
+COUNTS_OF_LOADS = {"share groups": {SHARE_STATE_TOPIC: SHARE_STATE_PARTITIONS}}
+INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
+CLASSIC_GROUPS = ("group-a", "group-b")
+CONSUMER_GROUPS = ("consumer-group",)
+GROUPS = CLASSIC_GROUPS + CONSUMER_GROUPS
 ANSWER_WAIT_US = 5 * SECOND
-TOPICS_GAP_US = 1 * SECOND
-VERSIONS = {0: 13, 1: 16, 8: 9, 9: 9, 11: 9, 12: 4, 13: 5, 14: 5, 22: 4, 24: 3, 26: 5}  # by API key
+VERSIONS = {
+    0: 13,
+    1: 16,
+    8: 9,
+    9: 9,
+    11: 9,
+    12: 4,
+    13: 5,
+    14: 5,
+    22: 4,
+    24: 3,
+    26: 5,
+    68: 1,
+    76: 1,
+    78: 2,
+}  # by API key
 Then = Callable[[Any], None]  # called with the answer, or None without one
 
 
@@ -80,8 +99,14 @@ class Traffic:
         self.rng = world.rng("traffic")
         self.partitions = PartitionChecker(world)
         self.groups = GroupChecker(world)
+        self.owners = OwnerChecker(world)
         self.partitions.on_loss.append(self.groups.lost_end)
-        self.replicas = ReplicaChecker(world, self.partitions, tuple(COUNTS))
+        self.shares = ShareChecker(world)
+        self.partitions.on_loss.append(self.shares.lost_end)
+        self.counts = dict(COUNTS)
+        for load in world.options.loads:
+            self.counts |= COUNTS_OF_LOADS.get(load, {})
+        self.replicas = ReplicaChecker(world, self.partitions, tuple(self.counts))
         self.transactions = TransactionChecker(world)
         self.partitions.on_loss.append(self.transactions.lost)
         self.replicas.on_excuse = self._lost_by_right
@@ -92,9 +117,13 @@ class Traffic:
         self.brokers: list[int] = world.cluster.broker_ids
         self.producers: list[Producer] = []
         self.members: list[Member] = []
+        self.consumers: list[ConsumerMember] = []  # of consumer groups, some of the members
         self.transactional: list[TransactionalProducer] = []
         self.committed_readers: list[CommittedReader] = []
+        self.share_group = ShareGroup(self)
+        self.topics = Topics(self)
         self._under_way: dict[int, Exchange] = {}
+        self._lasting: set[int] = set()  # connections that clients close themselves
         self._last = 0
         if self.brokers:
             self._place()
@@ -102,7 +131,9 @@ class Traffic:
     def _place(self) -> None:
         """Draw which broker has which partition, the topics' configs, and the clients."""
         rng = self.rng
-        self._hosts = {name: [self._draw_replicas() for _ in range(count)] for name, count in COUNTS.items()}
+        self.topics.hosts = {
+            name: [self.topics.draw_replicas(rng) for _ in range(count)] for name, count in COUNTS.items()
+        }
         flush = rng.choice(("1", "5", None, None))
         options = {
             "flush.messages": flush,
@@ -123,7 +154,7 @@ class Traffic:
         if flush is not None:
             of_offsets.append(CreatableTopicConfig("flush.messages", flush))
         lasting = [one for one in configs if one.name != "retention.bytes"]
-        self._configs = {
+        self.topics.configs = {
             OFFSETS_TOPIC: of_offsets,
             STEADY: configs,
             CHANGING: configs,
@@ -132,22 +163,26 @@ class Traffic:
         }
         places = [(STEADY, index) for index in range(PARTITIONS)] * 2 + [(CHANGING, 0), (CHANGING, 1)]
         self.producers = [Producer(self, number, *place) for number, place in enumerate(places)]
-        names = [GROUPS[number % len(GROUPS)] for number in range(rng.between(3, 5))]
-        self.members = [Member(self, number, name) for number, name in enumerate(names)]
+        names = [CLASSIC_GROUPS[number % len(CLASSIC_GROUPS)] for number in range(rng.between(3, 5))]
+        self.members = [ClassicMember(self, number, name) for number, name in enumerate(names)]
         self.transactional = [TransactionalProducer(self, number) for number in range(rng.between(2, 3))]
         self.committed_readers = [CommittedReader(self, index) for index in range(DECIDED_PARTITIONS)]
-
-    def _draw_replicas(self) -> tuple[int, ...]:
-        if not self.replicas.is_on:
-            return (self.rng.choice(self.brokers),)
-        return tuple(self.rng.sample(self.brokers, self.world.options.replica_count))
+        if "consumer groups" in self.world.options.loads:
+            count = self.world.rng("consumer groups").between(2, 4)
+            self.consumers = [ConsumerMember(self, 100 + at, CONSUMER_GROUPS[0]) for at in range(count)]
+            self.members += self.consumers
+        if "share groups" in self.world.options.loads:
+            self.share_group.place()
+            of_state = self.world.rng("share groups")
+            hosts = [self.topics.draw_replicas(of_state) for _ in range(SHARE_STATE_PARTITIONS)]
+            self.topics.hosts[SHARE_STATE_TOPIC], self.topics.configs[SHARE_STATE_TOPIC] = hosts, of_offsets
 
     # --- driving ---
 
     def start(self) -> None:
         if self.brokers:
             self.running = True
-            self.world.schedule.after(TOPICS_GAP_US, self._see_to_topics)
+            self.topics.start()
             for producer in self.producers:
                 producer.start()
             for member in self.members:
@@ -156,50 +191,11 @@ class Traffic:
                 transactional.start()
             for reader in self.committed_readers:
                 reader.start()
+            for consumer in self.share_group.consumers:
+                consumer.start()
 
     def stop(self) -> None:
         self.running = False
-
-    def _see_to_topics(self) -> None:
-        """Make the topics that are missing, and delete one now and then. At rest, elect what else waits for
-        leader.imbalance.check.interval.seconds, which is longer than a world lasts.
-        """
-        if not self.running:
-            return
-        world = self.world
-        world.schedule.after(TOPICS_GAP_US, self._see_to_topics)
-        leader = world.cluster.leader()
-        if leader is None or not leader.node.active:
-            return
-        known = leader.node.image.topic_names()
-        missing = [name for name in self._hosts if name not in known]
-        if missing:
-            request = CreateTopicsRequest([self._topic(name) for name in missing], 1000)
-            world.workload.ask(leader, request, 7, lambda _: None)
-        elif not world.healed and self.rng.chance(0.05):
-            world.trace.kinds["topic of records deleted"] += 1
-            deletion = DeleteTopicsRequest([DeleteTopicState(CHANGING)], (), 1000)
-            world.workload.ask(leader, deletion, 6, lambda _: None)
-        elif not world.healed and self.replicas.is_on:
-            self._move(leader)
-        elif world.healed and self.replicas.wait_for_last_leader():
-            world.workload.ask(leader, ElectLeadersRequest(0, None, 1000), 2, lambda _: None)
-
-    def _move(self, leader: Any) -> None:
-        """Reassign a partition, or elect preferred leaders, now and then."""
-        rng, ask = self.rng, self.world.workload.ask
-        if rng.chance(0.1):
-            name = rng.choice((STEADY, STEADY, OFFSETS_TOPIC))
-            index, replicas = rng.below(COUNTS[name]), self._draw_replicas()
-            part = reassign.ReassignablePartition(index, replicas)
-            topics = [reassign.ReassignableTopic(name, [part])]
-            ask(leader, reassign.AlterPartitionReassignmentsRequest(1000, True, topics), 1, self._reassigned)
-        elif rng.chance(0.2):
-            ask(leader, ElectLeadersRequest(0, None, 1000), 2, lambda _: None)
-
-    def _reassigned(self, answer: Any) -> None:
-        if answer is not None and not answer.error_code and not answer.responses[0].partitions[0].error_code:
-            self.world.trace.kinds["replicas reassigned"] += 1
 
     def delay_of_isr_change_us(self) -> int:
         """How long an AlterPartition is under way."""
@@ -207,10 +203,6 @@ class Traffic:
             return 0
         self.world.trace.kinds["isr change delayed"] += 1
         return self.rng.between(1 * MS, 2 * SECOND)
-
-    def _topic(self, name: str) -> CreatableTopic:
-        places = [CreatableReplicaAssignment(n, hosts) for n, hosts in enumerate(self._hosts[name])]
-        return CreatableTopic(name, -1, -1, places, self._configs[name])
 
     # --- what clients know ---
 
@@ -245,6 +237,12 @@ class Traffic:
         found = self.leader_of(OFFSETS_TOPIC, partition_for(group, OFFSETS_PARTITIONS))
         return None if found is None else found[0]
 
+    def leads_group(self, side: BrokerSide, group: str) -> bool:
+        """Return whether a broker coordinates a group, by what is committed."""
+        topic_id = self.topic_id(OFFSETS_TOPIC)
+        index = partition_for(group, OFFSETS_PARTITIONS)
+        return topic_id is not None and self.leads(side, (topic_id, index))
+
     def topic_id(self, topic: str) -> bytes | None:
         """The id of a topic, as some broker's image has it."""
         sides = self.sides()
@@ -263,19 +261,34 @@ class Traffic:
         requests: list[tuple[Message, Then]],
         wait_us: int = ANSWER_WAIT_US,
         versions: Mapping[int, int] = VERSIONS,
+        connection_id: int | None = None,
     ) -> None:
-        """Send requests in one go; each gets an answer, or None. `versions`: those other than VERSIONS."""
+        """Send requests in one go; each gets an answer, or None. `versions`: those other than VERSIONS.
+
+        connection_id: of `connect`; None for a connection for these requests alone.
+        """
         schedule, first = self.world.schedule, self._last + 1
+        connection_id = connection_id or first
         frames = []
         for message, then in requests:
             slot, key = self.new_number(), api_key(message)
             version = versions.get(key, VERSIONS[key])
-            self._under_way[slot] = Exchange(first, key, version, side, then)
+            self._under_way[slot] = Exchange(connection_id, key, version, side, then)
             parts = encode_request(key, version, slot & 0x7FFFFFFF, "client", message)
             frames.append(memoryview(b"".join(parts))[4:])
             schedule.after(wait_us, self._expire, slot)
         if not self._is_lost():
-            schedule.after(self._delay_us(), side.receive, first, first, frames)
+            schedule.after(self._delay_us(), side.receive, connection_id, first, frames)
+
+    def connect(self) -> int:
+        """A connection that stays open until `hang_up`."""
+        number = self.new_number()
+        self._lasting.add(number)
+        return number
+
+    def hang_up(self, side: BrokerSide, connection_id: int) -> None:
+        self._lasting.discard(connection_id)
+        side.close_connection(connection_id)
 
     def new_number(self) -> int:
         """The number of a connection or a slot."""
@@ -317,6 +330,8 @@ class Traffic:
     def _close(self, exchange: Exchange) -> None:
         """Close a connection on which nothing is under way any more."""
         side = exchange.side
+        if exchange.connection_id in self._lasting:
+            return
         if not any(one.connection_id == exchange.connection_id for one in self._under_way.values()):
             side.close_connection(exchange.connection_id)
 
@@ -328,17 +343,22 @@ class Traffic:
         self.peers.process_ended(process, silent=silent)
         self.partitions.died(process.id, side.directories.all_logs(), power_loss=silent)
         if silent:
+            self.shares.lost_power()
             if not self.replicas.is_on:
                 self.transactions.lost()
             for group in GROUPS:
-                hosts = self._hosts[OFFSETS_TOPIC][partition_for(group, OFFSETS_PARTITIONS)]
+                hosts = self.topics.hosts[OFFSETS_TOPIC][partition_for(group, OFFSETS_PARTITIONS)]
                 if self.replicas.is_on or process.id in hosts:
-                    self.groups.lost_power(group)
+                    self._lost_group(group)
         else:
             for slot in [slot for slot, one in self._under_way.items() if one.side is side]:
                 self.world.schedule.after(self._delay_us(), self._expire, slot)
 
     # --- at rest ---
+
+    def have_settled(self) -> bool:
+        """G3: return whether every consumer group has given each partition to one member."""
+        return not self.consumers or self.owners.have_settled(self.consumers, self.partition_count)
 
     def has_gone_on(self) -> bool:
         """Return whether, since the world healed, every producer has had a record taken, and every group has
@@ -351,6 +371,7 @@ class Traffic:
             all(one.is_done for one in producers)
             and self._committed_is_read()
             and all(one.has_all() for one in self.members)
+            and self.share_group.has_all()
             and self.replicas.are_in_sync()
         )
 
@@ -382,13 +403,19 @@ class Traffic:
         self.partitions.lost(key, end)
         self.transactions.lost()
         for group in GROUPS:
-            self.groups.lost_power(group)
+            self._lost_group(group)
+
+    def _lost_group(self, group: str) -> None:
+        self.shares.lost_power()
+        self.groups.lost_power(group)
+        self.owners.lost_power(group)
 
     def at_rest(self) -> None:
         """Check the logs of all brokers."""
         for side in self.sides():
             self.partitions.at_rest(list(side.logs.directories.logs.values()))
         self.replicas.at_rest()
+        self.share_group.at_rest()
         if not self.transactions_are_damaged():
             self.transactions.at_rest(self._decided())
 

@@ -85,6 +85,7 @@ class Liveness:
         schedule.run_until(max(schedule.now_us, started_us + SLOWEST_US))
         self._await_agreement()
         self._await_readers()
+        self._await("G3", world.traffic.have_settled, "a consumer group has not settled")
         self._await("L7", world.traffic.has_gone_on, "not every producer and group goes on")
         world.traffic.stop()
         self._quiet()
@@ -155,7 +156,7 @@ class Liveness:
         while not holds():
             if schedule.now_us >= end_us:
                 states = "; ".join(repr(host) for host in self.cluster.hosts.values())
-                if invariant == "L7":
+                if invariant in ("L7", "G3"):
                     states = repr(self.world.traffic)
                 raise Violation(invariant, f"{wait_us // SECOND} s after the world healed {text}: {states}")
             schedule.run_until(schedule.now_us + 20 * MS)

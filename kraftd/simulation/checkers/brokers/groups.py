@@ -44,6 +44,10 @@ class GroupChecker(Checker):
         """Note an acknowledged commit; `latest` is the generation of the group when it was sent."""
         if generation < latest:
             self.fail("G1", f"{group} takes a commit of {member} of generation {generation}, after {latest}")
+        self.has_committed(group, offsets)
+
+    def has_committed(self, group: str, offsets: dict[PartitionKey, int]) -> None:
+        """Note what an acknowledged commit of a group keeps."""
         for key, offset in offsets.items():
             before = self.committed_offset(group, key)
             self._committed[group, key] = max(before, offset)
