@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 _KEYWORDS = {
     "2.5.4.3": "CN",
@@ -44,15 +45,26 @@ def rfc2253(name: bytes) -> str:
     )
 
 
-def subject_and_end(certificate: bytes) -> tuple[str, int]:
-    """The subject of a certificate in DER, and when it expires, in ms since 1970. Raises ValueError."""
+class Known(NamedTuple):
+    """What a certificate says: its subject as Java writes it, when it expires, in ms since 1970, and both
+    names in DER.
+    """
+
+    text: str
+    ends_ms: int
+    subject: bytes
+    issuer: bytes
+
+
+def read_certificate(certificate: bytes) -> Known:
+    """What a certificate in DER says. Raises ValueError."""
     try:
         ((_, signed),) = _values(certificate)
         _, content = next(_values(signed))
         fields = [field for field in _values(content) if field[0] != _VERSION]
-        _serial, _algorithm, _issuer, (_, validity), subject, *_ = fields
+        _serial, _algorithm, issuer, (_, validity), subject, *_ = fields
         _begin, end = _values(validity)
-        return rfc2253(_encoded(subject)), _time_ms(end)
+        return Known(rfc2253(_encoded(subject)), _time_ms(end), _encoded(subject), _encoded(issuer))
     except Exception as error:  # a peer makes the bytes
         raise ValueError(f"the subject of its certificate cannot be read: {error}") from None
 

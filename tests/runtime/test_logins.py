@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from kraftd.config.security import ListenerSecurity, SecurityConfig
 from kraftd.messages.api_versions_request import ApiVersionsRequest
@@ -28,6 +29,7 @@ from kraftd.security.sasl.session import SILENCE_AFTER_EXPIRY_MS, SaslRules, Sas
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_request, parse_response
+from testkit.certificates import Authority
 from testkit.memory_transport import MemoryTransport
 from testkit.process import wait_until
 from tests.runtime.daemon_process import DaemonProcess
@@ -204,7 +206,9 @@ def test_sessions_end_whose_user_session_or_certificate_is_no_longer_valid() -> 
         # Alice may wait for a parked fetch, and log in again with her next request.
         alice.login.session.expires_ms = now_ms - 1
         carol.login.session.expires_ms = now_ms - SILENCE_AFTER_EXPIRY_MS
-        dave.login, door.logins._certificate_ends_ms[dave.id] = None, 1
+        certificate = Authority().issue("CN=dave", days=-1).certificate.public_bytes(Encoding.DER)
+        dave.login = None
+        door.logins._certificates.add(dave.id, LISTENER, certificate)
         door.logins.end_revoked(door.connections)
         assert [one.closing for one in (alice, bob, carol, dave, waiting)] == [False, True, True, True, False]
         reasons = [fields["reason"] for _, fields in door.log.warnings]

@@ -1,4 +1,4 @@
-"""A real daemon ends idle sessions whose user, token or certificate is removed or has expired."""
+"""A real daemon ends idle sessions whose user, token, certificate or authority is removed or has expired."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.security.secured_daemon import PLAIN_MODULE, SCRAM_MODULE, connect, p
 SCRAM = "SCRAM-SHA-512"
 LIFETIMES_S = 2, 10, 50  # of a token or certificate; a longer one if a slow machine logs in too late
 WITHIN_S = 60
-AUTHORITY = Authority()
+AUTHORITY, OTHER_AUTHORITY = Authority(), Authority("CN=Other CA")
 TOKEN_KEY = ec.generate_private_key(ec.SECP256R1())
 
 
@@ -72,6 +72,10 @@ def by_certificate(port: int, lifetime_s: int) -> Client:
     return connect(port, tls_of(AUTHORITY, AUTHORITY.issue("CN=dave", days=lifetime_s / 86_400)))
 
 
+def by_other_authority(port: int) -> Client:
+    return connect(port, tls_of(AUTHORITY, OTHER_AUTHORITY.issue("CN=erin")))
+
+
 def before_it_expires(connected: Callable[[int], Client]) -> Client:
     """A client whose token or certificate is still valid when it connects."""
     for lifetime_s in LIFETIMES_S:
@@ -98,10 +102,12 @@ def is_served(client: Client) -> bool:
     return not client.ask(ApiKey.DESCRIBE_CLUSTER, request, DescribeClusterResponse).error_code
 
 
-def test_idle_sessions_end_with_their_user_token_or_certificate(tmp_path: Path) -> None:
+def test_idle_sessions_end_with_their_user_token_certificate_or_authority(tmp_path: Path) -> None:
     port, secure_port = free_port(), free_port()
     keys = {key.replace(".", "__"): value for key, value in settings(tmp_path, port, secure_port).items()}
     daemon = DaemonProcess(tmp_path, port, **keys)
+    trusted = tmp_path / "trust.pem"
+    trusted.write_text(AUTHORITY.pem + OTHER_AUTHORITY.pem)
     users = [f"{SCRAM}=[name={name},password=secret]" for name in ("alice", "bob")]
     command = ("format", "--config", str(daemon.properties), "--cluster-id", CLUSTER_ID, "--standalone")
     daemon.kraftd(*command, "--add-scram", users[0], "--add-scram", users[1])
@@ -138,19 +144,23 @@ def test_idle_sessions_end_with_their_user_token_or_certificate(tmp_path: Path) 
         owner = begin(connect(port, login=by_token))
         carol = begin(before_it_expires(partial(by_bearer_token, port)))
         dave = begin(before_it_expires(partial(by_certificate, secure_port)))
-        assert all(is_served(one) for one in (admin, alice, bob, owner))
+        erin = begin(by_other_authority(secure_port))
+        frank = begin(connect(secure_port, tls_of(AUTHORITY, AUTHORITY.issue("CN=frank"))))
+        assert all(is_served(one) for one in (admin, alice, bob, owner, erin, frank))
+        AUTHORITY.write_pem(trusted)
         deletion = AlterUserScramCredentialsRequest([ScramCredentialDeletion("alice", CODES[SCRAM])])
         deleted = admin.ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, deletion, AlterUserScramCredentialsResponse)
         assert [one.error_code for one in deleted.results] == [0]
         expiry = ExpireDelegationTokenRequest(token.hmac, -1)
         expired = admin.ask(ApiKey.EXPIRE_DELEGATION_TOKEN, expiry, ExpireDelegationTokenResponse)
         assert expired.error_code == 0
-        assert [is_ended(one) for one in (alice, owner, carol, dave)] == [True] * 4
-        assert is_served(bob) and is_served(admin)
+        assert [is_ended(one) for one in (alice, owner, carol, dave, erin)] == [True] * 5
+        assert all(is_served(one) for one in (bob, admin, frank))
         reasons = [line["reason"] for line in daemon.lines() if line["event"] == "connection closed"]
         removed = "its credential was removed or has expired"
         assert sorted(reasons) == [
             "its certificate has expired",
+            "its certificate is no longer trusted",
             removed,
             removed,
             "its session has expired",

@@ -40,7 +40,7 @@ class TlsContexts:
 
         self.settings = settings
         self.identity: Identity | None = load_identity(settings.keystore)
-        self._trusted = load_trusted(settings.truststore)
+        self.trusted: list[bytes] | None = load_trusted(settings.truststore)
         if settings.endpoint_identification.lower() not in ("", "https"):
             raise ValueError(
                 f"ssl.endpoint.identification.algorithm={settings.endpoint_identification}: must be "
@@ -90,10 +90,10 @@ class TlsContexts:
         # Java takes any certificate of a trust store as the end of a chain, not only self-signed ones.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        if self._trusted is None:
+        if self.trusted is None:
             context.load_default_certs()
         else:
-            for certificate in self._trusted:
+            for certificate in self.trusted:
                 context.load_verify_locations(cadata=certificate)
         if self.identity is not None:
             with _file_of(self.identity.key + self.identity.chain) as path:
@@ -125,7 +125,7 @@ class TlsContexts:
         return _handshake_works(self.server, context)
 
     def __repr__(self) -> str:
-        return f"<TlsContexts {self.identity!r} trusting {len(self._trusted or ()) or 'the system'}>"
+        return f"<TlsContexts {self.identity!r} trusting {len(self.trusted or ()) or 'the system'}>"
 
 
 @contextmanager

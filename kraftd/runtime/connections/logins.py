@@ -15,11 +15,11 @@ from kraftd.requests.effects import AuditLine
 from kraftd.requests.login import ConnectionLogin, End, Fail, Fault, PassOn, Reply
 from kraftd.requests.repeats import Repeats
 from kraftd.runtime.clock import Clock
+from kraftd.runtime.connections.peer_certificates import PeerCertificates
 from kraftd.runtime.reporting.authentication_audit import TLS, AuthenticationAudit
 from kraftd.runtime.reporting.limited_log import LimitedLog
 from kraftd.runtime.security.assembly import ListenerGuard, Security
 from kraftd.security.acls.hosts import canonical_host
-from kraftd.security.distinguished_names import subject_and_end
 from kraftd.security.principal_mapping import NoMatchingRule
 from kraftd.security.principals import ANONYMOUS, USER, Principal
 from kraftd.wire.primitives import Buffer
@@ -59,7 +59,7 @@ class Logins:
         self._timeout_ms = timeout_ms
         self._failure_delay_ms = failure_delay_ms
         self._timers: dict[int, asyncio.TimerHandle] = {}
-        self._certificate_ends_ms: dict[int, int] = {}  # by connection whose certificate authenticates it
+        self._certificates = PeerCertificates(security)
         self._looks = Repeats()  # attempts without TLS or login, by address
         self._failing: set[int] = set()  # connections whose failure is answered after its delay
 
@@ -81,7 +81,7 @@ class Logins:
     def lost(self, connection: Connection) -> None:
         """Forget a lost connection."""
         self._failing.discard(connection.id)
-        self._certificate_ends_ms.pop(connection.id, None)
+        self._certificates.forget(connection.id)
         self._cancel_timer(connection)
 
     def _cancel_timer(self, connection: Connection) -> None:
@@ -137,11 +137,12 @@ class Logins:
         few seconds.
         """
         now_ms, wall_ms = self._clock.now_ms(), self._clock.wall_ms()
+        self._certificates.look()
         for connection in list(connections):
             login: ConnectionLogin | None = connection.login
             why = None if login is None else login.session.why_over(now_ms, wall_ms)
-            if login is None and wall_ms >= self._certificate_ends_ms.get(connection.id, wall_ms + 1):
-                why = "its certificate has expired"
+            if login is None:
+                why = self._certificates.why_over(connection.id, wall_ms)
             if why is not None and not connection.closing:
                 self.expired[connection.listener] += 1
                 self._warn(connection, "connection closed", why)
@@ -160,7 +161,7 @@ class Logins:
             connection.principal = ANONYMOUS
             return
         try:
-            subject, ends_ms = subject_and_end(certificate)
+            subject = self._certificates.add(connection.id, connection.listener, certificate)
             name = guard.mapper.name(subject)
         except (NoMatchingRule, ValueError) as error:
             self.failed[connection.listener] += 1
@@ -171,7 +172,6 @@ class Logins:
             return
         connection.principal = Principal(USER, name)
         connection.owner = (connection.principal, connection.host)
-        self._certificate_ends_ms[connection.id] = ends_ms
         self.succeeded[connection.listener] += 1
         self.audit.succeeded(connection, TLS, str(connection.principal))
 
