@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from tools.release.bill import bill_of, image, locked_hashes, program
-from tools.release.container import Image, build_image, default_base, find_engine
+from tools.release.container import Image, build_image, default_base, find_base, find_engine
 from tools.release.distributions import ROOT, Failed, build, clone, commit_time_s, install, run
 from tools.release.installed import in_directory
 
@@ -38,9 +38,13 @@ def main(arguments: list[str]) -> int:
             raise Failed("there are changes that are not committed: a release is made of a commit")
         with tempfile.TemporaryDirectory(prefix="kraftd-release-") as home:
             release = Release(Path(home), chosen.out)
+            base = chosen.base or default_base(release.source)
+            engine = "" if chosen.no_image else find_engine()
+            if engine:
+                find_base(engine, base)  # before the minutes that the other files take
             release.make_distributions()
-            if not chosen.no_image:
-                release.make_image(find_engine(), chosen.base, chosen.build_option)
+            if engine:
+                release.make_image(engine, base, chosen.build_option)
             release.make_sums()
     except Failed as error:
         print(f"make release: {error}", file=sys.stderr)
@@ -81,9 +85,8 @@ class Release:
             bill_of(program(self.version), installed, locked_hashes(self.lock), files, self.made_s),
         )
 
-    def make_image(self, engine: str, base: str | None, options: list[str]) -> None:
+    def make_image(self, engine: str, base: str, options: list[str]) -> None:
         """The image as an archive, and the bill of everything in it."""
-        base = base or default_base(self.source)
         built = build_image(engine, self.source, f"localhost/kraftd:{self.version}", base, options)
         archive = self.out / f"kraftd-{self.version}-image.tar"
         built.save(archive)

@@ -66,16 +66,21 @@ def default_base(source: Path) -> str:
     return next(line for line in lines if line.startswith("ARG BASE=")).removeprefix("ARG BASE=")
 
 
+def find_base(engine: str, base: str) -> None:
+    """Pull the base image, unless the engine has it. Raises Failed."""
+    if _has(engine, base):
+        return
+    try:
+        run(engine, "pull", "--quiet", base)
+    except Failed as error:
+        raise Failed(
+            f"{error}\nthe base image is not in the store of {engine} and cannot be pulled: "
+            "--base names another one, --no-image leaves the image out"
+        ) from None
+
+
 def build_image(engine: str, source: Path, tag: str, base: str, options: Sequence[str]) -> Image:
     """Build the image from a clone on a base image, with further options of the engine's build."""
-    if not _has(engine, base):
-        try:
-            run(engine, "pull", "--quiet", base)
-        except Failed as error:
-            raise Failed(
-                f"{error}\nthe base image is not in the store of {engine} and cannot be pulled: "
-                "--base names another one, --no-image leaves the image out"
-            ) from None
     dockerfile = source / "docker" / "Dockerfile"
     run(engine, "build", "--build-arg", f"BASE={base}", *options, "-f", dockerfile, "-t", tag, source)
     return Image(engine, tag)
