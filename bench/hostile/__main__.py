@@ -43,7 +43,9 @@ def measure(nodes: Attacked, row: str, connections: int, options: argparse.Names
     elements: int = options.elements
     if row == "InitProducerId":
         nodes.add_acls(elements or ACLS)
-    target = nodes.target(follower=options.follower, elements=elements, attacker=options.source)
+    target = nodes.target(
+        follower=options.follower, elements=elements, attacker=options.source, seed=options.seed
+    )
     controllers = list(nodes.quorum.controllers.values())
     epoch = nodes.quorum.epoch()
     others = Others(target, f"{row.lower()}-{connections}", nodes.new_brokers(BROKERS))
@@ -139,6 +141,7 @@ def main() -> int:
         metavar="ADDRESS",
         help="of the attacker, by default %(default)s; 127.0.0.1 is that of the nodes themselves",
     )
+    parser.add_argument("--seed", type=int, default=0, help="of the first random request; they count up")
     parser.add_argument("--follower", action="store_true", help="attack a follower, not the leader")
     parser.add_argument("--controller", choices=["kraftd", "apache"], help="just this one")
     parser.add_argument("--label", default="kraftd", help="the name of kraftd's side in results and plot")

@@ -48,6 +48,7 @@ class Target(NamedTuple):
     elements: int  # instead of the number that a row has; 0: that number
     cluster_id: str
     attacker: str  # the address that it comes from
+    seed: int  # of the first random request; each has its own
 
 
 def connect(
@@ -173,7 +174,9 @@ class Attacked:
             jvm=AS_KAFKA_STARTS,
         )
 
-    def target(self, *, follower: bool = False, elements: int = 0, attacker: str = HOSTILE_HOST) -> Target:
+    def target(
+        self, *, follower: bool = False, elements: int = 0, attacker: str = HOSTILE_HOST, seed: int = 0
+    ) -> Target:
         """The node to attack: the leader, or a follower."""
         leader = self.quorum.wait_for_leader()
         node_id = next(one for one in VOTERS if (one != leader) == follower)
@@ -190,6 +193,7 @@ class Attacked:
             elements,
             self.quorum.cluster_id,
             attacker,
+            seed,
         )
 
     def new_brokers(self, count: int) -> int:

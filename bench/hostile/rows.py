@@ -279,7 +279,7 @@ def scrapes(target: Target, _: int, counts: Counts) -> None:
 
 def random_requests(target: Target, connections: int, counts: Counts) -> None:
     """A number of requests of any API, version, size and principal, some damaged, to all nodes."""
-    numbers = iter(range(target.elements or RANDOM_REQUESTS))
+    numbers = iter(range(target.seed, target.seed + (target.elements or RANDOM_REQUESTS)))
     lock = threading.Lock()
 
     def work() -> None:
