@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftd.spark.cluster_tables import RECORDS, write_small_tables
-from kraftd.spark.decoding.fields import record_schema
+from kraftd.spark.cluster_tables import DAMAGED, RECORDS, write_small_tables
+from kraftd.spark.decoding.fields import DAMAGE, record_schema
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.input_log import is_small_log
 from kraftd.spark.inputs.layout import Replica
@@ -69,7 +69,9 @@ class DividedTables:
         """step is called after each table."""
         if RECORDS in names:
             tasks = plan_tasks(self._extent.source.log.splits, Wanted(), 0, self._extent.end_offset - 1)
-            write_splits(None, tasks, Job(join(self._target, RECORDS), record_schema(), permissive=False))
+            write_splits(
+                None, tasks, Job(join(self._target, RECORDS), record_schema(), self._extent.permissive)
+            )
             step(RECORDS)
         by_group = [name for name in _BY_GROUP if name in names]
         if "leader_moves" in names and "partition_changes" not in names:
@@ -143,7 +145,9 @@ class DividedTables:
             self._commit(name)
             return
         base = self._divided.base
-        if name == "interval_totals":
+        if name == DAMAGED:
+            rows = pa.Table.from_pylist(self._divided.damage, pa.schema(list(DAMAGE.type)))
+        elif name == "interval_totals":
             rows = as_table(name, _summed(self._all.totals))
         else:
             base.shared("partition_counts", lambda _: self._all.counts)
@@ -159,9 +163,9 @@ class DividedTables:
         return join(self._target, f"{name}.unfinished")
 
 
-def need_no_spark(log: CommittedLog, mode: str) -> bool:
+def need_no_spark(log: CommittedLog) -> bool:
     """Return whether `write_tables_here` may write the tables of a log."""
-    return is_small_log(log) or (mode == "failfast" and is_small_log(log, DIVIDED_BYTES))
+    return is_small_log(log, DIVIDED_BYTES)
 
 
 def write_tables_here(
@@ -188,7 +192,7 @@ def write_divided_tables(
     names: Sequence[str],
     step: Callable[[str], None],
 ) -> bool:
-    """Write tables of a sound log; step is called after each. False, and nothing, if it needs Spark."""
+    """Write tables of a log; step is called after each. False, and nothing, if it needs Spark."""
     divided = divide(extent)
     if divided is None:
         return False

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.spark import divided_tables
+from kraftd.spark.cluster_tables import DAMAGED, write_small_tables
 from kraftd.spark.divided_tables import write_divided_tables
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.extent import Extent
@@ -140,3 +141,27 @@ def test_small_tables_need_no_java(tmp_path: Path) -> None:
 )
 def test_a_quota_is_written_as_spark_writes_it(value: float, text: str) -> None:
     assert double_text(value) == text
+
+
+def test_what_is_damaged_is_left_out_of_a_divided_log_as_of_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(divided_replay, "GROUP_RECORDS", 7)
+    monkeypatch.setattr(divided_tables, "core_count", lambda: 2)
+    directory = Story(tmp_path / "node", seed=36).directory
+    data = bytearray(directory.log.read_bytes())
+    data[len(data) // 2] ^= 1
+    directory.log.write_bytes(data)
+    replicas = find_replicas([str(directory.path)])
+    log = committed_log(replicas, permissive=True)
+    extent = Extent(log, log.end_offset, permissive=True)
+    names = (*NAMES, DAMAGED)
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_small_tables(extent, replicas, str(one), names, str)
+    assert write_divided_tables(extent, replicas, str(other), names, str)
+    for name in names:
+        ours, theirs = (open_parquet(str(home / name)).to_table() for home in (one, other))
+        assert ours.schema == theirs.schema
+        assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, theirs.to_pylist()))
+    (damage,) = open_parquet(str(other / DAMAGED)).to_table().to_pylist()
+    assert damage["path"] == str(directory.log) and "checksum" in damage["reason"]

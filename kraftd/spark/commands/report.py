@@ -64,7 +64,7 @@ def report_command(
         whole = Extent(log, log.end_offset, permissive=mode == "permissive")
         step = Progress(len(names) + len(PARTS)).step
         extent = None
-        if master is None and need_no_spark(log, mode):
+        if master is None and need_no_spark(log):
             extent = extent_at(whole, as_of, print_note)
             if not write_tables_here(extent, replicas, staging, names, step):
                 extent = None

@@ -115,7 +115,7 @@ def tables_command(
         step = Progress(len(chosen)).step
         if not (
             here
-            and need_no_spark(log, mode)
+            and need_no_spark(log)
             and write_tables_here(extent_at(extent, as_of, print_note), replicas, target, chosen, step)
         ):
             with _session(start, target) as session:
