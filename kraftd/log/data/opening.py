@@ -245,6 +245,7 @@ class _Opening:
             None if self._producers is None else self._producers.replay,
             self.report.notes.append,
             self._settings.index_interval_bytes,
+            lambda segment, end: self._drop_from(self.segments.index(segment) + 1, end),
         )
         for at in range(first, len(self.segments)):
             segment = self.segments[at]
@@ -255,7 +256,6 @@ class _Opening:
                 break
             yield from recovery.recover(segment)
             if recovery.cut:
-                self._drop_from(at + 1, recovery.end_offset)
                 break
             if self._producers is not None and at + 1 < len(self.segments):
                 self._write_snapshot(self.segments[at + 1].base_offset)
@@ -263,7 +263,7 @@ class _Opening:
             self.log_end = recovery.end_offset
 
     def _drop_from(self, first: int, log_end: int) -> None:
-        """Remove the segments behind one that was cut."""
+        """Remove the segments from one on, for good."""
         for segment in reversed(self.segments[first:]):
             path = segment.path(self._directory)
             self.report.notes.append(
@@ -273,6 +273,8 @@ class _Opening:
             for name in self._disk.list_names(self._directory):
                 if offset_of_name(name) == segment.base_offset:
                     self._disk.remove(f"{self._directory}/{name}")
+        if self.segments[first:]:
+            self._disk.sync_directory(self._directory)
         del self.segments[first:]
 
     def _settle_ends(self) -> None:

@@ -52,7 +52,8 @@ class ProducerReplay(Protocol):
 class SegmentRecovery:
     """Recovers the segments of one log, oldest first. end_offset and epoch are those of the last sound batch.
 
-    cut: whether the segment recovered last was cut, so that none may follow it.
+    drop_behind removes the segments behind one that is about to be cut, for good: if a loss of power brought
+    them back, there would be a hole before them. cut: whether the segment recovered last was cut.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class SegmentRecovery:
         replay: Callable[[Batch], AbortedTransaction | None] | None,
         note: Callable[[str], None],
         interval_bytes: int,
+        drop_behind: Callable[[DataSegment, int], None],
     ) -> None:
         self.end_offset = 0
         self.epoch = -1
@@ -77,6 +79,7 @@ class SegmentRecovery:
         self._replay = replay
         self._note = note
         self._interval_bytes = interval_bytes
+        self._drop_behind = drop_behind
 
     def __repr__(self) -> str:
         return f"<SegmentRecovery of {self._directory} to {self.end_offset}>"
@@ -149,6 +152,7 @@ class SegmentRecovery:
         return max(self.end_offset, claimed) >= self._recovery_point
 
     def _cut(self, segment: DataSegment, file: File, error: CorruptBatch, size_bytes: int) -> None:
+        self._drop_behind(segment, self.end_offset)
         file.truncate(error.position)
         segment.end_position = error.position
         self.cut = True
