@@ -136,6 +136,10 @@ class LogCleaner:
             self.stats = self.stats._replace(overdue_ms=overdue_ms)
         return best
 
+    def cleaned_to(self, key: TopicPartition) -> int:
+        """The offset to which a log was cleaned; 0 if it was not."""
+        return self._cleaned_to.get(key, 0)
+
     def set_aside(self, key: TopicPartition, reason: str, dirty_bytes: int) -> None:
         """Note that a log cannot be cleaned. It is not, until the broker restarts or it is deleted."""
         self.uncleanable[key] = Uncleanable(reason, dirty_bytes)

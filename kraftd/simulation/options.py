@@ -49,7 +49,11 @@ DATA_FAULTS = (  # of brokers' log directories, in worlds with brokers only
 REPLICA_FAULTS = (  # in worlds whose partitions have several replicas only
     "reboot without data disk",
 )
-LOADS = ("consumer groups", "share groups")  # of brokers, besides producers, transactions and classic groups
+LOADS = (
+    "compaction",
+    "consumer groups",
+    "share groups",
+)  # of brokers, besides producers, transactions and classic groups
 ACTS = (
     "append",
     "read",
@@ -179,6 +183,8 @@ LOAD_OUTCOMES = (  # in worlds with that load only
     "records of a share group acquired",
     "records of a share group acknowledged",
     "partition of a share group delivered",
+    "compacted log checked",
+    "records compacted away",
 )
 REPLICA_OUTCOMES = (  # in worlds whose partitions have several replicas only
     "isr shrank",

@@ -11,6 +11,7 @@ import pytest
 from kraftd import simulation
 from tests.simulation.mutants import (
     brokers,
+    compaction,
     consensus,
     consumer_groups,
     control,
@@ -34,6 +35,7 @@ MUTANTS: dict[Any, Planted] = {
     **transactions.ALL,
     **consumer_groups.ALL,
     **share_groups.ALL,
+    **compaction.ALL,
 }
 SEEDS = 40
 # The first world that notices a defect, where worlds before it take seconds for nothing.

@@ -25,6 +25,7 @@ from kraftd.host.executors.broker_executor import BrokerExecutor
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.resources import LogResources
 from kraftd.log.errors import StorageError
+from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
@@ -215,6 +216,7 @@ class BrokerSide(BrokerExecutor):
             process.ports._replace(work_threads=DataThreads(process)),
             self._connections,
             lambda: self._ids.uuid().hex(),
+            cleaner=CleanerSettings(log_cleaner_backoff_ms=500),
         )
         self._shutdown: ShutdownRequested | None = None
         self._stops_at_ms = 0
@@ -259,7 +261,7 @@ class BrokerSide(BrokerExecutor):
         )
         if type(event) is LogOpened:
             log = self.logs.directories.logs.get((event.topic, event.partition))
-            world.traffic.partitions.opened(process.id, log)
+            world.traffic.log_opened(process, log)
         elif type(event) is LogTruncated:
             world.trace.kinds["log truncated to its leader's"] += 1
         super()._step(event)

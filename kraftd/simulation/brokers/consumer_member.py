@@ -85,7 +85,7 @@ class ConsumerMember(Member):
         added = {key for index, key in keys.items() if self._key_of.get(index) != key}
         self._key_of = keys
         self.positions = {index: at for index, at in self.positions.items() if keys.keys() >= {index}}
-        self.traffic.owners.took(self.group, self.identity, added)
+        self.traffic.owners.took(self.group, self.identity, self.epoch, added)
         if keys.keys() - self.positions.keys():
             self._fetch_offsets()
         else:

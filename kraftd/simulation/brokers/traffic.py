@@ -19,6 +19,7 @@ from kraftd.simulation.brokers.broker_side import OFFSETS_PARTITIONS, BrokerSide
 from kraftd.simulation.brokers.classic_member import ClassicMember
 from kraftd.simulation.brokers.committed_reader import CommittedReader
 from kraftd.simulation.brokers.consumer_member import ConsumerMember
+from kraftd.simulation.brokers.keyed_producer import COMPACTED, COMPACTED_PARTITIONS, KeyedProducer
 from kraftd.simulation.brokers.member import Member
 from kraftd.simulation.brokers.peers import Peers
 from kraftd.simulation.brokers.producer import Producer
@@ -35,6 +36,7 @@ from kraftd.simulation.brokers.transactional_producer import (
     TRANSACTIONS_TOPIC,
     TransactionalProducer,
 )
+from kraftd.simulation.checkers.brokers.compaction import CompactionChecker
 from kraftd.simulation.checkers.brokers.groups import GroupChecker
 from kraftd.simulation.checkers.brokers.owners import OwnerChecker
 from kraftd.simulation.checkers.brokers.partitions import PartitionChecker, PartitionKey
@@ -56,8 +58,11 @@ COUNTS = {
     TRANSACTIONS_TOPIC: TRANSACTIONS_PARTITIONS,
     DECIDED: DECIDED_PARTITIONS,
 }
-COUNTS_OF_LOADS = {"share groups": {SHARE_STATE_TOPIC: SHARE_STATE_PARTITIONS}}
-INTERNAL = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
+COUNTS_OF_LOADS = {
+    "compaction": {COMPACTED: COMPACTED_PARTITIONS},
+    "share groups": {SHARE_STATE_TOPIC: SHARE_STATE_PARTITIONS},
+}
+NOT_DENSE = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC, COMPACTED)  # or of coordinators
 CLASSIC_GROUPS = ("group-a", "group-b")
 CONSUMER_GROUPS = ("consumer-group",)
 GROUPS = CLASSIC_GROUPS + CONSUMER_GROUPS
@@ -101,12 +106,14 @@ class Traffic:
         self.groups = GroupChecker(world)
         self.owners = OwnerChecker(world)
         self.partitions.on_loss.append(self.groups.lost_end)
+        self.compaction = CompactionChecker(world)
+        self.partitions.on_loss.append(self.compaction.lost_end)
         self.shares = ShareChecker(world)
         self.partitions.on_loss.append(self.shares.lost_end)
         self.counts = dict(COUNTS)
         for load in world.options.loads:
             self.counts |= COUNTS_OF_LOADS.get(load, {})
-        self.replicas = ReplicaChecker(world, self.partitions, tuple(self.counts))
+        self.replicas = ReplicaChecker(world, self.partitions, tuple(self.counts), differ=(COMPACTED,))
         self.transactions = TransactionChecker(world)
         self.partitions.on_loss.append(self.transactions.lost)
         self.replicas.on_excuse = self._lost_by_right
@@ -120,6 +127,7 @@ class Traffic:
         self.consumers: list[ConsumerMember] = []  # of consumer groups, some of the members
         self.transactional: list[TransactionalProducer] = []
         self.committed_readers: list[CommittedReader] = []
+        self.keyed_producers: list[KeyedProducer] = []
         self.share_group = ShareGroup(self)
         self.topics = Topics(self)
         self._under_way: dict[int, Exchange] = {}
@@ -171,11 +179,27 @@ class Traffic:
             count = self.world.rng("consumer groups").between(2, 4)
             self.consumers = [ConsumerMember(self, 100 + at, CONSUMER_GROUPS[0]) for at in range(count)]
             self.members += self.consumers
+        if "compaction" in self.world.options.loads:
+            self._place_compacted(of_offsets)
         if "share groups" in self.world.options.loads:
             self.share_group.place()
             of_state = self.world.rng("share groups")
             hosts = [self.topics.draw_replicas(of_state) for _ in range(SHARE_STATE_PARTITIONS)]
             self.topics.hosts[SHARE_STATE_TOPIC], self.topics.configs[SHARE_STATE_TOPIC] = hosts, of_offsets
+
+    def _place_compacted(self, configs: list[CreatableTopicConfig]) -> None:
+        rng = self.world.rng("compaction")
+        options = {
+            "segment.ms": rng.choice(("300", "1500")),
+            "min.cleanable.dirty.ratio": rng.choice(("0.01", "0.5")),
+            "delete.retention.ms": rng.choice(("0", "2000", "86400000")),
+            "min.compaction.lag.ms": rng.choice(("0", "0", "1000")),
+            "file.delete.delay.ms": "1000",
+        }
+        hosts = [self.topics.draw_replicas(rng) for _ in range(COMPACTED_PARTITIONS)]
+        own = [CreatableTopicConfig(name, value) for name, value in options.items()]
+        self.topics.hosts[COMPACTED], self.topics.configs[COMPACTED] = hosts, [*configs, *own]
+        self.keyed_producers = [KeyedProducer(self, index) for index in range(COMPACTED_PARTITIONS)]
 
     # --- driving ---
 
@@ -191,6 +215,8 @@ class Traffic:
                 transactional.start()
             for reader in self.committed_readers:
                 reader.start()
+            for keyed in self.keyed_producers:
+                keyed.start()
             for consumer in self.share_group.consumers:
                 consumer.start()
 
@@ -217,7 +243,7 @@ class Traffic:
         if topic_id is None or state is None:
             return None
         found = [side for side in sides if side.process.id == state.leader]
-        if topic not in INTERNAL:
+        if topic not in NOT_DENSE:
             self.partitions.names.setdefault(topic_id, topic)
         return (found[0], (topic_id, index)) if found else None
 
@@ -342,6 +368,7 @@ class Traffic:
             return
         self.peers.process_ended(process, silent=silent)
         self.partitions.died(process.id, side.directories.all_logs(), power_loss=silent)
+        self.compaction.died(process.id, side.directories.all_logs(), power_loss=silent)
         if silent:
             self.shares.lost_power()
             if not self.replicas.is_on:
@@ -354,6 +381,16 @@ class Traffic:
             for slot in [slot for slot, one in self._under_way.items() if one.side is side]:
                 self.world.schedule.after(self._delay_us(), self._expire, slot)
 
+    def log_opened(self, process: Process, log: DataLog | None) -> None:
+        """Note that a log is open after a start."""
+        self.partitions.opened(process.id, log)
+        if log is not None and self.compaction.opened(process.id, log):
+            key = log.topic_id or b"", log.partition
+            if self.replicas.is_on:
+                self.replicas.lost_end(process.id, key, log.log_end)
+            else:
+                self.compaction.lost_end(key, log.log_end)
+
     # --- at rest ---
 
     def have_settled(self) -> bool:
@@ -364,7 +401,7 @@ class Traffic:
         """Return whether, since the world healed, every producer has had a record taken, and every group has
         committed all of its partitions. Damage may prevent it.
         """
-        producers: list[Producer | TransactionalProducer] = [*self.producers, *self.transactional]
+        producers: list[Any] = [*self.producers, *self.transactional, *self.keyed_producers]
         for producer in producers:
             producer.wind_down()
         return (
@@ -414,6 +451,7 @@ class Traffic:
         """Check the logs of all brokers."""
         for side in self.sides():
             self.partitions.at_rest(list(side.logs.directories.logs.values()))
+            self.compaction.at_rest(side)
         self.replicas.at_rest()
         self.share_group.at_rest()
         if not self.transactions_are_damaged():

@@ -19,15 +19,24 @@ class OwnerChecker(Checker):
     def __init__(self, world: Any) -> None:
         super().__init__(world)
         self._owners: dict[tuple[str, PartitionKey], str] = {}
+        self._epochs: dict[tuple[str, str], int] = {}  # of members
         self._taken: dict[tuple[str, str], str] = {}  # members that must be fenced, and why
 
-    def took(self, group: str, member: str, partitions: set[PartitionKey]) -> None:
-        """Note that a member learns that it owns partitions now."""
+    def took(self, group: str, member: str, epoch: int, partitions: set[PartitionKey]) -> None:
+        """Note that a member learns its epoch, and that it owns partitions now.
+
+        Answers may overtake each other: of two owners the one of the earlier epoch must be fenced.
+        """
+        self._epochs[group, member] = epoch
         for key in sorted(partitions):
             before = self._owners.get((group, key))
             if before is not None and before != member:
                 self.world.trace.kinds["partition taken from a fenced member"] += 1
-                self._taken[group, before] = f"{member} was assigned {key[1]}, which {before} owns"
+                why = f"{member} was assigned {key[1]}, which {before} owns"
+                if epoch < self._epochs.get((group, before), -1):
+                    self._taken[group, member] = why
+                    continue
+                self._taken[group, before] = why
             self._owners[group, key] = member
         self.world.trace.kinds["partitions of a consumer group assigned"] += bool(partitions)
 
@@ -65,4 +74,5 @@ class OwnerChecker(Checker):
     def lost_power(self, group: str) -> None:
         """Forget a group whose coordinator has lost its power."""
         self._owners = {one: member for one, member in self._owners.items() if one[0] != group}
+        self._epochs = {one: epoch for one, epoch in self._epochs.items() if one[0] != group}
         self._taken = {one: why for one, why in self._taken.items() if one[0] != group}
