@@ -205,13 +205,13 @@ class BrokerNode(AnsweringNode):
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the metadata is known, and this broker was unfenced once.
+        """Return whether the metadata is known, and this run of the broker was unfenced once, as in Kafka.
 
-        A starting broker's first clients wait for that: librdkafka rarely asks again after an empty answer.
+        Until then clients wait: a librdkafka that is given no broker may never ask again.
         """
         if not self._was_unfenced and self.view.is_loaded:
             own = self.view.image.brokers.get(self.view.node_id)
-            self._was_unfenced = own is not None and not own.fenced
+            self._was_unfenced = own is not None and (own.epoch, own.fenced) == (self.identity[1], False)
         return self._was_unfenced
 
     @property

@@ -77,3 +77,23 @@ def test_telemetry_is_left_out_as_without_a_reporter_for_clients__kip714(harness
     answer = harness.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
     listed = {one.api_key for one in answer.api_keys}
     assert not listed & {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+
+
+def test_a_killed_broker_answers_again_once_it_is_registered_and_unfenced(
+    harness: BrokerHarness, tmp_path: Path
+) -> None:
+    """Until then the metadata shows its former run, as if it served, and then for a moment no broker."""
+    harness.pass_time(100)
+    harness.executor.close_files()
+    harness.disk.locked.clear()
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms
+    after.wire.is_cut_off = True
+    after.run()
+    assert after.view.is_loaded and not after.node.image.brokers[100].fenced
+    slot = after.client_send(ApiKey.METADATA, 12, MetadataRequest(None))
+    after.pass_time(1_000)
+    assert after.response(slot) is None
+    after.wire.is_cut_off = False
+    after.pass_time(30_000)
+    assert [one.node_id for one in after.response(slot).brokers] == [100]
