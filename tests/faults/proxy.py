@@ -1,8 +1,8 @@
 """A userspace network between controllers on loopback, whose every direction can be cut, slowed or reset.
 
-Other nodes reach a node through its door; the client id of their first request (`raft-client-N`) names the
-caller. Traffic between two nodes, on connections of either, uses two one-way links. A cut link holds sent
-bytes, as TCP does when packets are lost: they arrive late, after the cut.
+Other nodes reach a node through its door. The client id of their first request (`raft-client-N`, or
+`broker-N` and more) names the caller. Traffic between two nodes, on connections of either, uses two one-way
+links. A cut link holds sent bytes, as TCP does when packets are lost: they arrive late, after the cut.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from testkit.process import HOST, free_port
 Link = tuple[int, int]  # from node, to node
 OTHERS = -1  # any client that is no replica of the quorum
 _CHUNK_BYTES = 1 << 16
+_LARGE_BYTES, _FROM_END_BYTES = 150, 30  # of pieces that are damaged
 _NO_LINGER = struct.pack("ii", 1, 0)  # close() sends a reset
 
 
@@ -36,9 +37,21 @@ class Rule:
     held: list[bytes] = field(default_factory=list)  # the requests that wait
     resets: bool = False  # each connection with such a request
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
+    damages: bool = False  # records on their way
+    piece_count: int = 0
 
     def __post_init__(self) -> None:
         self.passing.set()
+
+    def damaged(self, piece: bytes) -> bytes:
+        """A piece as it arrives over a link that damages."""
+        if len(piece) < _LARGE_BYTES:
+            return piece
+        self.piece_count += 1
+        if self.piece_count % 3:
+            return piece
+        at = len(piece) - _FROM_END_BYTES
+        return piece[:at] + bytes([piece[at] ^ 1]) + piece[at + 1 :]
 
 
 class Proxy:
@@ -129,6 +142,17 @@ class Proxy:
 
         return self._now(change)  # type: ignore[no-any-return]
 
+    def damage(self, *links: Link) -> None:
+        """Flip a bit near the end of every third large piece until `heal`: of a fetch's answer, in a record
+        or in a field of its batch that the checksum covers.
+        """
+
+        def change() -> None:
+            for link in links:
+                self._rule(link).damages = True
+
+        self._now(change)
+
     def reset(self, *links: Link) -> int:
         """Reset all connections of these links at both ends; return how many."""
 
@@ -147,10 +171,15 @@ class Proxy:
             for rule in self._rules.values():
                 rule.delay_s = rule.bytes_per_s = 0
                 rule.passing.set()
-                rule.held_key = -1
+                rule.held_key, rule.damages = -1, False
                 rule.let_go.set()
 
         self._now(restore)
+
+    @property
+    def damaged_count(self) -> int:
+        """How many pieces were damaged."""
+        return sum(rule.piece_count // 3 for rule in self._rules.values())
 
     # -- for the loop's thread
 
@@ -199,7 +228,7 @@ class Proxy:
                     if rule.resets:
                         raise ConnectionResetError("a held request ends its connection")
                     await rule.let_go.wait()
-                target.write(chunk)
+                target.write(rule.damaged(chunk) if rule.damages else chunk)
                 await target.drain()
             chunk = await source.read(_CHUNK_BYTES)
             if not chunk:
@@ -238,8 +267,11 @@ async def _first_frame(reader: asyncio.StreamReader) -> bytes:
 
 
 def _caller(frame: bytes) -> int:
-    """The replica that sent a request: its header has key, version, correlation id, then the client id."""
+    """The node that sent a request: its header has key, version, correlation id, then the client id."""
     length = int.from_bytes(frame[12:14], "big", signed=True)
     client_id = frame[14 : 14 + max(length, 0)].decode(errors="replace")
-    number = client_id.removeprefix("raft-client-")
+    if client_id.startswith("broker-"):
+        number = client_id.split("-")[1]
+    else:
+        number = client_id.removeprefix("raft-client-")
     return int(number) if number.isdecimal() else OTHERS

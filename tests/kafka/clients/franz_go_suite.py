@@ -32,6 +32,7 @@ from tests.kafka.clients.steady_readers import (
     wait_for_all,
 )
 from tests.kafka.clients.test_metadata_log import create
+from tests.kafka.replication.mixed import MixedCluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3600)]
 
@@ -42,6 +43,12 @@ RECORDS = "100000"
 AT_ONE_NODE = (
     "^(TestGroupETL|TestGroupSimple|TestPing|TestConsume.*|TestIssue.*|TestPause.*|TestAddRemove.*)$"
 )
+# As by default: members on a busy machine are not removed.
+PATIENT = {
+    "group.min.session.timeout.ms": 100,
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.heartbeat.interval.ms": 5_000,
+}
 # The lines of franz-go's log that matter: each test's end, the reason of its failure, and a panic.
 RELEVANT = re.compile(
     r"^\s*--- |^(ok|FAIL|panic:)\s|testConsumer sendErr|^\s+\w+_test\.go:\d+: (?!deleting )"
@@ -183,6 +190,19 @@ def test_franz_gos_own_tests_of_groups_and_consumers_pass_at_a_whole_kafka(tmp_p
         assert '"level":"error"' not in node.log_text()
     finally:
         node.kill()
+
+
+@pytest.mark.parametrize("controller", ["kraftd", "apache"])
+def test_franz_gos_own_tests_of_groups_and_consumers_pass_at_a_mixed_cluster(
+    controller: Kind, tmp_path: Path
+) -> None:
+    """A stock broker between two of kraftd, and three replicas of each partition."""
+    kinds: dict[int, Kind] = {1: "kraftd", 2: "apache", 3: "kraftd"}
+    with MixedCluster(tmp_path, kinds, controller, settings=PATIENT) as cluster:
+        run = os.environ.get("KGO_TEST_RUN", AT_ONE_NODE)
+        go(cluster.bootstrap, tmp_path / "go.log", *suite(run), KGO_TEST_RF="3")
+        for node in cluster.ours.values():  # type: ignore[attr-defined]
+            assert '"level":"error"' not in node.log_text()
 
 
 def suite(run: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from testkit.cluster import Cluster
-from testkit.node import Controller, Kind, Node
+from testkit.node import Broker, Controller, Kind, Node
 from testkit.process import HOST, free_port, wait_until
 from tests.faults.proxy import Proxy
 
@@ -32,8 +32,8 @@ SETTINGS = {
 
 
 class MixedCluster(Cluster):
-    """Brokers by id and kind, under a controller of one kind, which they reach through the network if there
-    is one.
+    """Brokers by id and kind, under a controller of one kind. They reach it through `network`, and each other
+    through `links`, if there is such a one.
     """
 
     def __init__(
@@ -43,7 +43,9 @@ class MixedCluster(Cluster):
         controller: Kind = "kraftd",
         *,
         network: Proxy | None = None,
+        links: Proxy | None = None,
         session_timeout_ms: int = 3000,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         timeout = {"broker.session.timeout.ms": session_timeout_ms}
         settings = {
@@ -51,6 +53,7 @@ class MixedCluster(Cluster):
             "offsets.topic.replication.factor": len(kinds),
             "transaction.state.log.replication.factor": len(kinds),
             "transaction.state.log.min.isr": 2,
+            **(settings or {}),
         }
         super().__init__(home, controller, controller_properties=timeout, broker_properties=settings)
         if network is not None:
@@ -64,13 +67,23 @@ class MixedCluster(Cluster):
                 **settings,
                 "process.roles": "broker",
                 "listeners": f"PLAINTEXT://{HOST}:{port}",
+                **_behind_door(links, broker_id, port),
             }
             node = Controller("kraftd", broker_id, home / f"ours-{broker_id}", port, properties)
             node.format(self.cluster_id)
             node.start()
             self.ours[broker_id] = node
         self.ids = sorted(kinds)
-        self.start_brokers(*[one for one, kind in kinds.items() if kind == "apache"])
+        stock = [one for one, kind in kinds.items() if kind == "apache"]
+        if links is None:
+            self.start_brokers(*stock)
+        for broker_id in stock if links is not None else ():
+            port = free_port()
+            properties = settings | _behind_door(links, broker_id, port)
+            broker = Broker(broker_id, home / f"broker-{broker_id}", port, self._quorum, properties)
+            broker.format(self.cluster_id, "--no-initial-controllers")
+            broker.start()
+            self.brokers[broker_id] = broker
         self.wait_for_live_brokers(*self.ids)
 
     @property
@@ -115,6 +128,20 @@ class MixedCluster(Cluster):
         path = self.broker(broker_id).data / f"{TOPIC}-{partition}" / "leader-epoch-checkpoint"
         rows = [list(map(int, line.split())) for line in path.read_text().splitlines()[2:]]
         return [row for row in rows if row[1] < log_end]
+
+
+def _behind_door(links: Proxy | None, broker_id: int, port: int) -> dict[str, object]:
+    """What lets the other brokers reach a broker through a door, and clients at its port."""
+    if links is None:
+        return {}
+    behind = free_port()
+    clients, brokers = f"PLAINTEXT://{HOST}:{port}", f"BROKERS://{HOST}"
+    return {
+        "listeners": f"{clients},{brokers}:{behind}",
+        "advertised.listeners": f"{clients},{brokers}:{links.door(broker_id, behind)}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+    }
 
 
 class Writer:
