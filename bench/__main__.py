@@ -17,6 +17,8 @@ from bench.acls import acls
 from bench.admin import admin
 from bench.clients import clients
 from bench.codec import codecs
+from bench.compaction import compaction
+from bench.coordinators import coordinators
 from bench.failover import failovers
 from bench.figures import FIGURES, Figures
 from bench.measure import MEASUREMENTS as OF_ONE
@@ -38,6 +40,8 @@ MEASUREMENTS = {
     "scale": scale,
     "clients": clients,
     "whole": whole,
+    "coordinators": coordinators,
+    "compaction": compaction,
     "codec": codecs,
 }
 

@@ -163,6 +163,30 @@ FIGURES = {
         0,
         "20x",
     ),
+    "coordinators_heartbeats_per_cpu_s": Figure(
+        "coordinators: heartbeats of classic groups per CPU second", "", 0, "2.5x", True
+    ),
+    "coordinators_consumer_heartbeats_per_cpu_s": Figure(
+        "coordinators: the same of consumer groups", "", 0, "2.5x", True
+    ),
+    "coordinators_commits_per_cpu_s": Figure(
+        "coordinators: commits of one partition per CPU second", "", 0, "2.5x", True
+    ),
+    "coordinators_transaction_p50_ms": Figure(
+        "coordinators: a transaction of 10 records, p50", "ms", 2, "2x"
+    ),
+    "coordinators_transaction_p99_ms": Figure("coordinators: the same, p99", "ms", 2, ""),
+    "coordinators_load_cpu_s": Figure("coordinators: 100,000 commits loaded, CPU", "s", 2, "5x"),
+    "coordinators_classic_settles_s": Figure("coordinators: a classic group of 1,000 settles", "s", 2, "2x"),
+    "coordinators_consumer_settles_s": Figure(
+        "coordinators: a consumer group of 1,000 settles", "s", 2, "2x"
+    ),
+    "compaction_cpu_s": Figure("compaction of 1 GiB, a tenth of the keys live: CPU", "s", 1, "1x"),
+    "compaction_wall_s": Figure("compaction: the same, wall", "s", 1, ""),
+    "compaction_left_percent": Figure("compaction: what is left", "%", 1, "", compared=False),
+    "compaction_fetch_p99_ms": Figure(
+        "compaction: fetches of another topic beside it, p99", "ms", 2, "10 ms"
+    ),
     "codec_fetch_request_decode_us": Figure("codec: Fetch request v18 of one partition, decode", "us", 3, ""),
     "codec_fetch_request_encode_us": Figure("codec: Fetch request v17 of one partition, encode", "us", 3, ""),
     "codec_fetch_1000_decode_us": Figure("codec: Fetch request of 1,000 partitions, decode", "us", 0, ""),

@@ -9,7 +9,7 @@ import selectors
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,10 +43,11 @@ WAIT_MS = 600_000
 
 
 @contextmanager
-def whole_kafka(kind: Kind) -> Iterator[CombinedNode]:
+def whole_kafka(kind: Kind, properties: Mapping[str, object] | None = None) -> Iterator[CombinedNode]:
     """A new node that serves."""
+    slots = {"max.incremental.fetch.session.cache.slots": 20_000}
     with tempfile.TemporaryDirectory(prefix="kraftd-bench-") as home:
-        node = CombinedNode(kind, Path(home), {"max.incremental.fetch.session.cache.slots": 20_000})
+        node = CombinedNode(kind, Path(home), slots | dict(properties or {}))
         node.jvm = AS_KAFKA_STARTS
         node.format(random_uuid(), "--standalone")
         node.start()

@@ -1,0 +1,200 @@
+"""Coordinators of a whole Kafka: kraftd's combined node beside Apache Kafka's, in one run.
+
+Heartbeats and commits by CPU, transactions, the loading of commits, large groups. README.md describes how
+every figure is taken.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from bench.coordinator_client import (
+    COMMIT_VERSION,
+    CONSUMER_HEARTBEAT_VERSION,
+    HEARTBEAT_VERSION,
+    Member,
+    commit_of,
+    consumer_member,
+    find_coordinator,
+    joined,
+    until_served,
+)
+from bench.figures import Figures
+from bench.large_groups import classic_group_s, consumer_group_s
+from bench.load import drive
+from bench.measure import Plan, percentile
+from bench.whole import client_of, make_topic, whole_kafka
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.end_txn_request import EndTxnRequest
+from kraftd.messages.heartbeat_request import HeartbeatRequest
+from kraftd.messages.init_producer_id_request import InitProducerIdRequest
+from kraftd.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.wire.api import ApiKey
+from kraftd.wire.frames import parse_response
+from testkit.keyed_batches import keyed_batch
+from testkit.node import CombinedNode, Kind
+from testkit.process import wait_until
+
+FETCH_OFFSETS_VERSION, INIT_VERSION, PRODUCE_VERSION, END_VERSION = 9, 4, 12, 5
+TOPIC, PARTITIONS = "orders", 100
+TRANSACTIONS, QUICK_TRANSACTIONS = 500, 100  # after as many for warming up
+TRANSACTION_RECORDS, RECORD = 10, b"x" * 100
+ONE_BROKER = {"transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1}
+PAUSE_S = 0.02  # between transactions: the markers of the last one are written
+OFFSETS, QUICK_OFFSETS = 100_000, 10_000
+LOADS, QUICK_LOADS = 5, 2
+MEMBERS, QUICK_MEMBERS = 1_000, 100
+
+
+def coordinators(kind: Kind, plan: Plan) -> Figures:
+    """All measurements."""
+    is_quick = plan.starts < Plan().starts
+    with whole_kafka(kind, ONE_BROKER) as node:
+        make_topic(node, TOPIC, PARTITIONS)
+        figures = group_requests(node, plan)
+        figures |= transactions(node, QUICK_TRANSACTIONS if is_quick else TRANSACTIONS)
+    with whole_kafka(kind) as node:
+        make_topic(node, TOPIC, PARTITIONS)
+        figures |= loading(node, QUICK_OFFSETS if is_quick else OFFSETS, QUICK_LOADS if is_quick else LOADS)
+    members = QUICK_MEMBERS if is_quick else MEMBERS
+    for name, settle_s in (("classic", classic_group_s), ("consumer", consumer_group_s)):
+        with whole_kafka(kind) as node:
+            topic_id = make_topic(node, TOPIC, members)
+            with client_of(node) as client:
+                joined(client, "before")  # the coordinator has loaded its partitions
+            figures[f"coordinators_{name}_settles_s"] = settle_s(node, TOPIC, topic_id, members)
+    return figures
+
+
+# -- requests of groups, by CPU
+
+
+def group_requests(node: CombinedNode, plan: Plan) -> Figures:
+    """Heartbeats of both protocols, and commits of one partition, by the server's CPU seconds."""
+    clients = [client_of(node) for _ in range(plan.connections)]
+    members = [joined(client, f"classic-{number}") for number, client in enumerate(clients)]
+    heartbeats = [
+        client.frame(HeartbeatRequest(one.group_id, one.generation, one.member_id), HEARTBEAT_VERSION)
+        for client, one in zip(clients, members, strict=True)
+    ]
+    commits = [
+        client.frame(commit_of(one, TOPIC, range(1)), COMMIT_VERSION)
+        for client, one in zip(clients, members, strict=True)
+    ]
+    consumers = [
+        consumer_member(client, f"consumer-{number}", TOPIC) for number, client in enumerate(clients)
+    ]
+    consumer_heartbeats = [
+        client.frame(
+            ConsumerGroupHeartbeatRequest(one.group_id, one.member_id, one.generation),
+            CONSUMER_HEARTBEAT_VERSION,
+        )
+        for client, one in zip(clients, consumers, strict=True)
+    ]
+    loads = (
+        ("heartbeats", heartbeats, ApiKey.HEARTBEAT, HEARTBEAT_VERSION),
+        (
+            "consumer_heartbeats",
+            consumer_heartbeats,
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            CONSUMER_HEARTBEAT_VERSION,
+        ),
+        ("commits", commits, ApiKey.OFFSET_COMMIT, COMMIT_VERSION),
+    )
+    figures: Figures = {}
+    for name, frames, api, version in loads:
+        figures[f"coordinators_{name}_per_cpu_s"] = per_cpu_s(node, plan, frames, api, version)
+    for client in clients:
+        client.close()
+    return figures
+
+
+def per_cpu_s(node: CombinedNode, plan: Plan, frames: list[bytes], api: ApiKey, version: int) -> float:
+    """Answers by the server's CPU second, the median of several loads.
+
+    Raises RuntimeError if the last answer is an error.
+    """
+    drive(node.client_port, frames, plan.depth, plan.warm_load_s)
+    rates = []
+    for _ in range(plan.loads):
+        before_s = node.cpu_s()
+        load = drive(node.client_port, frames, plan.depth, plan.load_s)
+        _, answer = parse_response(api, version, load.last_answer)
+        topics = getattr(answer, "topics", ())
+        if getattr(answer, "error_code", 0) or any(
+            one.error_code for topic in topics for one in topic.partitions
+        ):
+            raise RuntimeError(f"the load was answered with {answer!r}")
+        rates.append(load.answers / max(node.cpu_s() - before_s, 0.01))
+    return statistics.median(rates)
+
+
+# -- transactions
+
+
+def transactions(node: CombinedNode, count: int) -> Figures:
+    """One transaction of ten records after another: from the Produce until its end is acknowledged."""
+    find = "bench-transactions"
+    took_ms = []
+    with client_of(node) as client:
+        find_coordinator(client, find, is_transaction=True)
+        own = until_served(client, InitProducerIdRequest(find, 60_000), INIT_VERSION)
+        producer = own.producer_id, own.producer_epoch
+        sequence = 0
+        for _ in range(2 * count):
+            batch = keyed_batch(
+                [(None, RECORD)] * TRANSACTION_RECORDS,
+                0,
+                -1,
+                int(time.time() * 1000),
+                *producer,
+                base_sequence=sequence,
+            )
+            row = TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, batch)])
+            began = time.perf_counter()
+            until_served(client, ProduceRequest(find, -1, 30_000, [row]), PRODUCE_VERSION)
+            ended = until_served(client, EndTxnRequest(find, *producer, True), END_VERSION)
+            took_ms.append((time.perf_counter() - began) * 1000)
+            sequence = 0 if ended.producer_epoch != producer[1] else sequence + TRANSACTION_RECORDS
+            producer = ended.producer_id, ended.producer_epoch
+            time.sleep(PAUSE_S)
+    return {
+        "coordinators_transaction_p50_ms": statistics.median(took_ms[count:]),
+        "coordinators_transaction_p99_ms": percentile(took_ms[count:], 0.99),
+    }
+
+
+# -- loading
+
+
+def loading(node: CombinedNode, count: int, starts: int) -> Figures:
+    """CPU of a start until commits are served, with that many beyond the same without any."""
+    last = Member(f"simple-{count // PARTITIONS - 1}", -1, "")
+    with client_of(node) as client:
+        joined(client, "first")
+        without_s = statistics.median(start_cpu_s(node, Member("first", -1, "")) for _ in range(starts))
+    with client_of(node) as client:
+        for number in range(count // PARTITIONS):
+            commit = commit_of(Member(f"simple-{number}", -1, ""), TOPIC, range(PARTITIONS))
+            until_served(client, commit, COMMIT_VERSION)
+    with_s = statistics.median(start_cpu_s(node, last) for _ in range(starts))
+    return {"coordinators_load_cpu_s": with_s - without_s}
+
+
+def start_cpu_s(node: CombinedNode, member: Member) -> float:
+    """CPU seconds of a start until the commits of all coordinator's partitions are served."""
+    node.stop()
+    node.start()
+    node.wait_ready()
+    groups = [OffsetFetchRequestGroup(f"simple-{number}", topics=None) for number in range(50)]
+    request = OffsetFetchRequest(groups=[*groups, OffsetFetchRequestGroup(member.group_id, topics=None)])
+
+    def is_served() -> bool:
+        with client_of(node) as client:
+            answer = client.call(request, FETCH_OFFSETS_VERSION)
+            return not any(one.error_code for one in answer.groups)
+
+    wait_until(is_served, "commits are served", poll_s=0.02)
+    return node.cpu_s()
