@@ -11,7 +11,6 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
-from kraftd.log import whole_sync
 from kraftd.log.errors import (
     DirectoryLocked,
     DirectoryProblem,
@@ -116,12 +115,6 @@ class Disk(Protocol):
 
     def sync_directory(self, path: str) -> None: ...
 
-    def has_whole_sync(self, path: str) -> bool:
-        """Return whether `sync_whole` works for a directory."""
-
-    def sync_whole(self, path: str) -> None:
-        """Make all files and names durable in the file system of a directory. Raises StorageFailure."""
-
     def lock(self, path: str) -> Lock:
         """Take an exclusive lock on a file, which is made if missing. Raises DirectoryLocked."""
 
@@ -142,18 +135,13 @@ def write_atomically(disk: Disk, path: str, data: bytes) -> None:
 
 def write_whole(disk: Disk, path: str, data: bytes) -> None:
     """Replace the file at path, which the end of the process survives; durability is left to the caller."""
-    write_beside(disk, path, data)
-    disk.rename(f"{path}.tmp", path)
-
-
-def write_beside(disk: Disk, path: str, data: bytes) -> None:
-    """Write path.tmp, which is to replace the file at path."""
     file = disk.open(f"{path}.tmp", create=True)
     try:
         file.write(0, data)
         file.truncate(len(data))
     finally:
         file.close()
+    disk.rename(f"{path}.tmp", path)
 
 
 class RealFile:
@@ -388,15 +376,6 @@ class RealDisk:
                 f"cannot sync the directory {path}: {error.strerror}. Which files it holds after a crash "
                 f"is unknown"
             ) from error
-
-    def has_whole_sync(self, path: str) -> bool:
-        return whole_sync.is_possible(path)
-
-    def sync_whole(self, path: str) -> None:
-        try:
-            whole_sync.sync(path)
-        except OSError as error:
-            raise StorageFailure(f"cannot sync the file system of {path}: {error.strerror}") from error
 
     def lock(self, path: str) -> RealLock:
         path = os.path.realpath(path)

@@ -52,15 +52,6 @@ class _Inode:
     rotten: list[int] = field(default_factory=list)  # positions of flipped bits
     durably_rotten: list[int] = field(default_factory=list)
 
-    def sync(self) -> None:
-        if self.rotten:  # flipped bits under unsynced bytes are in no change
-            self.durable[:] = self.data
-        else:  # long files grow by small changes: only those are copied
-            for position, change in self.unsynced:
-                _apply(self.durable, position, change)
-        self.unsynced.clear()
-        self.durably_rotten = self.rotten
-
 
 def _apply(data: bytearray, position: int, change: bytes | None) -> None:
     if change is None:
@@ -109,7 +100,14 @@ class MemoryFile:
 
     def sync(self) -> None:
         self._disk.step("sync", self.path)
-        self._inode.sync()
+        inode = self._inode
+        if inode.rotten:  # flipped bits under unsynced bytes are in no change
+            inode.durable[:] = inode.data
+        else:  # long files grow by small changes: only those are copied
+            for position, change in inode.unsynced:
+                _apply(inode.durable, position, change)
+        inode.unsynced.clear()
+        inode.durably_rotten = inode.rotten
 
     def close(self) -> None:
         pass
@@ -321,14 +319,6 @@ class MemoryDisk:
         # Changes of names are journalled in order, so earlier ones of other directories become durable too.
         self._durable_names = dict(self._names)
         self._unsynced_names.clear()
-
-    def has_whole_sync(self, path: str) -> bool:
-        return True
-
-    def sync_whole(self, path: str) -> None:
-        self.sync_directory(path)
-        for inode in self._names.values():
-            inode.sync()
 
     def lock(self, path: str) -> MemoryLock:
         self.check_alive()

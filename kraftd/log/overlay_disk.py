@@ -155,11 +155,5 @@ class OverlayDisk:
     def sync_directory(self, path: str) -> None:
         pass
 
-    def has_whole_sync(self, path: str) -> bool:
-        return True
-
-    def sync_whole(self, path: str) -> None:
-        pass
-
     def lock(self, path: str) -> Lock:
         return NoLock()

@@ -11,6 +11,9 @@ from kraftd.log.disk import Disk, write_atomically
 from kraftd.log.errors import StorageError
 from kraftd.log_dirs.offset_checkpoint import TopicPartition, encode_offsets
 
+# Runs jobs, and returns the failure of each, or None. Blocks.
+RunAll = Callable[[Sequence[Callable[[], None]]], list[StorageError | None]]
+
 
 def attempt(job: Callable[[], None]) -> StorageError | None:
     """Run a job; its failure, or None."""

@@ -39,13 +39,12 @@ from kraftd.host.broker_logs.producer_reload import ProducerReload
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Log, Ports
 from kraftd.log.data.data_log import DataLog
-from kraftd.log.data.flushing import RunAll
 from kraftd.log.data.reading import run_cold
 from kraftd.log.data.recovery import ProducerReplay
 from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories, Mark
-from kraftd.log_dirs.jobs import in_turn
+from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader, LogOpening
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import (

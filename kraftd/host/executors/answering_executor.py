@@ -16,8 +16,7 @@ from kraftd.ground.event import DeadlineReached, Event
 from kraftd.host.cluster_view import NodeView
 from kraftd.host.executors.frame_reads import read_frame
 from kraftd.host.ports import AnswerWire, Handle, Ports
-from kraftd.log.data.flushing import RunAll
-from kraftd.log_dirs.jobs import in_turn
+from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.requests.call import Call
 from kraftd.requests.effects import (
     Answer,

@@ -37,14 +37,13 @@ from kraftd.host.executors.offset_lookups import OffsetLookups
 from kraftd.host.executors.paced_reads import PacedReads, Rest
 from kraftd.host.ports import AnswerWire, Handle, Ports
 from kraftd.log.data.data_log import DataLog
-from kraftd.log.data.flushing import RunAll
 from kraftd.log.data.reading import ColdRead, run_cold
 from kraftd.log.disk import Disk
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.log.partition_log import OffsetOutOfRange, PartitionLog
 from kraftd.log_dirs.cleaner import CleanerSettings
 from kraftd.log_dirs.directories import LogDirectories, Mark
-from kraftd.log_dirs.jobs import in_turn
+from kraftd.log_dirs.jobs import RunAll, in_turn
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.messages.fetch_response import AbortedTransaction
