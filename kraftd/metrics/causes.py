@@ -91,7 +91,9 @@ def _of_own_broker(readings: Readings, found: Health) -> Iterator[Cause]:
     if broker.uncleanable_logs:
         count = _count(broker.uncleanable_logs, "log", "logs")
         reasons = [f"{name}: {reason}" for name, reason in broker.uncleanable.items()]
-        yield Cause(WARNING, f"{count} of broker {found.node_id} cannot be cleaned.", reasons[:MAX_DETAILS])
+        what = f"{count} of broker {found.node_id} cannot be cleaned."
+        advice = "Restore the files from another replica, and restart the broker."
+        yield Cause(WARNING, f"{what} {advice}", reasons[:MAX_DETAILS])
 
 
 def _no_leader(readings: Readings, found: Health) -> Cause:

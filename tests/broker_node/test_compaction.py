@@ -114,6 +114,7 @@ def test_a_log_with_damage_is_set_aside_and_named(harness: BrokerHarness) -> Non
     harness.pass_time(2 * BACKOFF_MS)
     cleaner = harness.executor.cleaning.cleaner
     assert path in cleaner.uncleanable[KEY].reason
+    assert "Restore" not in cleaner.uncleanable[KEY].reason  # where it is shown, advice stands beside it
     assert len(log.segments) == 6
 
 

@@ -68,7 +68,11 @@ def test_logs_that_cannot_be_cleaned_are_named(tmp_path: Path) -> None:
     assert found.ready and found.broker is not None
     assert (found.broker.uncleanable_logs, len(found.broker.uncleanable)) == (MAX_NAMED + 5, MAX_NAMED)
     (cause,) = causes
-    assert (cause.severity, cause.what) == ("warning", "25 logs of broker 100 cannot be cleaned.")
+    advice = "Restore the files from another replica, and restart the broker."
+    assert (cause.severity, cause.what) == (
+        "warning",
+        f"25 logs of broker 100 cannot be cleaned. {advice}",
+    )
     assert cause.details[0] == "t-0: the file of 0 is damaged"
     cleaner.uncleanable.clear()
     assert seen(harness)[1] == []

@@ -9,7 +9,7 @@ from kraftd.host.ports import Log, Ports
 from kraftd.log.data.cleaning import Cleaning
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.segment import DataSegment
-from kraftd.log.errors import DiskFull, StorageError, StorageFailure
+from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.cleaner import Chosen, CleanerSettings, LogCleaner
 from kraftd.log_dirs.directories import LogDirectories
 from kraftd.log_dirs.jobs import WriteJob
@@ -196,7 +196,8 @@ class LogCleaning:
         elif isinstance(error, StorageFailure):
             self._failed_log(key, log, error)
         else:
-            self.cleaner.set_aside(key, str(error) or repr(error), dirty_bytes)
+            reason = error.found if isinstance(error, CorruptStorage) else str(error) or repr(error)
+            self.cleaner.set_aside(key, reason, dirty_bytes)
             self._lines.error("a log cannot be cleaned", partition=name, error=str(error))
 
     def _is_current(self, chosen: Chosen) -> bool:
