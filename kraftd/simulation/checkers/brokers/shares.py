@@ -52,13 +52,18 @@ class ShareChecker(Checker):
             self._held.append(held)
         others = [one for one in self._held if one is not held and one.run == held.run and one.key == key]
         for offset in range(rows.first_offset, rows.last_offset + 1):
+            is_stale = False  # its answer came after that of a later delivery, so its lock has ended
             for other in others:
                 since_us = other.offsets.get(offset)
-                if since_us is not None and now_us < since_us + _LOCK_US:
+                if since_us is None:
+                    continue
+                is_stale = rows.delivery_count < counts.get(offset, 0) and now_us >= sent_us + _LOCK_US
+                if not is_stale and now_us < since_us + _LOCK_US:
                     self.fail("G4", f"{offset} of {key[1]} is given to {held!r}, and {other!r} has it")
             if is_leader and done.get(offset, sent_us) < sent_us:
                 self.fail("G5", f"{offset} of {key[1]} is given to {held!r}, and was acknowledged before")
-            held.offsets[offset] = sent_us
+            if not is_stale:
+                held.offsets[offset] = sent_us
             counts[offset] = max(counts.get(offset, 0), rows.delivery_count)
 
     def acknowledging(self, held: Held, kinds: dict[int, int]) -> None:
