@@ -49,7 +49,7 @@ class ShareGroup:
         if leader is None:
             return False
         side, key = leader
-        if traffic.partitions.is_damaged(key):
+        if traffic.partitions.is_damaged(key) or self._has_lost_state(key):
             return True
         log = side.logs.directories.logs.get((traffic.steady, index))
         if log is None:
@@ -58,6 +58,17 @@ class ShareGroup:
         if led is not None and led.is_active and led.share.start_offset >= log.log_end:
             self._delivered[key] = log.log_start, log.log_end
         return key in self._delivered and self._delivered[key][1] >= log.log_end
+
+    def _has_lost_state(self, key: PartitionKey) -> bool:
+        """Return whether a loss of power took the share coordinator's state of a partition.
+
+        The group knows that it was written, and does not write it again: as in Kafka, nothing is delivered.
+        """
+        if not self.traffic.shares.has_lost_power:
+            return False
+        wanted = SharePartitionKey(SHARE_GROUP, *key)
+        coordinators = [side.node.coordinators.share_states.coordinator for side in self.traffic.sides()]
+        return not any(wanted in shard.states for one in coordinators for shard in one.shards.values())
 
     def at_rest(self) -> None:
         """Check what has become of each record."""

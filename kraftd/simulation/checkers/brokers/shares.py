@@ -43,6 +43,7 @@ class ShareChecker(Checker):
         self._counts: dict[PartitionKey, dict[int, int]] = {}  # the most deliveries, by offset
         self._unanswered: dict[PartitionKey, int] = {}
         self._cut: dict[PartitionKey, int] = {}  # where a log's end was lost
+        self.has_lost_power = False
 
     def acquired(self, held: Held, rows: Any, sent_us: int, *, is_leader: bool) -> None:
         """Note records that a member is given by a fetch that was sent then."""
@@ -108,4 +109,5 @@ class ShareChecker(Checker):
 
     def lost_power(self) -> None:
         """Forget what was acknowledged; it may be delivered again."""
+        self.has_lost_power = True
         self._done.clear()
