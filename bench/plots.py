@@ -26,6 +26,7 @@ GROUPS = {
     "scale": ("A million partitions, a hundred brokers", ("scale_",)),
     "clients": ("Ordinary clients", ("clients_",)),
     "whole": ("A whole Kafka in one process", ("whole_",)),
+    "coordinators": ("Coordinators and compaction", ("coordinators_", "compaction_")),
     "codec": ("Codecs", ("codec_",)),
 }
 Bar = tuple[str, float, str]  # name, times better, both values as text

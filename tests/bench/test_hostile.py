@@ -94,7 +94,9 @@ def timed_command(properties_file: Path, times: Path) -> list[str]:
 
 def test_random_hostile_requests_depose_no_leader_and_hold_no_loop(tmp_path: Path) -> None:
     """Of any API, version, size and principal, to leader and followers, in plaintext and over TLS."""
-    options = Namespace(seconds=ALL_S, settle=0, follower=False, elements=REQUESTS, source=HOSTILE_HOST)
+    options = Namespace(
+        seconds=ALL_S, settle=0, follower=False, elements=REQUESTS, source=HOSTILE_HOST, seed=0
+    )
     nodes = Attacked(tmp_path, "kraftd", with_broker=False, properties=PATIENT)
     times = {node_id: tmp_path / f"turns-{node_id}" for node_id in nodes.quorum.controllers}
     for node_id, one in nodes.quorum.controllers.items():
