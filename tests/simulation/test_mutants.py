@@ -38,7 +38,8 @@ MUTANTS: dict[Any, Planted] = {
     **compaction.ALL,
 }
 SEEDS = 40
-# The first world that notices a defect, where worlds before it take seconds for nothing.
+# The first world that notices a defect as such, where worlds before it take seconds for nothing, or stop for
+# what was lost by it.
 FIRST = {
     "begin_every_download_anew": 1,
     "change_voters_at_will": 6,
@@ -49,6 +50,7 @@ FIRST = {
     "let_stale_brokers_in": 2,
     "never_download": 1,
     "scrub_blindly": 1,
+    "skip_the_flush_of_a_partition": 8,
     "take_a_lag_for_the_end": 1,
     "trust_the_leaders_mark": 6,
     "vote_for_any_candidate": 5,
