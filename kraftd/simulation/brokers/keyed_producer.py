@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.simulation.brokers.sender import Sender
 from kraftd.simulation.checkers.brokers.compaction import Row
 from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.schedule import MS
@@ -17,29 +18,15 @@ KEYS = 6
 RETRY_US = 100 * MS
 
 
-class KeyedProducer:
+class KeyedProducer(Sender):
     """See the module. `is_done`: since the world healed, a batch of it was taken."""
 
     def __init__(self, traffic: Any, index: int) -> None:
-        self.traffic = traffic
-        self.world = traffic.world
+        super().__init__(traffic, traffic.world.rng("keyed producer", index))
         self.index = index
-        self.rng = self.world.rng("keyed producer", index)
-        self.is_done = False
-        self._winds_down = False
         self._sent_after_healing = False
         self._number = 0  # of the last record
         self._rows: list[Row] = []  # of the batch that is under way
-
-    def start(self) -> None:
-        self.world.schedule.after(self.rng.between(1, 2_000 * MS), self._go_on)
-
-    def wind_down(self) -> None:
-        """Stop after the next batch that is taken."""
-        self._winds_down = True
-
-    def _later(self, delay_us: int) -> None:
-        self.world.schedule.after(self.rng.between(1, 2 * delay_us), self._go_on)
 
     def _go_on(self) -> None:
         traffic = self.traffic

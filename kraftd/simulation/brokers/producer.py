@@ -6,6 +6,7 @@ from typing import Any
 
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.simulation.brokers.sender import Sender
 from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.schedule import MS
 from kraftd.wire.error_code import ErrorCode
@@ -15,41 +16,27 @@ RETRY_US = 100 * MS
 FORGOTTEN = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 
 
-class Producer:
+class Producer(Sender):
     """See the module. An idempotent one sends a batch until its fate is known; another may give it up.
 
     `is_done`: since the world healed, a record of it was taken, or damage prevents that.
     """
 
     def __init__(self, traffic: Any, number: int, topic: str, index: int) -> None:
-        self.traffic = traffic
-        self.world = traffic.world
+        super().__init__(traffic, traffic.world.rng("producer", number))
         self.number = number
         self.topic, self.index = topic, index
-        self.rng = self.world.rng("producer", number)
         self.is_idempotent = self.rng.chance(0.7)
         self.acks = self.rng.choice((-1, -1, 1))
         if self.is_idempotent and self.world.options.replica_count > 1:
             self.acks = -1  # a new leader may not know what only the old one had
         self.is_lasting = self.acks < 0 or self.world.options.replica_count == 1
-        self.is_done = False
-        self._winds_down = False
         self._sent_after_healing = False
         self._number = 0  # of the last record
         self._values: list[bytes] = []  # of the batch that is under way
         self._producer_id, self._epoch, self._sequence = -1, -1, 0
         self._topic_id: bytes | None = None  # that its sequence is of
         self._losses = 0  # of the partition, when the producer's id began
-
-    def start(self) -> None:
-        self.world.schedule.after(self.rng.between(1, 2_000 * MS), self._go_on)
-
-    def wind_down(self) -> None:
-        """Stop after the first record that is taken from now on."""
-        self._winds_down = True
-
-    def _later(self, delay_us: int) -> None:
-        self.world.schedule.after(self.rng.between(1, 2 * delay_us), self._go_on)
 
     def _go_on(self) -> None:
         traffic = self.traffic

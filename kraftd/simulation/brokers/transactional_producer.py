@@ -13,6 +13,7 @@ from kraftd.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequ
 from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraftd.simulation.brokers.sender import Sender
 from kraftd.simulation.checkers.brokers.partitions import PartitionKey
 from kraftd.simulation.checkers.brokers.transactions import KnownTransaction
 from kraftd.simulation.schedule import MS
@@ -53,18 +54,14 @@ class Identity(NamedTuple):
     sequences: dict[int, int]
 
 
-class TransactionalProducer:
+class TransactionalProducer(Sender):
     """See the module. `is_done`: since the world healed it has committed a transaction."""
 
     def __init__(self, traffic: Any, number: int) -> None:
-        self.traffic = traffic
-        self.world = traffic.world
+        super().__init__(traffic, traffic.world.rng("transactional producer", number))
         self.transactional_id = f"transactional-{number}"
         self.number = number
-        self.rng = self.world.rng("transactional producer", number)
         self.version = self.rng.choice((1, 2))
-        self.is_done = False
-        self._winds_down = False
         self._count = 0  # of transactions
         self._last = 0  # the number of the last record
         self._identity: Identity | None = None
@@ -74,16 +71,6 @@ class TransactionalProducer:
         self._commits = True
         self._tries = 0
         self._began_after_healing = False
-
-    def start(self) -> None:
-        self.world.schedule.after(self.rng.between(1, 2_000 * MS), self._go_on)
-
-    def wind_down(self) -> None:
-        """Stop after the next transaction that is committed."""
-        self._winds_down = True
-
-    def _later(self, delay_us: int) -> None:
-        self.world.schedule.after(self.rng.between(1, 2 * delay_us), self._go_on)
 
     def _go_on(self) -> None:
         if not self.traffic.running or self.is_done:
