@@ -189,7 +189,8 @@ def test_a_frozen_broker_is_fenced_and_unfenced_with_the_same_registration(three
         cluster.wait_until(lambda: cluster.live_brokers_by(2) == {2, 3}, "1 is fenced")
     finally:
         broker.thaw()
-    cluster.wait_for_live_brokers(1, 2, 3)
+    # 1 itself does not know yet that it was fenced
+    cluster.wait_until(lambda: cluster.live_brokers_by(2) == {1, 2, 3}, "1 is unfenced")
     wait_for_full_isr(cluster, "frozen")
     assert broker.log_text().count("Successfully registered broker") == registrations
 
@@ -197,6 +198,7 @@ def test_a_frozen_broker_is_fenced_and_unfenced_with_the_same_registration(three
 def test_the_last_replica_in_sync_keeps_leading_alone_and_the_others_rejoin(three_brokers: Cluster) -> None:
     cluster = three_brokers
     cluster.tool("topics", "--create", "--topic", "last", "--replica-assignment", "1:2:3")
+    wait_for_full_isr(cluster, "last")
     for broker in (2, 3):
         cluster.brokers[broker].kill()
     cluster.wait_until(lambda: cluster.partition("last").isrs == [1], "1 alone is in sync")
