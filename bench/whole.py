@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from bench.figures import Figures
 from bench.load import create_ms, drive
@@ -29,7 +30,7 @@ from testkit.keyed_batches import keyed_batch
 from testkit.node import CombinedNode, Kind
 from testkit.process import HOST, wait_until
 
-PRODUCE_VERSION, FETCH_VERSION, METADATA_VERSION = 11, 17, 12
+PRODUCE_VERSION, FETCH_VERSION, METADATA_VERSION = 10, 17, 12
 RECORD = b"x" * 100
 # Records of a request, by the name of its figure.
 SIZES = {"1": 1, "10": 10, "16_kib": 150, "1_mib": 9_400}
@@ -40,6 +41,21 @@ PARTITIONS_A_TOPIC = 100
 SESSION_PARTITIONS, QUICK_SESSION_PARTITIONS = 5_000, 500
 PARKED, QUICK_PARKED = 10_000, 1_000
 WAIT_MS = 600_000
+
+
+class Server(Protocol):
+    """A process that clients reach at one port."""
+
+    client_port: int
+    started_s: float
+
+    def start(self) -> None: ...
+
+    def stop(self) -> int: ...
+
+    def cpu_s(self) -> float: ...
+
+    def rss_mib(self) -> float: ...
 
 
 @contextmanager
@@ -76,11 +92,11 @@ def whole(kind: Kind, plan: Plan) -> Figures:
     return figures
 
 
-def client_of(node: CombinedNode) -> Client:
+def client_of(node: Server) -> Client:
     return Client(HOST, node.client_port, client_id="bench", timeout_s=120)
 
 
-def make_topic(node: CombinedNode, name: str, partitions: int = 1) -> bytes:
+def make_topic(node: Server, name: str, partitions: int = 1) -> bytes:
     """Create a topic, wait until all of it has leaders, and return its id."""
     found = b""
     with client_of(node) as client:
@@ -127,7 +143,7 @@ def is_taken(client: Client, partition: int = 0) -> bool:
 # -- starts
 
 
-def starts_and_idle(node: CombinedNode, plan: Plan) -> Figures:
+def starts_and_idle(node: Server, plan: Plan) -> Figures:
     """Starts until a record is acknowledged; memory and CPU of the last one while idle."""
     wall, cpu = [], []
 
@@ -155,7 +171,7 @@ def starts_and_idle(node: CombinedNode, plan: Plan) -> Figures:
 # -- records
 
 
-def produces(node: CombinedNode, plan: Plan) -> Figures:
+def produces(node: Server, plan: Plan) -> Figures:
     """CPU of a Produce, by its size."""
     figures: Figures = {}
     for name, records in SIZES.items():
