@@ -58,12 +58,14 @@ class Call:
 
     client_host: as Kafka shows it, such as ``/127.0.0.1``. allows: the verdict on this principal.
     guard: of the verification of a transaction's part (KIP-890). in_slices: a long answer is built in slices.
+    divided: what `consumer.divisions` made for a heartbeat.
     """
 
     __slots__ = (
         "allows",
         "client_host",
         "client_id",
+        "divided",
         "guard",
         "in_slices",
         "is_answered",
@@ -86,6 +88,7 @@ class Call:
         self.allows = allows
         self.guard = 0
         self.in_slices = False
+        self.divided: object = None
         self.is_answered = False
 
     def __repr__(self) -> str:

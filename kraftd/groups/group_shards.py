@@ -9,19 +9,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from kraftd.acl import AclOperation, AclResourceType
+from kraftd.ground.pace import Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.batches import NO_PRODUCER, Producer
 from kraftd.groups.call import Call, Metadata
 from kraftd.groups.classic.memory import MemberMemory
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.consumer.assignors.spec import Assignor
+from kraftd.groups.consumer.divisions import Divided, divide, large_step
+from kraftd.groups.consumer.reconciling import Reconciling
 from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.shard import Answer, Refuse
+from kraftd.groups.shard import Answer, Refuse, ShardStatus
 from kraftd.groups.shards import Shards
 from kraftd.groups.state import Counts, ShardState
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 
 class GroupShards(Shards[GroupShard]):
@@ -46,6 +51,25 @@ class GroupShards(Shards[GroupShard]):
         Call it before a shard is loaded.
         """
         self.config = replace(self.config, assignors=assignors, group_consumer_assignors=list(assignors))
+
+    # Before a request
+
+    def divide_first(self, call: Call, request: Message) -> Slices[Divided | None] | None:
+        """What is to be done in slices before a heartbeat, for `Call.divided`; None for almost all."""
+        if self.large_step(call, request) is None:
+            return None
+        return divide(lambda: self.large_step(call, request))
+
+    def large_step(self, call: Call, request: Message) -> Reconciling | None:
+        """The next step of a member with very many partitions; None for other requests."""
+        if not isinstance(request, ConsumerGroupHeartbeatRequest):
+            return None
+        shard = self.shards.get(self.partition_for(request.group_id))
+        if shard is None or shard.status is not ShardStatus.ACTIVE:
+            return None
+        if not self.may(call, AclOperation.READ, request.group_id):
+            return None
+        return large_step(shard.state, request)
 
     # Writing
 

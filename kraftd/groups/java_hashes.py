@@ -6,6 +6,7 @@ The order of a small HashMap decides between protocols with equal votes, and whi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import TypeVar
@@ -116,9 +117,14 @@ def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
 def copied_index_order(indexes: Collection[int]) -> list[int]:
     """Partitions in the order of a ``java.util.HashSet`` made of them in ascending order."""
     ascending = sorted(indexes)
-    if ascending and ascending[-1] < min(_copied_buckets(len(ascending)), 1 << 16):
-        return ascending  # each is alone in its bucket
-    return copied_order(ascending, int_hash)
+    if not ascending or ascending[-1] >= _copied_buckets(len(ascending)):
+        return copied_order(ascending, int_hash)
+    ordered: list[int] = []  # each is alone in its bucket, whose low bits are mixed with the high ones
+    for high in range((ascending[-1] >> 16) + 1):
+        first, end = (bisect_left(ascending, at << 16) for at in (high, high + 1))
+        block = ascending[first:end]
+        ordered += sorted(block, key=high.__xor__) if high else block
+    return ordered
 
 
 def timeline_order(keys: Collection[str]) -> list[str]:

@@ -143,11 +143,16 @@ class ModernGroup(Generic[M]):
     def replay_target(
         self,
         key: ConsumerGroupTargetAssignmentMemberKey | ShareGroupTargetAssignmentMemberKey,
-        value: ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue | None,
+        value: ConsumerGroupTargetAssignmentMemberValue
+        | ShareGroupTargetAssignmentMemberValue
+        | Partitions
+        | None,
     ) -> None:
         """Set what a member is to have, by the record of either kind of group."""
-        partitions = None
-        if value is not None:
+        partitions: Partitions | None
+        if value is None or isinstance(value, Mapping):
+            partitions = value
+        else:
             partitions = {row.topic_id: frozenset(row.partitions) for row in value.topic_partitions}
         self.set_target(key.member_id, partitions)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from struct import Struct as Layout
 from struct import error as StructError
+from typing import Any
 
 from msgspec import Struct
 
@@ -39,11 +40,15 @@ _SHORTS = [_SHORT.pack(number) for number in range(64)]
 
 
 class CoordinatorRecord(Struct, frozen=True, gc=False):
-    """A record: its key, its value or None for a tombstone, and the version to write the value in."""
+    """A record: its key, its value or None for a tombstone, and the version to write the value in.
+
+    content: what the value says, where its writer knows that; it is replayed without reading the value again.
+    """
 
     key: Message
     value: Message | None
     version: int = 0
+    content: Any = None
 
     def __repr__(self) -> str:
         return f"<CoordinatorRecord {self.key!r} {'tombstone' if self.value is None else repr(self.value)}>"

@@ -33,7 +33,8 @@ def replay(state: ShardState, record: CoordinatorRecord, offset: int, producer_i
     function = REPLAYED.get(type(record.key))
     if function is not None:
         state.timeline.offset = offset
-        function(state, record.key, record.value, offset, producer_id)
+        said = record.value if record.content is None else record.content
+        function(state, record.key, said, offset, producer_id)
 
 
 def replay_offset(

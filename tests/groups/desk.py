@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kraftd.ground.effect import Effect
@@ -105,6 +105,7 @@ class Desk:
         self.is_held = False
         self.failure: ErrorCode | None = None
         self.calls = 0
+        self.run_slice: Callable[[Iterator[None]], None] = next
         self.uuids: Callable[[], str] = self._next_uuid
         self.uuid_count = 0
         self.coordinator = self.new_coordinator()
@@ -197,9 +198,21 @@ class Desk:
         """Send a request; return its number, by which its answer will be found."""
         self.calls += 1
         call = Call(self.calls, version, client_id, "/127.0.0.1")
+        call.divided = self.divide(call, request)
         self.perform(self.coordinator.handle(call, request, self.now_ms))
         self.flush()
         return call.token  # type: ignore[no-any-return]
+
+    def divide(self, call: Call, request: Message) -> object:
+        """What a heartbeat needs first, by slices."""
+        is_of_groups = isinstance(self.coordinator, GroupCoordinator)
+        slices = self.coordinator.divide_first(call, request) if is_of_groups else None
+        while slices is not None:
+            try:
+                self.run_slice(slices)
+            except StopIteration as end:
+                return end.value
+        return None
 
     def ask(self, request: Message, version: int, client_id: str = "client") -> Any:
         """Send a request and return its answer, which must have come."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +92,10 @@ class GroupCoordination(Coordination):
 
         self._persister.ask(effect.request, then)
 
-    def handle(self, call: Call, guard: int = 0) -> None:
+    def handle(self, call: Call, guard: int = 0, divided: object = None) -> None:
         """Take a request of a group; `guard` is that of a verified part of a transaction."""
         group_call = self.new_call(call)
+        group_call.divided = divided
         if isinstance(call.message, OffsetCommitRequest) and self.coordinator.sets_back(call.message):
             self._setting_back.add(call)
         group_call.guard = guard
@@ -113,20 +114,31 @@ class GroupCoordination(Coordination):
             return []
         return [name for name in call.message.subscribed_topic_names or () if self._topics.lacks_hash(name)]
 
-    def handle_hashed(self, call: Call, names: list[str]) -> Work:
-        """Take a heartbeat after the hashes of large topics."""
+    def prepared(self, call: Call) -> Work | None:
+        """Take a heartbeat after what it needs, in slices; None if it needs nothing."""
+        if call.key not in HEARTBEATS:
+            return None
+        if self.unhashed(call) or self.coordinator.divide_first(self.new_call(call), call.message):
+            return self._handle_prepared(call)
+        return None
+
+    def _handle_prepared(self, call: Call) -> Work:
+        divided = yield from self._prepare(call)
+        self.handle(call, divided=divided)
+
+    def _prepare(self, call: Call) -> Generator[None, None, object]:
+        """Hashes of large topics, and the division of a member's very many partitions."""
         call.settled = True
-        for name in names:
+        for name in self.unhashed(call):
             yield from self._topics.hash_in_slices(name)
-        self.handle(call)
+        dividing = self.coordinator.divide_first(self.new_call(call), call.message)
+        return None if dividing is None else (yield from dividing)
 
     def handle_in_pieces(self, call: Call, guard: int = 0) -> Work:
         """Take a large request, a piece in each callback; its connection's next request waits. The guard is
         as in `handle`: with the first piece the transaction is ongoing.
         """
-        call.settled = True
-        for name in self.unhashed(call):
-            yield from self._topics.hash_in_slices(name)
+        divided = yield from self._prepare(call)
         pieces = pieces_of(call.message)
 
         def finish(answers: list[Any]) -> None:
@@ -138,7 +150,7 @@ class GroupCoordination(Coordination):
                 yield
             piece = replace(call, message=message)
             self._pieces[piece] = call, partial(gathered.put, number)
-            self.handle(piece, guard)
+            self.handle(piece, guard, divided)
 
     def follow_image(self) -> None:
         super().follow_image()

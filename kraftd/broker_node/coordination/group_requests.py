@@ -20,7 +20,7 @@ def handle(node: BrokerNode, call: Call) -> Work | None:
         return node.groups.list_in_slices(call)
     if call.is_large:
         return node.groups.handle_in_pieces(call)
-    if unhashed := node.groups.unhashed(call):
-        return node.groups.handle_hashed(call, unhashed)
-    node.groups.handle(call)
-    return None
+    prepared = node.groups.prepared(call)
+    if prepared is None:
+        node.groups.handle(call)
+    return prepared

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.call import Call
 from kraftd.groups.consumer.assignors.spec import Partitions
+from kraftd.groups.consumer.divisions import Divided
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import JOINING_EPOCH, PARTITION_BYTES, Member
 from kraftd.groups.consumer.patterns import RegexChange, change_of_regex
@@ -131,15 +132,12 @@ class Changing:
         if sum(map(len, target.values())) * PARTITION_BYTES > self.state.config.max_batch_bytes:
             return self.wait_for_less(member)
         group = self.group
-        stepped = Reconciling(
-            member,
-            target_epoch,
-            target,
-            SubscribedTopics(group.resolved, self.state.metadata).of(member),
-            has_new_subscription,
-            group.owners,
-            owned,
-        ).next()
+        topic_ids = SubscribedTopics(group.resolved, self.state.metadata).of(member)
+        step = Reconciling(member, target_epoch, target, topic_ids, has_new_subscription, group.owners, owned)
+        divided = self.call.divided
+        if isinstance(divided, Divided) and divided.is_of(step):
+            step = replace(step, division=divided.division)
+        stepped = step.next()
         if stepped != member:
             self.records.append(current_record(group.group_id, stepped))
             await_revocation(self.state, group.group_id, stepped)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.owners import Owners
 from kraftd.groups.consumer.records import Resolved, group_tombstones
 from kraftd.groups.group import CommitCheck, GroupType, RetentionStart
 from kraftd.groups.modern_group import NOBODY, Facts, ModernGroup, Subscribers
@@ -34,7 +35,7 @@ class ConsumerGroup(ModernGroup[Member]):
         self.assignors: dict[str, int] = {}  # how many members prefer each
         self.regexes: dict[str, int] = {}  # how many members are subscribed by each
         self.resolved: dict[str, Resolved] = {}
-        self.owners: dict[bytes, dict[int, str]] = {}  # member ids by topic id and partition
+        self.owners = Owners(timeline)
 
     def __repr__(self) -> str:
         facts = self.facts
@@ -155,7 +156,7 @@ class ConsumerGroup(ModernGroup[Member]):
         self.count_names(old, new)
         self._recount(self.assignors, _assignor(old), _assignor(new))
         self._recount(self.regexes, _regex(old), _regex(new))
-        self._own(old, new)
+        self.owners.change(old, new)
 
     def _recount(self, counts: dict[str, int], old: str | None, new: str | None) -> None:
         if old == new:
@@ -167,32 +168,6 @@ class ConsumerGroup(ModernGroup[Member]):
                     self.timeline.put(counts, name, number)
                 else:
                     self.timeline.remove(counts, name)
-
-    def _own(self, old: Member | None, new: Member | None) -> None:
-        """A partition belongs to the member that got it last, until that one has given it up.
-
-        A topic's owners are replaced as a whole: that costs less than a note of each partition.
-        """
-        had = {} if old is None else _indexes(old)
-        has = {} if new is None else _indexes(new)
-        for topic_id in {**had, **has}:
-            lost = had.get(topic_id, NOTHING_AT_ALL) - has.get(topic_id, NOTHING_AT_ALL)
-            got = has.get(topic_id, NOTHING_AT_ALL) - had.get(topic_id, NOTHING_AT_ALL)
-            if not lost and not got:
-                continue
-            owners = dict(self.owners.get(topic_id, ()))
-            if old is not None:
-                for index in [index for index in lost & owners.keys() if owners[index] == old.member_id]:
-                    del owners[index]
-            if new is not None:
-                owners.update(dict.fromkeys(got, new.member_id))
-            if owners:
-                self.timeline.put(self.owners, topic_id, owners)
-            else:
-                self.timeline.remove(self.owners, topic_id)
-
-
-NOTHING_AT_ALL: frozenset[int] = frozenset()
 
 
 def _assignor(member: Member | None) -> str | None:
@@ -231,14 +206,6 @@ def _state(members: Iterable[Member], facts: Facts) -> str:
         return ASSIGNING
     is_stable = all(member.is_reconciled_to(facts.target_epoch) for member in listed)
     return STABLE if is_stable else RECONCILING
-
-
-def _indexes(member: Member) -> dict[bytes, set[int]]:
-    """The partitions that a member has, those included that it is to give up."""
-    found = {topic_id: set(epochs) for topic_id, epochs in member.assigned.items()}
-    for topic_id, epochs in member.revoking.items():
-        found.setdefault(topic_id, set()).update(epochs)
-    return found
 
 
 def _committed_ms(committed: Committed) -> int:

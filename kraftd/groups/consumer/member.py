@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kraftd.messages.consumer_group_current_member_assignment_value import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -158,6 +159,18 @@ def with_assignment(member: Member, value: ConsumerGroupCurrentMemberAssignmentV
         _epochs(value.assigned_partitions, default),
         _epochs(value.partitions_pending_revocation, default),
         member.classic,
+    )
+
+
+def with_step(member: Member, stepped: Member) -> Member:
+    """The member with what another one like it has."""
+    return replace(
+        member,
+        epoch=stepped.epoch,
+        previous_epoch=stepped.previous_epoch,
+        state=stepped.state,
+        assigned=stepped.assigned,
+        revoking=stepped.revoking,
     )
 
 

@@ -48,7 +48,7 @@ def subscription_record(group_id: str, member: Member) -> CoordinatorRecord:
 def current_record(group_id: str, member: Member) -> CoordinatorRecord:
     """How far a member is, and what it has."""
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id)
-    return CoordinatorRecord(key, recorded_assignment(member))
+    return CoordinatorRecord(key, recorded_assignment(member), content=member)
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
@@ -62,7 +62,7 @@ def target_record(group_id: str, member_id: str, partitions: Partitions) -> Coor
     """What a member is to have."""
     rows = [TopicPartition(topic_id, tuple(sorted(indexes))) for topic_id, indexes in partitions.items()]
     key = ConsumerGroupTargetAssignmentMemberKey(group_id, member_id)
-    return CoordinatorRecord(key, ConsumerGroupTargetAssignmentMemberValue(rows))
+    return CoordinatorRecord(key, ConsumerGroupTargetAssignmentMemberValue(rows), content=partitions)
 
 
 def target_epoch_record(group_id: str, epoch: int, computed_ms: int) -> CoordinatorRecord:

@@ -12,6 +12,7 @@ from kraftd.groups.consumer.member import (
     Member,
     MemberState,
     with_assignment,
+    with_step,
     with_subscription,
 )
 from kraftd.groups.consumer.records import Resolved
@@ -76,11 +77,13 @@ def replay_subscription(
 def replay_current(
     group: ConsumerGroup,
     key: ConsumerGroupCurrentMemberAssignmentKey,
-    value: ConsumerGroupCurrentMemberAssignmentValue | None,
+    value: ConsumerGroupCurrentMemberAssignmentValue | Member | None,
 ) -> None:
     """Set what a member has; without a value, it has left."""
     member = group.members.get(key.member_id)
-    if value is not None:
+    if isinstance(value, Member):
+        group.put(with_step(member or Member(key.member_id), value))
+    elif value is not None:
         group.put(with_assignment(member or Member(key.member_id), value))
     elif member is not None:
         left = ConsumerGroupCurrentMemberAssignmentValue(

@@ -144,7 +144,7 @@ def single_owners(group: ConsumerGroup, specs: dict[str, MemberSpec]) -> Slices[
         for topic_id, indexes in spec.assigned.items():
             for index in indexes:
                 place = topic_id, index
-                owner = group.owners.get(topic_id, {}).get(index, member_id)
+                owner = group.owners.owner(topic_id, index) or member_id
                 if place not in seen and (owner == member_id or owner not in specs):
                     seen.add(place)
                     kept.setdefault(topic_id, set()).add(index)

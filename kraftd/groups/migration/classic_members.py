@@ -73,7 +73,7 @@ def heartbeat_of_classic_member(
 def waits_for_others(group: ConsumerGroup, member: Member) -> bool:
     """Return whether another member still has some of the member's target."""
     return any(
-        index not in member.assigned.get(topic_id, {}) and index in group.owners.get(topic_id, {})
+        index not in member.assigned.get(topic_id, {}) and group.owners.owner(topic_id, index) is not None
         for topic_id, indexes in group.target(member.member_id).items()
         for index in indexes
     )

@@ -49,7 +49,7 @@ def target_record(group_id: str, member_id: str, partitions: Partitions) -> Coor
     """What a member is to have."""
     rows = [TopicPartition(topic_id, tuple(sorted(indexes))) for topic_id, indexes in partitions.items()]
     key = ShareGroupTargetAssignmentMemberKey(group_id, member_id)
-    return CoordinatorRecord(key, ShareGroupTargetAssignmentMemberValue(rows))
+    return CoordinatorRecord(key, ShareGroupTargetAssignmentMemberValue(rows), content=partitions)
 
 
 def target_epoch_record(group_id: str, epoch: int, computed_ms: int) -> CoordinatorRecord:

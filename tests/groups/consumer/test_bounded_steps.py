@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from kraftd.groups.consumer import reconciling, replay
+from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE
+from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.metadata_hash import topic_hash
+from kraftd.groups.java_hashes import copied_index_order, copied_order, int_hash
 from kraftd.wire.records import ENGINE
 from tests.groups.calls import Counted
 from tests.groups.consumer.members import Consumer
 from tests.groups.desk import Desk
 
 PARTITIONS, MEMBERS = 10_000, 1_000
+LARGE = 50_000
 MAX_CALLS = 8_000  # in a step: less than one for each partition
 
 
@@ -61,6 +68,74 @@ def test_a_member_waits_for_others_if_no_record_can_hold_its_target__kip848() ->
     assert [member.count() for member in members] == [75_000] * 2
 
 
+def without_pause(slices: Iterator[None]) -> Any:
+    """The result of work that is short enough to be done at once."""
+    try:
+        next(slices)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("more is divided at once than in a slice")
+
+
+def never_read(*_: Any) -> Any:
+    raise AssertionError("a record was read again to be replayed")
+
+
+def group_of(desk: Desk) -> ConsumerGroup:
+    group = desk.coordinator.shards[0].state.groups["g"]
+    assert isinstance(group, ConsumerGroup)
+    return group
+
+
+def test_a_member_of_very_many_partitions_takes_its_steps_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its heartbeat makes no division at once, and replays no record from its value."""
+    monkeypatch.setattr(reconciling, "at_once", without_pause)
+    monkeypatch.setattr(replay, "with_assignment", never_read)
+    desk, slices = Desk(orders=LARGE), Counted(next)
+    desk.run_slice = slices
+    first, second = Consumer(desk.ask, "m0"), Consumer(desk.ask, "m1")
+    first.join()
+    desk.wait(2_000)
+    first.beat()
+    assert first.count() == LARGE
+    assert len(slices.calls) > LARGE // PARTITIONS_A_SLICE and max(slices.calls) < 100
+    second.join()
+    desk.wait(6_000)
+    for one in (first, first, second, second):
+        one.beat()
+    assert [first.count(), second.count()] == [LARGE // 2] * 2
+    group = group_of(desk)
+    assert not group.owners.few and [len(members) for members in group.owners.many.values()] == [2]
+    kept = group.members, group.targets, group.owners.many
+    monkeypatch.undo()
+    desk.reload()
+    group = group_of(desk)
+    assert (group.members, group.targets, group.owners.many) == kept
+    first.leave()
+    second.leave()
+    assert not group.owners
+
+
+def test_a_division_is_made_anew_if_the_target_changes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconciling, "at_once", without_pause)
+    desk = Desk(orders=LARGE)
+    first, second = Consumer(desk.ask, "m0"), Consumer(desk.ask, "m1")
+    first.join()
+    desk.wait(2_000)
+
+    def interrupted(slices: Iterator[None]) -> None:
+        desk.run_slice = next
+        next(slices)
+        second.join()
+        desk.wait(6_000)
+
+    desk.run_slice = interrupted
+    first.beat()
+    assert first.count() == LARGE // 2
+    second.beat()
+    assert second.count() == LARGE // 2
+
+
 @pytest.mark.skipif(not hasattr(ENGINE, "partition_bytes"), reason="Python looks at each partition")
 def test_the_hash_of_a_topic_calls_nothing_for_each_partition() -> None:
     hashed = Counted(topic_hash)
@@ -68,3 +143,15 @@ def test_the_hash_of_a_topic_calls_nothing_for_each_partition() -> None:
     replicas = tuple((index % 30, index % 29, index % 28) for index in range(PARTITIONS))
     hashed(bytes(16), "orders", replicas, racks)
     assert hashed.calls[0] < 1_000
+
+
+@pytest.mark.parametrize("count", [1, 60_000, 65_537, 131_072, 150_000])
+def test_the_order_of_very_many_partitions_is_that_of_javas_set(count: int) -> None:
+    """As the slow way has it, with gaps and without."""
+    rng = random.Random(count)
+    for indexes in (
+        range(count),
+        rng.sample(range(count), count * 4 // 5),
+        rng.sample(range(2 * count), count),
+    ):
+        assert copied_index_order(indexes) == copied_order(sorted(indexes), int_hash)

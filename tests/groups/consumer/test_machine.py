@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from kraftd.groups.config import GroupConfig
-from kraftd.groups.consumer import changing
+from kraftd.groups.consumer import changing, owners, reconciling
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.reconciling import Reconciling
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
@@ -166,7 +166,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def owner_at_coordinator(self, partition: int) -> str | None:
         group = self.desk.coordinator.shards[0].state.groups["g"]
         assert isinstance(group, ConsumerGroup) and self.orders is not None
-        return group.owners.get(self.orders, {}).get(partition)
+        return group.owners.owner(self.orders, partition)
 
     @invariant()
     def no_partition_has_two_owners(self) -> None:
@@ -200,6 +200,14 @@ def run(examples: int = QUICK.max_examples) -> None:
 
 def test_members_in_any_order() -> None:
     run(60)
+
+
+def test_members_with_many_partitions_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are divided in slices, and noted as members with many are."""
+    monkeypatch.setattr(reconciling, "MANY", 0)
+    monkeypatch.setattr(reconciling, "PARTITIONS_A_SLICE", 2)
+    monkeypatch.setattr(owners, "MANY", 1)
+    run(30)
 
 
 def always(value: Any) -> Any:

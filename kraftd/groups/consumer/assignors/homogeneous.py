@@ -34,7 +34,7 @@ def assign_homogeneous(spec: GroupSpec) -> Slices[Assigned]:
     for member_id, member in spec.members.items():
         left = quotas.begin()
         growing.keep(member_id, member.assigned)
-        left = free.revoke_beyond(growing, member_id, left)
+        left = yield from free.revoke_beyond(growing, member_id, left)
         left = quotas.end(left)
         if left > 0:
             unfilled.append((member_id, left))
@@ -109,7 +109,7 @@ class _Free:
                 self.partitions += [(topic_id, index) for index in some if index not in taken]
                 yield
 
-    def revoke_beyond(self, growing: Growing, member_id: str, left: int) -> int:
+    def revoke_beyond(self, growing: Growing, member_id: str, left: int) -> Slices[int]:
         """Take from a member what is beyond its quota, or of other topics.
 
         Return what is left of the quota.
@@ -123,9 +123,15 @@ class _Free:
                 left -= len(indexes)
             else:
                 own = growing.change(member_id)
+                if len(indexes) > PARTITIONS_A_SLICE:
+                    yield
                 beyond = copied_index_order(indexes)[left:]
-                own[topic_id].difference_update(beyond)
-                self.partitions += [(topic_id, index) for index in beyond]
+                for first in range(0, len(beyond), PARTITIONS_A_SLICE):
+                    some = beyond[first : first + PARTITIONS_A_SLICE]
+                    own[topic_id].difference_update(some)
+                    self.partitions += [(topic_id, index) for index in some]
+                    if len(some) == PARTITIONS_A_SLICE:
+                        yield
                 if not own[topic_id]:
                     del own[topic_id]
                 left = 0

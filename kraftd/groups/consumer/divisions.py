@@ -1,0 +1,72 @@
+"""Divisions of very many partitions, made in slices before the heartbeat that needs one.
+
+The heartbeat uses a division if what it was made of is the same still; else it makes one at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import is_
+
+from msgspec.structs import replace
+
+from kraftd.ground.pace import Slices
+from kraftd.groups.consumer.group import ConsumerGroup
+from kraftd.groups.consumer.reconciling import Division, Reconciling
+from kraftd.groups.consumer.target import SubscribedTopics
+from kraftd.groups.state import ShardState
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+
+ATTEMPTS = 5  # while other members of the group take steps
+
+
+class Divided:
+    """A division, with what it was made of."""
+
+    __slots__ = ("_inputs", "division")
+
+    def __init__(self, reconciling: Reconciling, division: Division) -> None:
+        self._inputs = reconciling.inputs()
+        self.division = division
+
+    def __repr__(self) -> str:
+        return f"<Divided {self.division!r}>"
+
+    def is_of(self, reconciling: Reconciling) -> bool:
+        """Return whether the division is that of a member and its target, as they are now."""
+        values, objects = reconciling.inputs()
+        own_values, own_objects = self._inputs
+        same_number = values == own_values and len(objects) == len(own_objects)
+        return same_number and all(map(is_, objects, own_objects))
+
+
+def large_step(state: ShardState, request: ConsumerGroupHeartbeatRequest) -> Reconciling | None:
+    """The member with its target, if its next step is to be divided in slices; None for all others."""
+    group = state.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup) or request.member_epoch < 0:
+        return None
+    holder = None if request.instance_id is None else group.static_member(request.instance_id)
+    member = holder or group.members.get(request.member_id)
+    if member is None or (member.is_reconciled_to(group.facts.target_epoch) and member is not holder):
+        return None
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    if names is not None or regex is not None:
+        topics = member.topics if names is None else frozenset(names)
+        member = replace(member, topics=topics, regex=member.regex if regex is None else regex)
+    target = group.target(member.member_id)
+    topic_ids = SubscribedTopics(group.resolved, state.metadata).of(member)
+    step = Reconciling(member, group.facts.target_epoch, target, topic_ids, False, group.owners)
+    return step if step.is_large() else None
+
+
+def divide(next_step: Callable[[], Reconciling | None]) -> Slices[Divided | None]:
+    """Divide in slices what a member is to have next, anew if that changes meanwhile."""
+    for _ in range(ATTEMPTS):
+        step = next_step()
+        if step is None:
+            break
+        divided = Divided(step, (yield from step.divide()))
+        step = next_step()
+        if step is None or divided.is_of(step):
+            return divided
+    return None
