@@ -11,6 +11,8 @@ from kraftd.cli.failures import FAILED, OK
 if TYPE_CHECKING:
     from kraftd.simulation.run import Outcome, Summary
 
+LOADS = ("compaction", "consumer groups", "share groups")  # the simulator's, without its imports
+
 
 @click.command("sim")
 @click.option("--seed", type=int, help="Run only this seed.")
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--brokers", is_flag=True, help="Run worlds in which some nodes are brokers, with producers and groups."
+)
+@click.option(
+    "--load",
+    "loads",
+    multiple=True,
+    type=click.Choice(LOADS),
+    help="With --brokers: a load of every world, instead of those that it draws. It may be repeated.",
 )
 @click.option(
     "--lost-majority",
@@ -46,6 +55,7 @@ def sim(
     jobs: int,
     short: bool,
     brokers: bool,
+    loads: tuple[str, ...],
     lost_majority: bool,
     trace: bool,
     shrink: bool,
@@ -64,14 +74,25 @@ def sim(
     """
     if lost_majority and (short or brokers):
         raise click.UsageError("--lost-majority worlds are of one kind: leave --short and --brokers out.")
+    if loads and not brokers:
+        raise click.UsageError("--load is of worlds with brokers: add --brokers.")
+    loads = tuple(sorted(set(loads)))
     if seed is not None:
-        return _one(seed, short, brokers, lost_majority, trace, shrink)
+        return _one(seed, short, brokers, loads, lost_majority, trace, shrink)
     if trace:
         raise click.UsageError("--trace is for one seed: give --seed.")
-    return _many(first, seeds, jobs, short, brokers, lost_majority, shrink)
+    return _many(first, seeds, jobs, short, brokers, loads, lost_majority, shrink)
 
 
-def _one(seed: int, short: bool, brokers: bool, lost_majority: bool, trace: bool, shrink: bool) -> int:
+def _one(
+    seed: int,
+    short: bool,
+    brokers: bool,
+    loads: tuple[str, ...],
+    lost_majority: bool,
+    trace: bool,
+    shrink: bool,
+) -> int:
     from kraftd.simulation.lost_majority import run_lost_majority
     from kraftd.simulation.run import run_seed
 
@@ -79,7 +100,7 @@ def _one(seed: int, short: bool, brokers: bool, lost_majority: bool, trace: bool
     outcome = (
         run_lost_majority(seed, echo)
         if lost_majority
-        else run_seed(seed, echo=echo, short=short, brokers=brokers)
+        else run_seed(seed, echo=echo, short=short, brokers=brokers, loads=loads)
     )
     click.echo(f"Seed {seed}: {outcome.world}")
     click.echo(
@@ -93,7 +114,14 @@ def _one(seed: int, short: bool, brokers: bool, lost_majority: bool, trace: bool
 
 
 def _many(
-    first: int, count: int, jobs: int, short: bool, brokers: bool, lost_majority: bool, shrink: bool
+    first: int,
+    count: int,
+    jobs: int,
+    short: bool,
+    brokers: bool,
+    loads: tuple[str, ...],
+    lost_majority: bool,
+    shrink: bool,
 ) -> int:
     import time
 
@@ -103,7 +131,7 @@ def _many(
     summary = Summary()
     started_s = time.monotonic()
     kind = run_lost_majority if lost_majority else None
-    for outcome in run_seeds(first, count, jobs, short=short, brokers=brokers, kind=kind):
+    for outcome in run_seeds(first, count, jobs, short=short, brokers=brokers, loads=loads, kind=kind):
         summary.add(outcome)
         if outcome.failed:
             _show(outcome, shrink and len(summary.failures) == 1)
@@ -118,7 +146,8 @@ def _show(outcome: Outcome, shrink: bool) -> None:
         from kraftd.simulation.shrink import planned
         from kraftd.simulation.shrink import shrink as shrunk
 
-        faults, plan = shrunk(outcome), planned(outcome.seed, short=outcome.short, brokers=outcome.brokers)
+        plan = planned(outcome.seed, short=outcome.short, brokers=outcome.brokers, loads=outcome.loads)
+        faults = shrunk(outcome)
         click.echo(f"  {len(faults)} of its {len(plan)} planned faults are enough:")
         for fault in faults:
             click.echo(f"    {fault!r}")

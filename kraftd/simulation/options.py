@@ -253,11 +253,13 @@ class Options(NamedTuple):
         )
 
 
-def draw_options(seed: int, *, short: bool = False, brokers: bool = False) -> Options:
+def draw_options(
+    seed: int, *, short: bool = False, brokers: bool = False, loads: tuple[str, ...] = ()
+) -> Options:
     """The options of a seed; a short world has shorter phases with as many events per second. With `brokers`
-    it has controllers and brokers.
+    it has controllers and brokers, and with `loads` these instead of those that it draws.
     """
-    options = _with_brokers(seed, _draw(seed)) if brokers else _draw(seed)
+    options = _with_brokers(seed, _draw(seed), loads) if brokers else _draw(seed)
     return (
         options._replace(safety_us=options.safety_us // 4, quiet_us=3 * SECOND, shutdown_ms=1_500)
         if short
@@ -265,7 +267,7 @@ def draw_options(seed: int, *, short: bool = False, brokers: bool = False) -> Op
     )
 
 
-def _with_brokers(seed: int, options: Options) -> Options:
+def _with_brokers(seed: int, options: Options, loads: tuple[str, ...]) -> Options:
     rng = SeededRandomness(seed, "options of brokers")
     chosen = rng.sample(DATA_FAULTS, rng.choice((1, 2, len(DATA_FAULTS))))
     options = options._replace(
@@ -273,7 +275,7 @@ def _with_brokers(seed: int, options: Options) -> Options:
         broker_count=rng.choice((1, 2, 3)),
         produce_gap_us=rng.choice((20 * MS, 100 * MS, 500 * MS)),
         faults=tuple(sorted({*options.faults, *chosen, "kill", "power loss"})),
-        loads=_draw_loads(SeededRandomness(seed, "loads")),
+        loads=loads or _draw_loads(SeededRandomness(seed, "loads")),
     )
     if options.loads:
         options = options._replace(metadata_version=LATEST_PRODUCTION)  # which has the features of the loads

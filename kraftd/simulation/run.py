@@ -31,6 +31,7 @@ class Outcome(Struct):
     brokers: bool = False
     short: bool = False
     lost_majority: bool = False
+    loads: tuple[str, ...] = ()  # that were asked for
     invariant: str | None = None
     text: str = ""
     steps: int = 0
@@ -46,6 +47,7 @@ class Outcome(Struct):
         """The command that runs this seed again."""
         kind = " --lost-majority" if self.lost_majority else " --short" if self.short else ""
         kind += " --brokers" if self.brokers else ""
+        kind += "".join(f" --load '{load}'" for load in self.loads)
         return f"kraftd sim{kind} --seed {self.seed}"
 
     @property
@@ -69,11 +71,12 @@ def run_seed(
     *,
     short: bool = False,
     brokers: bool = False,
+    loads: tuple[str, ...] = (),
 ) -> Outcome:
     """Run one world to its end, or to the first invariant that does not hold."""
     started_s = time.process_time()
-    world = World(seed, faults=faults, echo=echo, short=short, brokers=brokers)
-    outcome = Outcome(seed, repr(world.options), world.options.controllers, brokers, short)
+    world = World(seed, faults=faults, echo=echo, short=short, brokers=brokers, loads=loads)
+    outcome = Outcome(seed, repr(world.options), world.options.controllers, brokers, short, loads=loads)
     try:
         world.run()
     except Violation as violation:
@@ -104,6 +107,7 @@ def run_seeds(
     *,
     short: bool = False,
     brokers: bool = False,
+    loads: tuple[str, ...] = (),
     kind: Callable[[int], Outcome] | None = None,
 ) -> Iterator[Outcome]:
     """Run `count` seeds from `first` on, in as many processes as there are jobs; yields outcomes in order of
@@ -111,7 +115,7 @@ def run_seeds(
 
     `kind` is the function that runs a seed.
     """
-    one = partial(run_seed, short=short, brokers=brokers) if kind is None else kind
+    one = partial(run_seed, short=short, brokers=brokers, loads=loads) if kind is None else kind
     seeds, run = range(first, first + count), partial(_run_in_a_job, run=one)
     if jobs == 1:
         yield from map(run, seeds)

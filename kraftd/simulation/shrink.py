@@ -14,20 +14,24 @@ from kraftd.simulation.world import World
 MAX_RUNS = 300
 
 
-def planned(seed: int, *, short: bool = False, brokers: bool = False) -> list[Fault]:
+def planned(
+    seed: int, *, short: bool = False, brokers: bool = False, loads: tuple[str, ...] = ()
+) -> list[Fault]:
     """The faults that a seed plans."""
-    return list(plan_faults(World(seed, faults=(), short=short, brokers=brokers)))
+    return list(plan_faults(World(seed, faults=(), short=short, brokers=brokers, loads=loads)))
 
 
 def shrink(outcome: Outcome, most_runs: int = MAX_RUNS) -> list[Fault]:
     """The faults that break the same invariant; the whole plan if none can be removed."""
-    faults = planned(outcome.seed, short=outcome.short, brokers=outcome.brokers)
+    faults = planned(outcome.seed, short=outcome.short, brokers=outcome.brokers, loads=outcome.loads)
     runs = 0
 
     def fails(some: Sequence[Fault]) -> bool:
         nonlocal runs
         runs += 1
-        found = run_seed(outcome.seed, some, short=outcome.short, brokers=outcome.brokers)
+        found = run_seed(
+            outcome.seed, some, short=outcome.short, brokers=outcome.brokers, loads=outcome.loads
+        )
         return found.invariant == outcome.invariant
 
     size = max(1, len(faults) // 2)

@@ -33,7 +33,8 @@ class World:
     """One seed's world. `run` it once.
 
     `faults` replaces the planned faults (shrinking); `echo` receives the trace as text, line by line; a
-    `short` world has shorter phases; with `brokers`, some of its nodes are brokers, too.
+    `short` world has shorter phases; with `brokers`, some of its nodes are brokers, too, with `loads` if any
+    are named.
     """
 
     def __init__(
@@ -45,9 +46,10 @@ class World:
         echo: Callable[[str], None] | None = None,
         short: bool = False,
         brokers: bool = False,
+        loads: tuple[str, ...] = (),
     ) -> None:
         self.seed = seed
-        self.options = options or draw_options(seed, short=short, brokers=brokers)
+        self.options = options or draw_options(seed, short=short, brokers=brokers, loads=loads)
         self.schedule = Schedule()
         self.trace = Trace(echo)
         self.healed = False

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kraftd.simulation.options import BROKER_OUTCOMES, DATA_FAULTS, REPLICA_OUTCOMES
 from kraftd.simulation.run import Summary, run_seed
+from tests.simulation.mutants import brokers
 
 SEEDS = range(10, 22)
 
@@ -25,3 +28,12 @@ def test_every_invariant_holds_in_worlds_with_brokers() -> None:
 def test_one_seed_gives_one_trace() -> None:
     first, second = (run_seed(3, short=True, brokers=True) for _ in range(2))
     assert first.digest == second.digest
+
+
+def test_a_log_that_is_offline_for_damage_without_a_flipped_bit_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was not flushed is torn below the recovery point."""
+    brokers.skip_the_flush_of_a_partition(monkeypatch)
+    violation = brokers.ALL[brokers.skip_the_flush_of_a_partition].run(4)
+    assert violation is not None and violation.invariant == "P4", violation

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kraftd.cli import simulate
+from kraftd.simulation.options import LOADS
 from tests.cli.run import run
 from tests.simulation.mutants import consensus
 
@@ -57,3 +59,17 @@ def test_a_shorter_world_is_a_different_one_of_the_same_kind(monkeypatch: pytest
     assert long.out != short.out
     consensus.vote_before_it_is_durable(monkeypatch)
     assert "  kraftd sim --short --seed 17 --trace" in run("sim", "--short", "--seed", 17, "--no-shrink").out
+
+
+def test_worlds_with_brokers_have_the_loads_that_are_named() -> None:
+    assert sorted(LOADS) == sorted(simulate.LOADS)
+    named = ("--load", "share groups", "--load", "consumer groups")
+    ended = run("sim", "--brokers", "--short", "--seed", 728202, *named)
+    assert ended.code == 0
+    assert "consumer groups and share groups, " in ended.out
+
+
+def test_loads_are_of_worlds_with_brokers() -> None:
+    ended = run("sim", "--load", "share groups")
+    assert ended.code == 2
+    assert "--brokers" in ended.err

@@ -50,7 +50,7 @@ FIRST = {
     "let_stale_brokers_in": 2,
     "never_download": 1,
     "scrub_blindly": 1,
-    "skip_the_flush_of_a_partition": 8,
+    "skip_the_flush_of_a_partition": 10,
     "take_a_lag_for_the_end": 1,
     "trust_the_leaders_mark": 6,
     "vote_for_any_candidate": 5,

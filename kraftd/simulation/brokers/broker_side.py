@@ -10,7 +10,7 @@ from uuid import UUID
 
 from kraftd.answers.effects import Answered, SendToNode, StopRequested
 from kraftd.answers.settings import ClientSettings
-from kraftd.broker_node.events import LogOpened, LogTruncated
+from kraftd.broker_node.events import LogNotOpened, LogOpened, LogTruncated
 from kraftd.broker_node.lifecycle import Broker
 from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.partitions.replicas import Hosted
@@ -262,6 +262,10 @@ class BrokerSide(BrokerExecutor):
         if type(event) is LogOpened:
             log = self.logs.directories.logs.get((event.topic, event.partition))
             world.traffic.log_opened(process, log)
+        elif type(event) is LogNotOpened:
+            damaged = self.directories.damaged.get((event.topic, event.partition))
+            if damaged is not None:
+                world.traffic.partitions.called_damaged((event.topic_id, event.partition), str(damaged.error))
         elif type(event) is LogTruncated:
             world.trace.kinds["log truncated to its leader's"] += 1
         super()._step(event)

@@ -76,7 +76,7 @@ WORLD: dict[str, Any] = {"controllers": True, "broker_count": 2, "voter_count": 
 DEATHS: dict[str, Any] = {"fault_gap_us": 800 * MS, "produce_gap_us": 20 * MS}
 
 ALL: dict[Any, Planted] = {
-    skip_the_flush_of_a_partition: Planted("P1", "P2", faults=("power loss",), **WORLD, **DEATHS),
+    skip_the_flush_of_a_partition: Planted("P1", "P2", "P4", faults=("power loss",), **WORLD, **DEATHS),
     forget_producers_at_a_start: Planted("P2", faults=("kill",), reader_loss=0.5, **WORLD, **DEATHS),
     leave_an_offset_out: Planted("P3", **WORLD),
     serve_what_was_damaged: Planted("P4", faults=("damage data segment", "kill"), **WORLD, **DEATHS),

@@ -193,6 +193,11 @@ class PartitionChecker(Checker):
         if not self.has_replicas:
             self.check_log(log)
 
+    def called_damaged(self, key: PartitionKey, error: str) -> None:
+        """Check that a log is kept offline by right, because of damage below what it had flushed."""
+        if key[0] in self.names and not self.is_damaged(key):
+            self.fail("P4", f"{self.of(key)!r} is offline, and no bit of it has flipped: {error}")
+
     def lost(self, key: PartitionKey, end: int) -> None:
         """The records from an offset on are lost by right."""
         self.of(key).forget_from(end)
