@@ -68,10 +68,14 @@ class EndedSession(NamedTuple):
 
 
 class ShareSessions:
-    """All sessions of a broker; `limit` is group.share.max.share.sessions."""
+    """All sessions of a broker; `limit` is group.share.max.share.sessions.
+
+    evicted_count: sessions that ended with their connections.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.evicted_count = 0
         self._sessions: dict[Member, ShareSession] = {}
         self._by_connection: dict[int, ShareSession] = {}
         self._group_sizes: dict[str, int] = {}
@@ -81,6 +85,10 @@ class ShareSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def partition_count(self) -> int:
+        """How many partitions all sessions have."""
+        return sum(len(one.partitions) for one in list(self._sessions.values()))
 
     def fetch(
         self,
@@ -150,5 +158,6 @@ class ShareSessions:
         if session is None:
             return None
         if self._sessions.get(session.member) is session:
+            self.evicted_count += 1
             return self.end(session.member)
         return EndedSession(session.member, (), session.member.group_id not in self._group_sizes)

@@ -95,7 +95,7 @@ def _named(family: Family, bean: _Bean) -> Family:
     """An mbean with a name: a meter is a counter, a histogram a summary, all others are gauges."""
     if family.kind == "counter" and bean.name.endswith("PerSec"):
         return _renamed(family, bean.domain, bean.type, bean.name.removesuffix("PerSec"))
-    kind = "summary" if family.kind == "histogram" else "gauge"
+    kind = "summary" if family.kind in ("histogram", "summary") else "gauge"
     return _renamed(family, bean.domain, bean.type, bean.name)._replace(kind=kind)
 
 

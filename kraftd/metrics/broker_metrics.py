@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from kraftd.broker_node.fetching.fetchers import ReplicaFetchers
 from kraftd.broker_node.node import BrokerNode
@@ -18,6 +19,7 @@ from kraftd.groups.consumer.group import ASSIGNING, EMPTY, RECONCILING, STABLE
 from kraftd.groups.group import Group, GroupType
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.shard import ShardStatus
+from kraftd.groups.shards import Shards
 from kraftd.metrics.family import Bean, Family, Labels, ReadOne, Samples, own
 from kraftd.metrics.readings import Readings
 from kraftd.partition.partition import Partition
@@ -159,12 +161,15 @@ def _in_state(state: ClassicState) -> ReadOne:
     return _of_broker(count)
 
 
+def shards_by_status(coordinator: Shards[Any]) -> Samples:
+    """How many partitions of its topic a coordinator has in each state."""
+    shards = Counter(one.status for one in coordinator.shards.values())
+    return [((status.name.lower(),), shards[status]) for status in ShardStatus]
+
+
 def _by_status(readings: Readings) -> Samples:
     broker = broker_of(readings)
-    if broker is None:
-        return []
-    shards = Counter(one.status for one in broker.groups.coordinator.shards.values())
-    return [((status.name.lower(),), shards[status]) for status in ShardStatus]
+    return [] if broker is None else shards_by_status(broker.groups.coordinator)
 
 
 # -- requests that wait
@@ -178,6 +183,7 @@ def _waiting(readings: Readings) -> Samples:
         "DeleteRecords": broker.deletions.waiting_count,
         "Fetch": len(broker.client_fetches.parked),
         "Produce": broker.produces.waiting_count,
+        "ShareFetch": len(broker.coordinators.shares.fetches),
     }
     return [((operation,), count) for operation, count in waiting.items()]
 
@@ -193,6 +199,16 @@ FAMILIES: tuple[Family, ...] = (
     _traffic("BytesRejectedPerSec", "bytes of batches above max.message.bytes", "bytes_rejected"),
     _traffic("FailedFetchRequestsPerSec", "partitions of fetches that got an error", "failed_fetches"),
     _traffic("FailedProduceRequestsPerSec", "partitions of produces that got an error", "failed_produces"),
+    _traffic(
+        "FailedShareAcknowledgementRequestsPerSec",
+        "requests of share groups of which an acknowledgement got an error, each counted once for each topic",
+        "failed_share_acknowledgements",
+    ),
+    _traffic(
+        "FailedShareFetchRequestsPerSec",
+        "fetches of share groups of which a partition got an error, each counted once for each topic",
+        "failed_share_fetches",
+    ),
     _traffic("MessagesInPerSec", "records that were appended for producers", "messages_in"),
     _traffic(
         "ReplicationBytesInPerSec", "bytes of records that were fetched from leaders", "replication_bytes_in"
@@ -212,6 +228,16 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _traffic("TotalFetchRequestsPerSec", "partitions of fetches", "fetches"),
     _traffic("TotalProduceRequestsPerSec", "partitions of produces", "produces"),
+    _traffic(
+        "TotalShareAcknowledgementRequestsPerSec",
+        "requests with acknowledgements of share groups, each counted once for each topic",
+        "share_acknowledgements",
+    ),
+    _traffic(
+        "TotalShareFetchRequestsPerSec",
+        "fetches of share groups, each counted once for each topic",
+        "share_fetches",
+    ),
     _REPLICAS.gauge(
         "PartitionCount",
         "partitions that the broker hosts",

@@ -142,3 +142,9 @@ def test_a_histogram_becomes_a_count_and_quantiles(tmp_path: Path) -> None:
 
 def test_metrics_without_an_mbean_have_no_second_name() -> None:
     assert not [one for rules in RULES for one in board_families(FAMILIES, (rules,)) if not one.bean]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_summaries_are_summaries_under_other_names(rule: str) -> None:
+    families = {one.name: one for one in board_families(FAMILIES, (rule,))}
+    assert families["kafka_server_sharepartitionmetrics_fetchlocktimems"].kind == "summary"

@@ -21,7 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "monitoring"
 RECORDED = Path(__file__).parent / "incidents"
 NAME = re.compile(r"\b(?:kafka|kraftd|process)_\w+")
-SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}
+SUFFIXES = {
+    "counter": ("_total",),
+    "histogram": ("_bucket", "_count", "_sum"),
+    "summary": ("", "_count", "_sum"),
+    "gauge": ("",),
+}
 EXPOSED = {f"{family.name}{suffix}" for family in FAMILIES for suffix in SUFFIXES[family.kind]}
 OF_THE_PROCESS = {"process_resident_memory_bytes"}
 # Every alert that has fired, with the number of its series: for controllers, voters or jobs.

@@ -10,9 +10,9 @@ from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.connections import Connections
 from kraftd.raft.effects import AppendCommitted, BeginSnapshot, PersistElection, RespondRecords, TruncateLog
 from kraftd.raft.events import KRaftVersionUpgradeRequested, SnapshotFinished
-from kraftd.raft.measured import Recent
 from kraftd.raft.quorum.voters import VoterSet
 from kraftd.raft.transitions import State
+from kraftd.recent import Recent
 from kraftd.types import METADATA_TOPIC, OffsetAndEpoch
 from kraftd.wire.error_code import ErrorCode
 from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer, vote, vote_answer

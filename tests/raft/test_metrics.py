@@ -8,10 +8,10 @@ import pytest
 
 from kraftd.messages.quorum_state_data import QuorumStateData
 from kraftd.raft.events import AppendRequested, ResignRequested
-from kraftd.raft.measured import WINDOW_MS, Recent
 from kraftd.raft.quorum.history import ControlRecordHistory
 from kraftd.raft.quorum.voters import VoterNode, VoterSet
 from kraftd.raft.transitions import State
+from kraftd.recent import WINDOW_MS, Recent
 from kraftd.types import Endpoint, uuid_text
 from kraftd.wire.batch import build_batch
 from tests.raft.lone import EPOCH, Lone, begin, fetch, fetch_answer, vote, vote_answer

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import isnan
 
-from kraftd.raft.measured import WINDOW_MS, Measured, Recent
+from kraftd.raft.measured import Measured
 from kraftd.raft.replica_views import ReplicaView
 from kraftd.raft.roles import Leader
+from kraftd.recent import WINDOW_MS, Recent
 from tests.raft.lone import EPOCH, Lone, fetch
 from tests.raft.world import START_MS, key_of
 

@@ -36,6 +36,7 @@ PROTOCOL_PACKAGES = {
     "configdef",
     "acl",
     "histogram",
+    "recent",
     "input_file",
 }  # drawn with `wire`
 

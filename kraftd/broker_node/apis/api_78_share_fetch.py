@@ -157,6 +157,7 @@ class Fetching:
             self.call,
             self.member,
             demand,
+            now_ms,
             now_ms + max(0, demand.max_wait_ms),
             lambda rows: self.fetched(rows | refused),
         )

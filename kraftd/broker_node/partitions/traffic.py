@@ -8,16 +8,22 @@ COUNTED = (
     "bytes_rejected",
     "failed_fetches",
     "failed_produces",
+    "failed_share_acknowledgements",
+    "failed_share_fetches",
     "fetches",
     "messages_in",
     "produces",
     "replication_bytes_in",
     "replication_bytes_out",
+    "share_acknowledgements",
+    "share_fetches",
 )
 
 
 class TopicTraffic:
-    """One topic since its first log here was opened. Produces and fetches count once for each partition."""
+    """One topic since its first log here was opened. Produces and fetches count once for each partition;
+    those of share groups, once for each topic.
+    """
 
     __slots__ = COUNTED
 
@@ -30,11 +36,15 @@ class TopicTraffic:
     bytes_rejected: int  # of batches that are larger than max.message.bytes
     failed_fetches: int
     failed_produces: int
+    failed_share_acknowledgements: int
+    failed_share_fetches: int
     fetches: int
     messages_in: int
     produces: int
     replication_bytes_in: int
     replication_bytes_out: int
+    share_acknowledgements: int
+    share_fetches: int
 
     def __repr__(self) -> str:
         return f"<TopicTraffic {self.messages_in} messages in, {self.bytes_out} bytes out>"

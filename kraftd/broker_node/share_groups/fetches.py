@@ -10,6 +10,7 @@ from kraftd.broker_node.effects import ReadForShares
 from kraftd.broker_node.events import SharesRead
 from kraftd.broker_node.share_groups.batches import BatchesRead
 from kraftd.broker_node.share_groups.led_partitions import LeadingNode, LedSharePartition, LedSharePartitions
+from kraftd.broker_node.share_groups.share_counts import NS_PER_MS, GroupCounts
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.fetch.share_sessions import Member, TopicIdPartition
 from kraftd.ground.pace import Pace, Slices
@@ -17,6 +18,7 @@ from kraftd.groups.share_state.key import SharePartitionKey
 from kraftd.messages.share_fetch_response import AcquiredRecords, PartitionData
 from kraftd.partition.reading import FetchVerdict, Isolation, judge_fetch
 from kraftd.partition.share.acquiring import Acquired, ReadRecords, acquire
+from kraftd.types import Uuid
 from kraftd.wire.batch import CorruptBatch
 from kraftd.wire.error_code import ErrorCode
 
@@ -44,19 +46,38 @@ class Demand(NamedTuple):
 class ShareFetch:
     """One fetch. `led`: the share partitions that it reads; `errors`: why it does not read others.
 
-    `then` gets the rows of the answer.
+    `then` gets the rows of the answer. since_ms: when it began to look for partitions that it may read.
     """
 
-    __slots__ = ("call", "demand", "errors", "is_wanted", "led", "member", "then", "until_ms")
+    __slots__ = (
+        "call",
+        "demand",
+        "errors",
+        "is_wanted",
+        "led",
+        "member",
+        "since_ms",
+        "then",
+        "topics",
+        "until_ms",
+    )
 
     def __init__(
-        self, call: Call, member: Member, demand: Demand, until_ms: int, then: Callable[[Rows], None]
+        self,
+        call: Call,
+        member: Member,
+        demand: Demand,
+        since_ms: int,
+        until_ms: int,
+        then: Callable[[Rows], None],
     ) -> None:
         self.call = call
         self.member = member
         self.demand = demand
+        self.since_ms = since_ms
         self.until_ms = until_ms
         self.then = then
+        self.topics: dict[Uuid, str] = {}  # their names
         self.led: dict[TopicIdPartition, LedSharePartition] = {}
         self.errors: dict[TopicIdPartition, ErrorCode] = {}
         self.is_wanted = True
@@ -82,7 +103,7 @@ class Reading:
 
 class ShareFetches:
     """The fetches that wait, by the share partitions and the partitions that may give them records, and those
-    that read.
+    that read. expired_count: those that waited for as long as they may.
     """
 
     def __init__(self, node: LeadingNode) -> None:
@@ -90,6 +111,7 @@ class ShareFetches:
         self._purgatory: Purgatory[ShareFetch] = Purgatory()
         self._readings: dict[int, tuple[Reading, tuple[TopicIdPartition, ...]]] = {}
         self._ids = count()
+        self.expired_count = 0
         self._wanted: dict[int, set[ShareFetch]] = {}  # by connection
         self.partitions: LedSharePartitions
 
@@ -105,9 +127,12 @@ class ShareFetches:
         self._wanted.setdefault(fetch.call.connection_id, set()).add(fetch)
         if fetch.demand.max_records and fetch.demand.max_bytes > 0:
             for place, topic in topics:
+                fetch.topics[place[0]] = topic
                 self._find(fetch, place, topic)
                 if pace.spent(PARTITION_US):
                     yield
+        for topic in fetch.topics.values():
+            self._node.replicas.traffic.of(topic).share_fetches += 1
         if not fetch.led:
             self._finish(fetch, {})
         elif not self._try(fetch, is_last=fetch.demand.max_wait_ms <= 0):
@@ -152,6 +177,7 @@ class ShareFetches:
         """Answer the fetches that have waited for MaxWaitMs."""
         due = self._purgatory.expire(now_ms)
         if due:
+            self.expired_count += len(due)
             self._node.go_on(self._retry(due))
 
     def connection_closed(self, connection_id: int) -> None:
@@ -169,17 +195,27 @@ class ShareFetches:
             for place, led in fetch.led.items()
             if led.is_active and led.reader is None and led.share.can_acquire()
         }
+        counts = self.partitions.counts_of(fetch.member.group_id)
         if not offsets:
             if is_last:
+                self._note_wait(fetch, counts)
+                counts.fetch_ratios.note(0)
                 self._finish(fetch, {})
             return is_last
+        self._note_wait(fetch, counts)
         reading = Reading(fetch, offsets)
         if not self._begin_reading(reading) and not is_last:
             return False
+        counts.fetch_ratios.note(100 * len(offsets) // (len(fetch.led) + len(fetch.errors)))
         for place in offsets:
-            fetch.led[place].reader = fetch
+            fetch.led[place].begin_reading(fetch, self._node.now_ms)
         self._go_on_reading(reading)
         return True
+
+    def _note_wait(self, fetch: ShareFetch, counts: GroupCounts) -> None:
+        """Count how long a fetch waited for partitions, since it last found some."""
+        counts.acquire_times.note((self._node.now_ms - fetch.since_ms) * NS_PER_MS)
+        fetch.since_ms = self._node.now_ms
 
     def _begin_reading(self, reading: Reading) -> bool:
         """Say what is to be read; return whether that is enough, or an error."""
@@ -267,7 +303,7 @@ class ShareFetches:
             if pace.spent(PARTITION_US + RECORD_US * sum(one.size for one in acquired)):
                 yield
         for place in reading.offsets:
-            fetch.led[place].reader = None
+            fetch.led[place].end_reading(self._node.now_ms)
         self._finish(fetch, rows)
         for place in reading.offsets:
             self.wake(fetch.led[place].key)
@@ -289,6 +325,8 @@ class ShareFetches:
             aborted=read.aborted,
         )
         acquired = acquire(led.share, records, self._node.now_ms)
+        for one in acquired:
+            led.counts.batch_sizes.note(one.size)
         self.partitions.settle(led)
         return acquired
 
@@ -304,6 +342,8 @@ class ShareFetches:
     def _finish(self, fetch: ShareFetch, rows: Rows) -> None:
         for place, error in fetch.errors.items():
             rows[place] = PartitionData(place[1], error, records=b"")
+        for topic_id in {place[0] for place, row in rows.items() if row.error_code}:
+            self._node.replicas.traffic.of(fetch.topics[topic_id]).failed_share_fetches += 1
         wanted = self._wanted.get(fetch.call.connection_id)
         if wanted is not None:
             wanted.discard(fetch)

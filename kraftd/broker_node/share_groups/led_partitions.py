@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from kraftd.broker_node.coordination.coordination import CoordinatingNode
 from kraftd.broker_node.effects import LogLookup
 from kraftd.broker_node.share_groups.settings import GroupSettings, ShareConfig, settings_of
+from kraftd.broker_node.share_groups.share_counts import NS_PER_MS, GroupCounts, PartitionCounts, ShareCounts
 from kraftd.broker_node.share_groups.share_states import ShareStates
 from kraftd.controller.configs.resources import ResourceType
 from kraftd.ground.effect import Effect
@@ -56,10 +56,21 @@ class LeadingNode(CoordinatingNode, Protocol):
 class LedSharePartition:
     """One share partition. `reader` is the fetch that reads for it now: there is one at a time."""
 
-    __slots__ = ("effects", "is_active", "is_gone", "key", "leader_epoch", "reader", "share", "topic")
+    __slots__ = (
+        "counts",
+        "effects",
+        "is_active",
+        "is_gone",
+        "key",
+        "leader_epoch",
+        "reader",
+        "share",
+        "since_ms",
+        "topic",
+    )
 
     def __init__(
-        self, key: SharePartitionKey, topic: str, leader_epoch: int, settings: GroupSettings
+        self, key: SharePartitionKey, topic: str, leader_epoch: int, settings: GroupSettings, now_ms: int
     ) -> None:
         self.key = key
         self.topic = topic
@@ -69,6 +80,17 @@ class LedSharePartition:
         self.is_active = False  # it is loaded
         self.is_gone = False
         self.reader: object = None
+        self.since_ms = now_ms  # it is loaded since
+        self.counts = PartitionCounts()
+
+    def begin_reading(self, reader: object, now_ms: int) -> None:
+        """Let a fetch read, and no other one until it is done."""
+        self.reader = reader
+        self.counts.reading(now_ms)
+
+    def end_reading(self, now_ms: int) -> None:
+        self.reader = None
+        self.counts.has_read(now_ms)
 
     @property
     def place(self) -> Place:
@@ -79,10 +101,7 @@ class LedSharePartition:
 
 
 class LedSharePartitions:
-    """By their keys. `wake` is called when fetches for one may find records.
-
-    acknowledgements: how many records members acknowledged, by type.
-    """
+    """By their keys. `wake` is called when fetches for one may find records."""
 
     def __init__(
         self,
@@ -99,7 +118,7 @@ class LedSharePartitions:
         self._by_place: dict[Place, set[SharePartitionKey]] = {}
         self._by_group: dict[str, set[SharePartitionKey]] = {}
         self._locks = Deadlines()
-        self.acknowledgements: Counter[int] = Counter()
+        self.counts = ShareCounts()
 
     def __iter__(self) -> Iterator[LedSharePartition]:
         """Those there are now, whatever changes meanwhile."""
@@ -114,6 +133,10 @@ class LedSharePartitions:
     def settings(self, group_id: str) -> GroupSettings:
         """The settings of a group, as they are now."""
         return settings_of(self._config, self._node.view.image.config(ResourceType.GROUP, group_id))
+
+    def counts_of(self, group_id: str) -> GroupCounts:
+        """The counts of a group, which go with its last share partition."""
+        return self.counts.of(group_id) if group_id in self._by_group else GroupCounts()
 
     # -- finding
 
@@ -139,7 +162,8 @@ class LedSharePartitions:
             return self._node.missing_partition(topic, key.partition)
         if not hosted.partition.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        led = LedSharePartition(key, topic, hosted.partition.leader_epoch, self.settings(key.group_id))
+        settings, epoch = self.settings(key.group_id), hosted.partition.leader_epoch
+        led = LedSharePartition(key, topic, epoch, settings, self._node.now_ms)
         self._led[key] = led
         self._by_place.setdefault(led.place, set()).add(key)
         self._by_group.setdefault(key.group_id, set()).add(key)
@@ -191,6 +215,7 @@ class LedSharePartitions:
             failed(ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         led.is_active = True
+        self.counts.load_times.note((self._node.now_ms - led.since_ms) * NS_PER_MS)
         self.settle(led)
         self._wake(led.key)
 
@@ -248,11 +273,12 @@ class LedSharePartitions:
 
     def count(self, rows: Iterable[Acknowledgement]) -> None:
         """Count acknowledgements that are kept; one type stands for all of its records."""
+        counted = self.counts.acknowledgements
         for one in rows:
             if len(one.types) == 1:
-                self.acknowledgements[one.types[0]] += one.last_offset - one.first_offset + 1
+                counted[one.types[0]] += one.last_offset - one.first_offset + 1
             else:
-                self.acknowledgements.update(one.types)
+                counted.update(one.types)
 
     def acknowledged(self, led: LedSharePartition, error: ErrorCode) -> None:
         """A member is answered: a share partition that another leader or epoch has taken over is dropped."""
@@ -287,6 +313,8 @@ class LedSharePartitions:
             keys.discard(key)
             if not keys:
                 del index[name]  # type: ignore[arg-type]
+        if key.group_id not in self._by_group:
+            self.counts.by_group.pop(key.group_id, None)
         self._wake(key)
 
     def remove_group(self, group_id: str) -> None:

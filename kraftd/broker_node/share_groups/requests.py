@@ -17,6 +17,7 @@ from kraftd.fetch.share_sessions import Member, TopicIdPartition
 from kraftd.ground.pace import Pace, Slices
 from kraftd.ground.refusal import Refusal
 from kraftd.requests.permission import Permission
+from kraftd.types import Uuid
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def acknowledge(
     refused: Results = {}
     nothing: Results = {}
     taken: dict[TopicIdPartition, Sequence[Any]] = {}
+    names: dict[Uuid, str] = {}
     reading = Permission(node.boundary, call, AclOperation.READ, AclResourceType.TOPIC)
     pace = Pace()
     for topic in call.message.topics:
@@ -66,6 +68,7 @@ def acknowledge(
                 refused[place] = Result(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif batches:
                 taken[place] = batches
+                names[topic.topic_id] = name
             else:
                 nothing[place] = Result()
             if pace.spent(PARTITION_US + BATCH_US * len(batches) + reading.cost_us):
@@ -74,7 +77,13 @@ def acknowledge(
     if not taken:
         then(refused)  # as in Kafka, without those of which nothing is acknowledged
         return
-    performing = Acknowledged(
-        shares.partitions, member, node.now_ms, lambda results: then(results | refused | nothing)
-    )
-    performing.perform(taken.items())
+    traffic = node.replicas.traffic
+    for name in names.values():
+        traffic.of(name).share_acknowledgements += 1
+
+    def acknowledged(results: Results) -> None:
+        for topic_id in {place[0] for place, result in results.items() if result.error}:
+            traffic.of(names[topic_id]).failed_share_acknowledgements += 1
+        then(results | refused | nothing)
+
+    Acknowledged(shares.partitions, member, node.now_ms, acknowledged).perform(taken.items())

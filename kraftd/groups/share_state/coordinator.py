@@ -31,6 +31,7 @@ from kraftd.messages.initialize_share_group_state_request import InitializeShare
 from kraftd.messages.read_share_group_state_request import ReadShareGroupStateRequest
 from kraftd.messages.read_share_group_state_summary_request import ReadShareGroupStateSummaryRequest
 from kraftd.messages.write_share_group_state_request import WriteShareGroupStateRequest
+from kraftd.recent import Recent
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 
@@ -51,7 +52,8 @@ class Api(NamedTuple):
 class ShareCoordinator(Shards[ShareStateShard]):
     """The state of share partitions, each in the partition of ``__share_group_state`` that its key says.
 
-    is_enabled: whether the cluster has share groups; without them records are not pruned.
+    is_enabled: whether the cluster has share groups; without them records are not pruned. write_count: of
+    writes for share partitions since the start; write_times: how long each took, in milliseconds.
     """
 
     def __init__(self, config: ShareStateConfig, topics: Topics) -> None:
@@ -59,6 +61,8 @@ class ShareCoordinator(Shards[ShareStateShard]):
         self.config = config
         self.topics = topics
         self.is_enabled = False
+        self.write_count = 0
+        self.write_times = Recent()
 
     def new_shard(self, partition: int, leader_epoch: int) -> ShareStateShard:
         return ShareStateShard(partition, leader_epoch, self.config, lambda: self.is_enabled, self.effects)
@@ -123,7 +127,17 @@ class ShareCoordinator(Shards[ShareStateShard]):
         except Refusal as error:
             put(refuse(error.code))
             return
+        if api is WRITE:
+            self.write_count += 1
+            put = partial(self._written, shard, put, now_ms)
         shard.write(partial(api.operation, shard, self.topics, key, row), put, refuse)
+
+    def _written(
+        self, shard: ShareStateShard, put: Callable[[Any], None], since_ms: int, result: Any
+    ) -> None:
+        now_ms = shard.state.now_ms
+        self.write_times.record(max(0, now_ms - since_ms), now_ms)
+        put(result)
 
 
 INITIALIZE = Api(
@@ -132,6 +146,13 @@ INITIALIZE = Api(
     operations.Initialized,
     initialize_share_group_state_response.InitializeStateResult,
     initialize_share_group_state_response.InitializeShareGroupStateResponse,
+)
+WRITE = Api(
+    "write share group state",
+    operations.write,
+    operations.Written,
+    write_share_group_state_response.WriteStateResult,
+    write_share_group_state_response.WriteShareGroupStateResponse,
 )
 APIS: dict[type[Message], Api] = {
     InitializeShareGroupStateRequest: INITIALIZE,
@@ -142,13 +163,7 @@ APIS: dict[type[Message], Api] = {
         read_share_group_state_response.ReadStateResult,
         read_share_group_state_response.ReadShareGroupStateResponse,
     ),
-    WriteShareGroupStateRequest: Api(
-        "write share group state",
-        operations.write,
-        operations.Written,
-        write_share_group_state_response.WriteStateResult,
-        write_share_group_state_response.WriteShareGroupStateResponse,
-    ),
+    WriteShareGroupStateRequest: WRITE,
     DeleteShareGroupStateRequest: Api(
         "delete share group state",
         operations.delete,

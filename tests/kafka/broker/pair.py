@@ -70,10 +70,13 @@ class Side:
         self.clients_port, self.users_port, controller_port = free_port(), free_port(), free_port()
         self.ports = {self.clients_port: "CLIENTS", self.users_port: "USERS", controller_port: "CONTROLLER"}
         listeners = ",".join(f"{name}://{HOST}:{port}" for port, name in self.ports.items())
-        quorum = {
+        self.metrics_port = free_port()  # of kraftd's
+        quorum: dict[str, object] = {
             "listeners": listeners,
             "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
         }
+        if kind == "kraftd":
+            quorum["kraftd.metrics.listener"] = f"{HOST}:{self.metrics_port}"
         self.node = Controller(kind, 1, self.home, controller_port, {**PROPERTIES, **quorum})
         # Ids that this side drew -> ids that both sides share, and the reverse.
         self.ours: dict[bytes | str, bytes | str] = {}

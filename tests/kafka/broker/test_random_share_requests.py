@@ -69,7 +69,7 @@ class Drawn:
 
     def __init__(self, random: Random, isolation: str) -> None:
         self.random = random
-        self.group = self.topic = isolation
+        self.isolation = self.group = self.topic = isolation
         self.topic_id = b""
         self.epochs = dict.fromkeys(MEMBERS, 0)
         self.held: dict[str, list[tuple[int, int, int]]] = {member: [] for member in MEMBERS}
@@ -227,7 +227,7 @@ class Drawn:
 def begin(pair: BrokerPair, drawn: Drawn) -> None:
     """Make the topic and its share partitions."""
     group = drawn.group
-    configs = {"share.isolation.level": group, "share.record.lock.duration.ms": LOCK_MS}
+    configs = {"share.isolation.level": drawn.isolation, "share.record.lock.duration.ms": LOCK_MS}
     rows = [AlterableConfig(name, 0, str(value)) for name, value in configs.items()]
     resource = AlterConfigsResource(GROUP_RESOURCE, group, rows)
     pair.ask(IncrementalAlterConfigsRequest([resource]), 1)
