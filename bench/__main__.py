@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +26,7 @@ from bench.measure import MEASUREMENTS as OF_ONE
 from bench.measure import QUICK, Plan
 from bench.plots import draw, remember
 from bench.quorum import three_controllers
+from bench.replication import MEASUREMENTS as OF_REPLICATION
 from bench.scale import scale
 from bench.whole import whole
 from testkit.fetch import KAFKA_VERSION
@@ -42,6 +44,7 @@ MEASUREMENTS = {
     "whole": whole,
     "coordinators": coordinators,
     "compaction": compaction,
+    **OF_REPLICATION,
     "codec": codecs,
 }
 
@@ -67,8 +70,11 @@ def main() -> int:
         "--only", choices=sorted(MEASUREMENTS), action="append", help="just these measurements"
     )
     parser.add_argument("--controller", choices=["kraftd", "apache"], help="just this one; no ratios")
+    parser.add_argument("--partitions", type=int, help="of replication-many: a multiple of 1,000")
     options = parser.parse_args()
     plan = QUICK if options.quick else Plan()
+    if options.partitions:
+        plan = replace(plan, partitions=options.partitions)
     kinds = [options.controller] if options.controller else ["kraftd", "apache"]
     figures: dict[str, Figures] = {"kraftd": {}, "apache": {}}
     console, began = Console(highlight=False, width=None if sys.stdout.isatty() else 120), time.time()

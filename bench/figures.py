@@ -187,6 +187,42 @@ FIGURES = {
     "compaction_fetch_p99_ms": Figure(
         "compaction: fetches of another topic beside it, p99", "ms", 2, "10 ms"
     ),
+    "replication_acknowledged_p50_ms": Figure(
+        "replication: one record acknowledged by all three, p50", "ms", 2, "1x"
+    ),
+    "replication_acknowledged_p99_ms": Figure("replication: the same, p99", "ms", 2, ""),
+    "replication_leader_1_us": Figure(
+        "replication: CPU of the leader by record, one a request", "us", 1, "1.5x"
+    ),
+    "replication_leader_1_per_s": Figure("replication: the same, requests per second", "", 0, "", True),
+    "replication_leader_16_kib_us": Figure("replication: the same, 16 KiB a request, CPU", "us", 2, "1.5x"),
+    "replication_leader_16_kib_per_s": Figure("replication: the same, requests per second", "", 0, "", True),
+    "replication_follower_16_kib_s_per_gb": Figure(
+        "replication: CPU of a follower of a GB, batches of 16 KiB", "s", 2, "1.5x"
+    ),
+    "replication_follower_16_kib_mb_s": Figure("replication: the same, rate", "MB/s", 0, "", True),
+    "replication_follower_1_mib_s_per_gb": Figure(
+        "replication: CPU of a follower of a GB, batches of 1 MiB", "s", 2, "1.5x"
+    ),
+    "replication_follower_1_mib_mb_s": Figure("replication: the same, rate", "MB/s", 0, "", True),
+    "replication_idle_cpu_percent": Figure(
+        "replication: a follower of 10,000 idle partitions, CPU", "% of a core", 2, "5x"
+    ),
+    "replication_idle_rss_mib": Figure("replication: the same, resident memory", "MiB", 0, ""),
+    "replication_killed_first_s": Figure(
+        "replication: leader of 1,000 killed, to a write, among stock brokers", "s", 2, "1x"
+    ),
+    "replication_killed_last_s": Figure("replication: the same, to a write on each", "s", 2, "1x"),
+    "replication_killed_alone_first_s": Figure(
+        "replication: leader of 1,000 killed, to a write, among its kind", "s", 2, "1x"
+    ),
+    "replication_killed_alone_last_s": Figure("replication: the same, to a write on each", "s", 2, "1x"),
+    "replication_many_partitions": Figure("replication: partitions of a broker", "", 0, "", compared=False),
+    "replication_many_stop_s": Figure("replication: that broker, clean stop", "s", 1, ""),
+    "replication_many_start_s": Figure("replication: the same, clean start, wall", "s", 1, "5x"),
+    "replication_many_start_cpu_s": Figure("replication: the same, CPU", "s", 1, ""),
+    "replication_many_rss_mib": Figure("replication: the same, resident memory", "MiB", 0, "8x"),
+    "replication_many_idle_cpu_percent": Figure("replication: the same, idle CPU", "% of a core", 2, ""),
     "codec_fetch_request_decode_us": Figure("codec: Fetch request v18 of one partition, decode", "us", 3, ""),
     "codec_fetch_request_encode_us": Figure("codec: Fetch request v17 of one partition, encode", "us", 3, ""),
     "codec_fetch_1000_decode_us": Figure("codec: Fetch request of 1,000 partitions, decode", "us", 0, ""),

@@ -49,10 +49,20 @@ class Plan:
     warm_load_s: float = 4
     load_s: float = 4
     loads: int = 3
+    partitions: int = 10_000  # of one broker
 
 
 QUICK = Plan(
-    starts=2, settle_s=3, idle_s=5, warm_creates=30, creates=60, bulks=2, warm_load_s=1, load_s=2, loads=1
+    starts=2,
+    settle_s=3,
+    idle_s=5,
+    warm_creates=30,
+    creates=60,
+    bulks=2,
+    warm_load_s=1,
+    load_s=2,
+    loads=1,
+    partitions=1_000,
 )
 
 

@@ -27,6 +27,7 @@ GROUPS = {
     "clients": ("Ordinary clients", ("clients_",)),
     "whole": ("A whole Kafka in one process", ("whole_",)),
     "coordinators": ("Coordinators and compaction", ("coordinators_", "compaction_")),
+    "replication": ("A kraftd broker among stock ones", ("replication_",)),
     "codec": ("Codecs", ("codec_",)),
 }
 Bar = tuple[str, float, str]  # name, times better, both values as text
