@@ -10,13 +10,13 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from kraftd.client.connection import Connection, Setup
 from kraftd.client.failures import ClientFailure, NoLeader, Refused, Unreachable
-from kraftd.client.metadata_cache import UNKNOWN_EPOCH, Address, Leader, MetadataCache
+from kraftd.client.metadata_cache import UNKNOWN_EPOCH, Address, Leader, MetadataCache, Partition
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraftd.messages.metadata_response import MetadataResponse
 from kraftd.wire.error_code import ErrorCode, error_name
@@ -118,8 +118,11 @@ class Cluster:
             leader = self.cache.leader(topic, index)
             return leader is not None and leader.id >= 0 and not 0 <= leader.epoch < at_least_epoch
 
+        def why_not() -> str:
+            return why_without_leader(topic, index, self.cache.partition(topic, index), at_least_epoch)
+
         if not is_known():
-            await self._refresh([topic], is_known)
+            await self._refresh([topic], is_known, why_not)
         leader = self.cache.leader(topic, index)
         assert leader is not None
         return leader
@@ -129,8 +132,10 @@ class Cluster:
         await self.refresh([topic])
         return await self.leader(topic, index, at_least_epoch=at_least_epoch)
 
-    async def _refresh(self, topics: Sequence[str] | None, enough: object) -> None:
-        assert callable(enough)
+    async def _refresh(
+        self, topics: Sequence[str] | None, enough: Callable[[], bool], wanted: Callable[[], str] = str
+    ) -> None:
+        """See `refresh`. `wanted` says what an accepted answer lacks while it is not enough."""
         requested = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(requested, allow_auto_topic_creation=False)
         pause = Pause(time.monotonic() + self.timeout_s)
@@ -153,9 +158,8 @@ class Cluster:
                 elif not taken.refused and enough():
                     return
                 else:
-                    failure = NoLeader(
-                        f"{connection.address}: its metadata is older than known metadata, or has no leader"
-                    )
+                    why = "; ".join(f"{one.topic}: {one.why}" for one in taken.refused) or wanted()
+                    failure = NoLeader(f"{connection.address}: {why}")
                 break
             if not await pause.wait():
                 raise failure
@@ -169,6 +173,29 @@ class Cluster:
         self._rotation += 1
         begin = self._rotation % len(addresses) if known else 0
         return addresses[begin:] + addresses[:begin]
+
+
+def why_without_leader(topic: str, index: int, known: Partition | None, at_least_epoch: int) -> str:
+    """Why a partition cannot be read from or written to: its leader, and the replicas that could lead."""
+    name = f"{topic}-{index}"
+    if known is None:
+        return f"{name}: its metadata has no such partition"
+    if known.leader.id >= 0:
+        return (
+            f"{name}: its leader is broker {known.leader.id} in epoch {known.leader.epoch}, "
+            f"and epoch {at_least_epoch} was seen before"
+        )
+    parts = [f"{name} has no leader; its replicas are on {_brokers_text(known.replicas)}"]
+    if known.isr:
+        parts.append(f"the last in sync on {_brokers_text(known.isr)}")
+    if known.offline:
+        parts.append(f"offline on {_brokers_text(known.offline)}")
+    return f"{', '.join(parts)}; kraftd doctor says why"
+
+
+def _brokers_text(ids: Sequence[int]) -> str:
+    """`broker 1`, `brokers 1, 2`."""
+    return f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 
 
 def _missing(answer: MetadataResponse, topics: Sequence[str] | None) -> Refused | None:

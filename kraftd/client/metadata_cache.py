@@ -40,6 +40,7 @@ class Partition(NamedTuple):
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     error_code: int
+    offline: tuple[int, ...] = ()
 
 
 class Topic(NamedTuple):
@@ -170,7 +171,11 @@ class MetadataCache:
             self._ids.move_to_end(name)
         partitions = {
             one.partition_index: Partition(
-                Leader(one.leader_id, one.leader_epoch), one.replica_nodes, one.isr_nodes, one.error_code
+                Leader(one.leader_id, one.leader_epoch),
+                one.replica_nodes,
+                one.isr_nodes,
+                one.error_code,
+                one.offline_replicas,
             )
             for one in topic.partitions
         }

@@ -13,9 +13,10 @@ from kraftd.cli.doctor.judge_cluster import (
     judge_partitions,
     judge_registered,
 )
+from kraftd.cli.doctor.judge_leaderless import brokers_with_lost_disk, judge_leaderless
 from kraftd.cli.doctor.judge_replicas import judge_replicas
 from kraftd.cli.doctor.judge_throttles import judge_throttles
-from kraftd.cli.doctor.replica_probe import LOOPBACK, find_behind, look_at
+from kraftd.cli.doctor.replica_probe import LOOPBACK, find_behind, look_at, offline_directories
 from kraftd.cli.failures import CommandFailure
 from kraftd.client.failures import ClientFailure
 from kraftd.log.errors import StorageError
@@ -45,9 +46,11 @@ async def probe_brokers(bootstrap: str, timeout_s: float, own_id: int | None) ->
         return [note("brokers", "cluster", f"the metadata was not read: {text}")]
     near = any(host in LOOPBACK for host, _ in parse_addresses(bootstrap))
     seen = await look_at(image, behind, near, timeout_s)
+    offline = await offline_directories(image, brokers_with_lost_disk(image), near, timeout_s)
     return [
         *judge_registered(image),
         *judge_directories(image),
+        *judge_leaderless(image, offline),
         *judge_partitions(surveyed),
         *judge_replicas(image, behind, seen),
         *judge_throttles(image, surveyed),

@@ -57,19 +57,14 @@ def is_lost(broker: BrokerState, directory: bytes) -> bool:
 
 
 def judge_partitions(found: Survey) -> Iterator[Finding]:
-    """Partitions without a leader, and with too few replicas in sync."""
-    if found.offline.count:
-        remedy = (
-            "start a broker of its ISR; electing another replica loses records (kafka-leader-election.sh)"
-        )
-        yield problem("partitions", "cluster", _counted(found.offline, "without a leader"), remedy)
+    """Partitions with too few replicas in sync. `judge_leaderless` has those without a leader."""
     if found.under_min_isr.count:
         what = "with fewer in-sync replicas than min.insync.replicas: they refuse writes with acks=all"
-        remedy = "start their brokers, or read why they lag in their logs"
+        remedy = "start their brokers, repair their disks, or read why they lag in their logs"
         yield problem("partitions", "cluster", _counted(found.under_min_isr, what), remedy)
     behind = found.under_replicated.count - found.under_min_isr.count
     if behind > 0:
-        remedy = "start their brokers, or read why they lag in their logs"
+        remedy = "start their brokers, repair their disks, or read why they lag in their logs"
         yield warning("partitions", "cluster", _counted(found.under_replicated, "under-replicated"), remedy)
     is_well = not (found.offline.count or found.under_replicated.count or found.under_min_isr.count)
     if is_well and found.brokers:

@@ -12,6 +12,7 @@ from kraftd.cli.doctor.judge_cluster import (
     judge_partitions,
     judge_registered,
 )
+from kraftd.cli.doctor.judge_leaderless import brokers_with_lost_disk, judge_leaderless
 from kraftd.cli.doctor.judge_peers import Answer
 from kraftd.messages.config_record import ConfigRecord
 from kraftd.messages.partition_record import PartitionRecord
@@ -83,7 +84,7 @@ def test_partitions_without_a_leader_and_with_too_few_replicas_are_named() -> No
     ]
     at_least_two = ConfigRecord(TOPIC_RESOURCE, "t", "min.insync.replicas", "2")
     lost = image_of(*brokers, at_least_two, partition(0, -1, (2,)), partition(1, 1, (1, 2)))
-    assert shown(list(judge_partitions(surveyed(lost)))) == [
+    assert shown([*judge_leaderless(lost, {}), *judge_partitions(surveyed(lost))]) == [
         (Level.PROBLEM, "cluster", "1 partition without a leader: t-0"),
         (
             Level.PROBLEM,
@@ -92,6 +93,32 @@ def test_partitions_without_a_leader_and_with_too_few_replicas_are_named() -> No
             "acks=all: t-0",
         ),
     ]
+
+
+def test_a_partition_without_a_leader_names_the_disk_or_the_broker_that_it_waits_for() -> None:
+    brokers = broker(1), broker(2, fenced=True)
+    disk = partition(0, -1, (1,), OTHER, DIRECTORY)
+    image = image_of(*brokers, disk, partition(1, -1, (2,)))
+    assert brokers_with_lost_disk(image) == [1]
+    of_disk, of_broker = judge_leaderless(image, {1: ("/disk/a",)})
+    assert shown([of_disk, of_broker]) == [
+        (
+            Level.PROBLEM,
+            "node 1",
+            "1 partition without a leader: t-0: the last replica in sync is on this broker, which runs, but "
+            "its log directory /disk/a is offline",
+        ),
+        (Level.PROBLEM, "cluster", "1 partition without a leader: t-1"),
+    ]
+    assert "repair the disk of /disk/a with its data, and restart the broker; electing" in of_disk.remedy
+    assert of_broker.remedy.startswith("start a broker of its ISR (node 2);")
+    (unasked,) = judge_leaderless(image_of(*brokers, disk), {1: ()})
+    assert unasked.text.endswith("but its log directory is offline")
+    (alone,) = judge_leaderless(image_of(*brokers, partition(0, -1, (1,), OTHER, replicas=(1,))), {})
+    assert alone.remedy.endswith("there is no other replica")
+    # The fenced broker of the ISR can lead again with its own disk.
+    (either,) = judge_leaderless(image_of(*brokers, partition(0, -1, (1, 2), OTHER, DIRECTORY)), {})
+    assert either.remedy.startswith("start a broker of its ISR (node 2);")
 
 
 def test_replicas_in_a_directory_that_their_broker_does_not_report_are_counted() -> None:
@@ -163,3 +190,32 @@ def test_a_broker_alone_is_not_asked_to_vote(tmp_path: Path) -> None:
     found = examined("--config", config, code=1)
     assert [area for area, _ in wrong(found)] == ["peers"]
     assert not any("does not vote" in one["text"] for one in found)
+
+
+def test_a_directory_that_is_not_mounted_is_named_with_the_partitions_in_it(tmp_path: Path) -> None:
+    controller, clients = free_port(), free_port()
+    boot, disk = f"127.0.0.1:{clients}", tmp_path / "b"
+    config = write_config(
+        tmp_path,
+        controller,
+        process__roles="broker,controller",
+        listeners=f"PLAINTEXT://{boot},CONTROLLER://127.0.0.1:{controller}",
+        log__dirs=f"{tmp_path / 'a'},{disk}",
+        num__partitions="2",
+    )
+    assert run("format", "-c", config, "-t", CLUSTER_ID, "--standalone").code == 0
+    with started(config):
+        for partition in ("0", "1"):
+            words = command("produce", "t", "--bootstrap", boot, "--partition", partition)
+            subprocess.run(words, input=b"x\n", check=True, capture_output=True)
+    ((lost,),) = ([path.name for path in disk.iterdir() if path.name.startswith("t-")],)
+    disk.rename(tmp_path / "elsewhere")
+    disk.touch()
+    text = f"1 partition without a leader: {lost}: the last replica in sync is on this broker, which runs, "
+    with started(config):
+        examine = ("doctor", "--bootstrap", f"127.0.0.1:{controller}", "--json")
+        wait_until(lambda: text in run(*examine).out, "the partition without a leader is found", 60)
+        assert f"its log directory {disk} is offline" in run(*examine).out
+        told = run("consume", "t", "--bootstrap", boot, "--partition", lost[-1], "--timeout", "1")
+        assert told.code == 1
+        assert f"{lost} has no leader; its replicas are on broker 1" in told.err
