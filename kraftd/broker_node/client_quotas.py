@@ -50,6 +50,8 @@ class ClientQuotas:
 
     def begin(self, call: Call) -> None:
         """A request is about to be handled: it has to wait if those before it have taken too much time."""
+        if not self._quotas():
+            return  # the most usual case first
         found = None if is_exempt(call) else self._find(REQUEST_PERCENTAGE, call)
         if found is not None:
             rate, limit = found
@@ -58,6 +60,8 @@ class ClientQuotas:
 
     def took(self, elapsed_ns: int) -> None:
         """The requests of the last step have held the event loop for so long."""
+        if not self._handled:
+            return
         handled, self._handled = self._handled, []
         for rate in handled:
             rate.record(elapsed_ns * PERCENT_PER_NS / len(handled), self._now_ms())

@@ -19,6 +19,7 @@ class NodeView:
 
     def __init__(self, node: Node, storage: Storage) -> None:
         self._node = node
+        self._context = node.context  # for good; its image is asked for in every request
         self._storage = storage
         self._log: PartitionLog = storage.log
         self._high_watermark = 0
@@ -33,11 +34,11 @@ class NodeView:
 
     @property
     def image(self) -> Image:
-        return self._node.image
+        return self._context.image
 
     @property
     def context(self) -> Context:
-        return self._node.context
+        return self._context
 
     @property
     def is_loaded(self) -> bool:
@@ -45,7 +46,7 @@ class NodeView:
 
     @property
     def image_end_offset(self) -> int:
-        return self._node.image.offset + 1
+        return self._context.image.offset + 1
 
     @property
     def applied_end_offset(self) -> int:

@@ -201,11 +201,20 @@ class Produces:
         if under_way.acks == 0:
             self._send_nothing(call, response)
             return
-        answering = self._answer(call, response)
         if call.is_large:
-            self._boundary.large.begin(call, answering)
+            self._boundary.large.begin(call, self._answer(call, response))
+        elif _has_error(response):
+            at_once(self._answer(call, response))
         else:
-            at_once(answering)
+            self._answer_taken(call, response)
+
+    def _answer_taken(self, call: Call, response: ProduceResponse) -> None:
+        """Answer a Produce all of whose records were taken: no error to count, no leader to name."""
+        try:
+            self._boundary.send(call, call.frame(response))
+        except Exception:
+            call.settled = False  # so that the guard answers
+            raise
 
     def _answer(self, call: Call, response: ProduceResponse) -> Slices[None]:
         try:
@@ -225,6 +234,14 @@ class Produces:
             self._boundary.refuse(call, next(one for one in ErrorCode if one in codes))
         else:
             self._boundary.send(call, [])
+
+
+def _has_error(response: ProduceResponse) -> bool:
+    for topic in response.responses:
+        for one in topic.partition_responses:
+            if one.error_code:
+                return True
+    return False
 
 
 def _partition_of(part: Part) -> Partition | None:

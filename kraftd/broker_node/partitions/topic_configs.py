@@ -19,6 +19,8 @@ from kraftd.metadata.throttled import FOLLOWERS, LEADERS, Throttled, replicas_ke
 from kraftd.partition.config import PRODUCERS_CODEC, PartitionConfig
 from kraftd.wire.compression import CODEC_NAMES
 
+_TOPIC, _CLUSTER_KEY = int(ResourceType.TOPIC), (int(ResourceType.BROKER), CLUSTER)
+_NOTHING: Mapping[str, str] = {}
 _LEVELS = {"gzip": "compression.gzip.level", "lz4": "compression.lz4.level", "zstd": "compression.zstd.level"}
 
 
@@ -39,7 +41,7 @@ class TopicConfigs:
     def __init__(self, static: NodeConfig, node_id: int, image: Callable[[], Image]) -> None:
         self._static = static
         self.node_id = node_id
-        self._node_name = str(node_id)
+        self._node_key = int(ResourceType.BROKER), str(node_id)
         self._image = image
         self._known: dict[
             str, tuple[Mapping[str, str], Mapping[str, str], Mapping[str, str], TopicConfig]
@@ -47,9 +49,9 @@ class TopicConfigs:
 
     def of(self, topic: str) -> TopicConfig:
         """The configs of a topic."""
-        image = self._image()
-        own = image.config(ResourceType.TOPIC, topic)
-        node, cluster = self.of_broker()
+        get = self._image().configs.get  # as `Image.config` does: every Produce asks
+        own = get((_TOPIC, topic), _NOTHING)
+        node, cluster = get(self._node_key, _NOTHING), get(_CLUSTER_KEY, _NOTHING)
         known = self._known.get(topic)
         # A change of a resource's configs replaces its mapping.
         if known is not None and known[0] is own and known[1] is cluster and known[2] is node:
@@ -60,8 +62,8 @@ class TopicConfigs:
 
     def of_broker(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """The dynamic configs of this broker, and of all brokers."""
-        image = self._image()
-        return image.config(ResourceType.BROKER, self._node_name), image.config(ResourceType.BROKER, CLUSTER)
+        configs = self._image().configs
+        return configs.get(self._node_key, _NOTHING), configs.get(_CLUSTER_KEY, _NOTHING)
 
     def forget(self, topic: str) -> None:
         """Forget a topic that is gone."""

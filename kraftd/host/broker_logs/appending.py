@@ -17,8 +17,10 @@ def append_batches(
 
     producers gives the state before them.
     """
-    aborted = [
-        AbortedTransaction(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
-        for one in append.aborted
-    ]
+    aborted: list[AbortedTransaction] = []
+    if append.aborted:
+        aborted += (
+            AbortedTransaction(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset)
+            for one in append.aborted
+        )
     log.append(append.views, append.headers, now_ms, producers, aborted)

@@ -27,7 +27,7 @@ from kraftd.requests.effects import (
     ReadFrame,
     ScheduleSlice,
 )
-from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, SliceDue
+from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesReceived, SliceDue
 from kraftd.wire.primitives import Buffer
 
 Around = Callable[[object, Callable[[], None]], None]
@@ -61,6 +61,8 @@ class AnsweringExecutor:
         self._marks = view.marks()
         self._alarm: Handle | None = None
         self._alarm_ms = 0
+        self._looked_ms = -1  # when the node was last asked for its deadline
+        self._later_look: Handle | None = None
         self.performers: dict[type, Callable[[Any], object]] = {
             Answer: wire.answer,
             MuteConnection: lambda effect: self._mute(effect.connection_id, effect.for_ms),
@@ -83,6 +85,17 @@ class AnsweringExecutor:
     def step(self, event: Event) -> None:
         """Step the node with an event and perform the effects."""
         self.around(event, lambda: self._step(event))
+        now_ms = self.node.now_ms
+        if now_ms != self._looked_ms or type(event) is not FramesReceived:
+            self._look(now_ms)
+        elif self._later_look is None:
+            self._later_look = self.timer.call_at(now_ms + 1, self._look_later)
+
+    def _look(self, now_ms: int) -> None:
+        """Set the alarm for the node's deadline. Requests of one millisecond share a look, which asks every
+        part of the node.
+        """
+        self._looked_ms = now_ms
         deadline_ms = self.node.deadline_ms()
         if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
             self.stop()
@@ -125,6 +138,13 @@ class AnsweringExecutor:
         """Stop the alarm."""
         if self._alarm is not None:
             self._alarm.cancel()
+        if self._later_look is not None:
+            self._later_look.cancel()
+            self._later_look = None
+
+    def _look_later(self) -> None:
+        self._later_look = None
+        self._look(self.timer.now_ms())
 
     def _rung(self) -> None:
         self._alarm = None

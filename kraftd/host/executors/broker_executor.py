@@ -59,6 +59,7 @@ READ_US = 15  # of a partition's read, for the pace
 READ_BYTES_A_US = 1_000  # a cached read copies them
 COUNTED_AT_ONCE = 1_000  # partitions of an answer
 _DONE = object()
+_CUTS = (TruncateLog, StartLogAt)
 
 Framed = list[Buffer] | None
 
@@ -202,7 +203,7 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _perform_on_log(self, effect: OfPartition) -> None:
         inner = effect.effect
-        if isinstance(inner, TruncateLog | StartLogAt):
+        if isinstance(inner, _CUTS):
             end = inner.end_offset if isinstance(inner, TruncateLog) else 0
             self.cleaning.truncated((effect.topic, effect.partition), end)
         self.logs.perform(effect)

@@ -48,7 +48,7 @@ class DataLog(LogState):
     def needs_roll(self, size_bytes: int, last_offset: int, max_timestamp_ms: int, now_ms: int) -> bool:
         """Return whether an append of that size, last offset and largest timestamp begins a new segment."""
         return self._segments[-1].is_full_for(
-            size_bytes, last_offset, max_timestamp_ms, now_ms, self.settings, self.directory, self.opened
+            size_bytes, last_offset, max_timestamp_ms, now_ms, self.settings, self
         )
 
     def append(
@@ -451,9 +451,13 @@ class DataLog(LogState):
         base_offset: int,
         aborted: Sequence[AbortedTransaction],
     ) -> None:
-        file: File = self._guarded(lambda: self.opened(segment.path(directory)))
         try:
-            self._guarded(lambda: self.files.append_aborted(segment, aborted))
+            file: File = self._resources.files.get(segment.path(directory))
+        except (StorageError, FileNotFoundError) as error:
+            raise self._failed_by(error) from None
+        try:
+            if aborted:
+                self._guarded(lambda: self.files.append_aborted(segment, aborted))
             file.write_views(segment.end_position, views)
         except DiskFull:
             # Nothing of it may stay: a shorter append would leave its end behind itself.

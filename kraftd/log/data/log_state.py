@@ -174,22 +174,23 @@ class LogState:
         """Do work on files; a failure that is no full disk makes the log fail."""
         try:
             return work()
-        except (DiskFull, CorruptStorage):
-            raise
         except CorruptBatch as error:
             segment = self._segments[-1]
             remedy = "Restart the broker, which recovers the log"
             raise CorruptStorage(
                 segment.path(self.directory), error.position, None, error.reason, remedy
             ) from None
-        except FileNotFoundError as error:
-            self._failure = StorageFailure(
-                f"{error.filename or error} is gone. Check the disk and {self.parent}"
-            )
-            raise self._failure from None
-        except StorageError as error:
-            self._failure = error
-            raise
+        except (StorageError, FileNotFoundError) as error:
+            raise self._failed_by(error) from None
+
+    def _failed_by(self, error: StorageError | FileNotFoundError) -> StorageError:
+        """Let the log fail, unless a disk is full or a place is damaged; return what to raise."""
+        if isinstance(error, (DiskFull, CorruptStorage)):
+            return error
+        if isinstance(error, FileNotFoundError):
+            error = StorageFailure(f"{error.filename or error} is gone. Check the disk and {self.parent}")
+        self._failure = error
+        return error
 
     def _at(self, offset: int) -> int:
         """The index of the segment that holds offset; -1 if all begin behind it."""
@@ -204,10 +205,15 @@ class LogState:
         if not tails.keeps(size_bytes):
             self.forget_tail()
             return
+        tail = self._tail
+        if tail is None:
+            tail = self._tail = Tail(batches[0].base_offset)
+        at, kept_bytes = 0, tail.kept_bytes
+        if len(batches) == 1:
+            tail.add(batches[0].base_offset, end, 0, bytes(views[0]) if len(views) == 1 else b"".join(views))
+            tails.added(self, tail.kept_bytes - kept_bytes)
+            return
         copied = memoryview(b"".join(views))
-        if self._tail is None:
-            self._tail = Tail(batches[0].base_offset)
-        tail, at, kept_bytes = self._tail, 0, self._tail.kept_bytes
         freed: list[int] = []
         for batch in batches:
             tail.add(batch.base_offset, batch.last_offset + 1, 0, copied[at : at + batch.size_bytes])

@@ -8,6 +8,7 @@ before the next flush, and all of it can be made anew from the batches.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from kraftd.log.data.index_files import (
     OFFSET_ENTRY,
@@ -36,6 +37,15 @@ SPILL_ENTRIES = 256  # so many entries are in memory before they are written
 
 Opener = Callable[[str], File]
 """Opens the file of a path, or returns the open one. Raises FileNotFoundError, StorageError."""
+
+
+class Place(Protocol):
+    """Where the files of a segment are: a log. Appends ask only when they need them."""
+
+    @property
+    def directory(self) -> str: ...
+    @property
+    def opened(self) -> Opener: ...
 
 
 class DataSegment:
@@ -85,8 +95,7 @@ class DataSegment:
         timestamp_ms: int,
         now_ms: int,
         settings: DataLogSettings,
-        directory: str,
-        opened: Opener,
+        place: Place,
     ) -> bool:
         """Return whether an append of that size, last offset and largest timestamp begins a new segment."""
         if self.end_position > settings.segment_bytes - size_bytes:
@@ -95,14 +104,17 @@ class DataSegment:
             return True
         if not self.end_position:
             return False
-        try:
-            first_ms = self.first_timestamp_ms(directory, opened)
-        except CorruptBatch:
-            return True  # a segment that is damaged takes no further records
+        first_ms = self._first_timestamp_ms
+        if first_ms is None:
+            try:
+                first_ms = self.first_timestamp_ms(place.directory, place.opened)
+            except CorruptBatch:
+                return True  # a segment that is damaged takes no further records
         waited_ms = timestamp_ms - first_ms if first_ms >= 0 else now_ms - self.created_ms
         if waited_ms > settings.segment_ms - self.jitter_ms:
             return True
-        self.count_entries(directory, opened)
+        if self.offset_entries < 0:
+            self.count_entries(place.directory, place.opened)
         offsets, times = (0, 0) if self.index is None else self.index.counts
         # The last place of the time index is for the entry that is added when the segment is closed.
         return (
