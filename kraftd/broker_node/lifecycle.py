@@ -179,6 +179,9 @@ class BrokerLifecycle:
 
     def is_due(self, now_ms: int) -> bool:
         """Return whether `due_request` may have something."""
+        due_ms, register_by_ms = self._due_ms, self._register_by_ms  # every step of the node asks
+        if (due_ms is None or due_ms > now_ms) and (register_by_ms is None or register_by_ms > now_ms):
+            return False
         due_ms = self.deadline_ms()
         return due_ms is not None and due_ms <= now_ms
 

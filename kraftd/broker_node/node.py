@@ -235,7 +235,7 @@ class BrokerNode(AnsweringNode):
 
     def append(self, hosted: Hosted, append: AppendBatches) -> None:
         """Have a batch written."""
-        self.outbox.emit(OfPartition(hosted.topic, hosted.index, append))
+        self.outbox.effects.append(OfPartition(hosted.topic, hosted.index, append))
 
     def follow_up(self, hosted: Hosted, effects: list[Effect]) -> None:
         """Perform what a partition wants: on its log, and for what waits here."""

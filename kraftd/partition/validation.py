@@ -141,20 +141,20 @@ def validate(
         options |= 1  # Options.CLIENT, without its cost
     if version < FIRST_VERSION_WITH_ZSTD:
         options |= Options.NO_ZSTD
-    limits = config.max_message_bytes, config.timestamp_before_max_ms, config.timestamp_after_max_ms
-
-    def judge(view: memoryview, options: int) -> tuple[Any, ...]:
-        return records.ENGINE.judge(
-            view, None, now_ms, base_offset, leader_epoch, *limits, config.compression, options
-        )
-
+    place = now_ms, base_offset, leader_epoch
+    rules = (
+        config.max_message_bytes,
+        config.timestamp_before_max_ms,
+        config.timestamp_after_max_ms,
+        config.compression,
+    )
     if view.readonly:
         if len(view) > config.max_message_bytes:  # refused most likely: then it is not copied
-            found = judge(view, options | Options.KEEP)
+            found = records.ENGINE.judge(view, None, *place, *rules, options | Options.KEEP)
             if found[0] not in (0, Outcome.NEEDS_BODY):
                 return refusal_of(found, config, partition, now_ms)
         view = memoryview(bytearray(view))
-    found = judge(view, options)
+    found = records.ENGINE.judge(view, None, *place, *rules, options)
     outcome = found[0]
     if outcome:
         if outcome != Outcome.NEEDS_BODY:

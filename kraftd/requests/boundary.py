@@ -135,7 +135,10 @@ class Boundary:
                     return
             else:
                 call.place = place
-                self._handle_read(event, call, len(frame))
+                call.principal = event.principal
+                call.arrived_ns = event.arrived_ns
+                call.size_bytes = len(frame)
+                self.handle(call)
             slot += 1
 
     def _goes_on_without(self, connection_id: int, slot: int, size_bytes: int, error: Exception) -> bool:
@@ -161,15 +164,11 @@ class Boundary:
             )
         except Exception:
             return False  # it is read again in its lane, and refused there
-        self._handle_read(event, call, len(view))
-        return True
-
-    def _handle_read(self, event: FramesReceived, call: Call, size_bytes: int) -> None:
-        """Handle the call that a frame was read as."""
         call.principal = event.principal
         call.arrived_ns = event.arrived_ns
-        call.size_bytes = size_bytes
+        call.size_bytes = len(view)
         self.handle(call)
+        return True
 
     def _take_in_large(self, event: FramesReceived, slot: int, view: memoryview) -> None:
         """Give a large frame to its lane; what comes behind it on the connection waits there."""

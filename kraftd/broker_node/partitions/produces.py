@@ -186,8 +186,9 @@ class Produces:
         """One part of a request has its answer."""
         under_way.left -= 1
         if under_way.left == 0:
-            self._by_deadline.abandon(under_way)
-            self._parts_of.pop(under_way, None)
+            if under_way.acks == ACKS_ALL:
+                self._by_deadline.abandon(under_way)
+                self._parts_of.pop(under_way, None)
             self._send(under_way)
 
     def _send(self, under_way: UnderWay) -> None:

@@ -66,7 +66,8 @@ class DataLog(LogState):
         ValueError for batches that lie before the log end or each other, or that exceed a segment. Raises
         DiskFull: nothing is appended, and a later append may succeed. Raises StorageFailure.
         """
-        self._check_alive()
+        if self._failure is not None:
+            self._check_alive()
         size_bytes = sum(map(len, views))
         end, max_timestamp_ms = self.log_end, -1
         for batch in batches:
@@ -91,9 +92,10 @@ class DataLog(LogState):
             lambda: segment.writable_index(self.settings.index_interval_bytes, directory, self.opened)
         )
         self._write(segment, directory, views, batches[0].base_offset, aborted)
+        epochs = self.epochs
         for batch in batches:
-            if batch.leader_epoch >= 0:
-                self._assign(batch.leader_epoch, batch.base_offset)
+            if batch.leader_epoch >= 0 and epochs.assign(batch.leader_epoch, batch.base_offset):
+                self._epochs_unwritten = True
             segment.add(batch.last_offset, batch.max_timestamp_ms, batch.size_bytes, index)
         self._keep(views, batches, end)
         self.log_end = end
