@@ -9,7 +9,8 @@ from itertools import chain, islice
 
 import click
 
-from kraftd.cli.visible import raw, visible, visible_cell
+from kraftd.cli.visible import raw
+from kraftd.control_characters import visible, visible_cell
 
 WIDE = 1000
 LINES_PER_WRITE = 1000

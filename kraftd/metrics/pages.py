@@ -12,6 +12,7 @@ from time import monotonic_ns
 
 import msgspec
 
+from kraftd.control_characters import visible_json
 from kraftd.metrics.board_names import board_families
 from kraftd.metrics.broker_metrics import broker_of
 from kraftd.metrics.exposition import FAMILIES, Exposition
@@ -86,7 +87,8 @@ class Pages:
         if self._ask_leader is not None:
             await self._ask_leader()
         await self._survey_hosted()
-        return msgspec.json.encode(status(self._read(), self._survey.found, self._hosted.found))
+        found = status(self._read(), self._survey.found, self._hosted.found)
+        return visible_json(msgspec.json.encode(found))
 
     async def _events(self) -> AsyncIterator[bytes]:
         """The status as server-sent events, for as long as the peer listens."""

@@ -12,7 +12,8 @@ import click
 import pytest
 
 from kraftd.cli.tables import print_lines, print_table
-from kraftd.cli.visible import VisibleStream, show_control_characters, visible, visible_cell
+from kraftd.cli.visible import VisibleStream, show_control_characters
+from kraftd.control_characters import visible, visible_cell
 
 EVIL = "a\x1b]31mb\x9b2Jc\rd\x07\u202ee"
 SHOWN = r"a\u001b]31mb\u009b2Jc\u000dd\u0007\u202ee"

@@ -140,6 +140,18 @@ async def test_a_scrape_of_the_active_controller_counts_some_of_the_partitions(
     assert "\nkraftd_under_replicated_partitions 3.0\n" in texts[-1]
 
 
+async def test_a_terminal_obeys_no_name_in_the_status(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "User:\x9b31m\x7f\u202e"
+    monkeypatch.setattr(pages_module, "status", lambda *_: {"principal": name})
+    pages = Pages(lambda: readings(harness), lambda _: None)
+    answer = await pages.handle(Request("GET", "/status.json", {}, keep_alive=True))
+    assert isinstance(answer, Response)
+    assert answer.body.isascii() and b"\x7f" not in answer.body
+    assert msgspec.json.decode(answer.body) == {"principal": name}
+
+
 def test_the_status_names_leader_replicas_brokers_and_faults(harness: Harness) -> None:
     harness.create("t", partitions=4)
     found, _ = whole(survey(harness.node.image))

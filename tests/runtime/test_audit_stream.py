@@ -37,6 +37,17 @@ class Log:
         self.errors.append(fields)
 
 
+def test_control_characters_of_names_are_escaped(tmp_path: Path) -> None:
+    """A terminal that shows the file must not obey them; JSON allows those above 31 as they are."""
+    name = "User:\x1b[31m\x9b2J\x7f\u202e\u2028ü"
+    stream = AuditStream(str(tmp_path / "audit"), 3, Log())
+    stream.write(AuditLine("authentication failed", -1, {"principal": name}), NOW_MS)
+    stream.close()
+    text = (tmp_path / "audit").read_text()
+    assert json.loads(text)["principal"] == name
+    assert not set(text) & set("\x1b\x9b\x7f\u202e\u2028") and "ü" in text
+
+
 def test_each_event_has_a_line_with_time_node_offset_and_principal(tmp_path: Path) -> None:
     stream = AuditStream(str(tmp_path / "audit"), 3, Log())
     stream.write(DELETED, NOW_MS)

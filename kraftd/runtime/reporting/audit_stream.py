@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from kraftd.config.errors import ConfigError
+from kraftd.control_characters import visible_json
 from kraftd.requests.effects import AuditLine
 
 OFF = ""
@@ -77,7 +78,8 @@ class AuditStream:
     def _line(self, effect: AuditLine, now_ms: int) -> bytes:
         event = self._event(effect, now_ms)
         at = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
-        return msgspec.json.encode({"timestamp": at.replace("+00:00", "Z"), **event}) + b"\n"
+        line = msgspec.json.encode({"timestamp": at.replace("+00:00", "Z"), **event})
+        return visible_json(line) + b"\n"
 
     def _put(self, line: bytes) -> None:
         """Write a line to the file. Raises OSError, also for a pipe that is full, instead of waiting."""
