@@ -8,8 +8,11 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +36,8 @@ BY_BROKER = "-by-broker"
 # Rows whose number of connections is their own.
 OF_ONE_SIZE = ("nothing", "handshakes", "scrapes", "half-open", "mixed")
 POLL_S = 0.2
-RECOVERY_S = 300
+FOREVER_S = 3_600
+NO_LEADER = "none leads"  # instead of a number of epochs
 
 Measured = dict[str, Any]
 
@@ -60,13 +64,13 @@ def measure(nodes: Attacked, row: str, connections: int, options: argparse.Names
         most = [max(most_mib, one.rss_mib()) for most_mib, one in zip(most, controllers, strict=True)]
     took_s = time.monotonic() - began
     made, answered = attacker.end()
-    times = others.end()
-    nodes.quorum.wait_for_leader(timeout_s=RECOVERY_S)
-    depositions = nodes.quorum.epoch() - epoch
+    deadline_s = time.monotonic() + options.recovery
+    times = others.end(options.recovery / 2)
+    epoch_now = within(deadline_s - time.monotonic(), partial(epoch_after_recovery, nodes))
     time.sleep(options.settle)
     after = [one.rss_mib() for one in controllers]
-    nodes.quorum.wait_for_voters(*nodes.quorum.controllers)
-    found: Measured = {"made": made, "answered": answered, "seconds": took_s, "depositions": depositions}
+    found: Measured = {"made": made, "answered": answered, "seconds": took_s}
+    found["depositions"] = None if epoch_now is None else epoch_now - epoch
     for name in ("fetch", "heartbeat", "operation", "health"):
         if times[name]:
             for share, label in ((0.5, "p50"), (0.99, "p99"), (1.0, "max")):
@@ -77,6 +81,27 @@ def measure(nodes: Attacked, row: str, connections: int, options: argparse.Names
     found["memory_grown_mib"] = max(now - then for now, then in zip(after, before, strict=True))
     found["load_average"] = os.getloadavg()[0]
     return found
+
+
+def epoch_after_recovery(nodes: Attacked) -> int:
+    """The epoch, once a leader answers and all voters follow it."""
+    nodes.quorum.wait_for_leader(timeout_s=FOREVER_S)
+    nodes.quorum.wait_for_voters(*nodes.quorum.controllers)
+    return nodes.quorum.epoch()
+
+
+def within(seconds: float, ask: Callable[[], int]) -> int | None:
+    """What a question is answered within some time; None if it is not."""
+    answers: list[int] = []
+
+    def work() -> None:
+        with suppress(OSError, AssertionError):
+            answers.append(ask())
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(max(seconds, 0))
+    return answers[0] if answers else None
 
 
 def measure_all(kind: Kind, rows: list[str], options: argparse.Namespace) -> Iterator[tuple[str, Measured]]:
@@ -93,9 +118,13 @@ def measure_all(kind: Kind, rows: list[str], options: argparse.Namespace) -> Ite
                 name = f"{row} x{connections}"
                 sys.stderr.write(f"{kind}: {name}, at most {options.seconds:g} s\n")
                 try:
-                    yield name, measure(nodes, row, connections, options)
+                    found = measure(nodes, row, connections, options)
                 except (OSError, EOFError, AssertionError) as error:
-                    sys.stderr.write(f"{name}: the nodes do not recover: {error}\n")
+                    sys.stderr.write(f"{name}: could not be measured: {error}\n")
+                    break
+                yield name, found
+                if found["depositions"] is None:
+                    sys.stderr.write(f"{name}: the nodes do not recover in {options.recovery:g} s\n")
                     break
 
 
@@ -116,7 +145,8 @@ def table(results: dict[str, dict[str, Measured]]) -> Table:
     for row, sides in results.items():
         for side, found in sides.items():
             cells = [f"{found[f'{key}_ms']:,.1f}" if f"{key}_ms" in found else "-" for key in keys]
-            counts = [f"{found[key]:,}" for key in ("made", "answered", "depositions")]
+            epochs = NO_LEADER if found["depositions"] is None else f"{found['depositions']:,}"
+            counts = [f"{found['made']:,}", f"{found['answered']:,}", epochs]
             memory = [f"{found[key]:+,.0f}" for key in ("memory_grown_most_mib", "memory_grown_mib")]
             failed = f" ({found['health_failed']} probes failed)" if found["health_failed"] else ""
             shown.add_row(row + failed, side, *counts, *cells, *memory)
@@ -131,6 +161,9 @@ def commit() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.hostile", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="duration of each attack")
+    parser.add_argument(
+        "--recovery", type=float, default=300, help="seconds until a quorum that answers nothing is given up"
+    )
     parser.add_argument("--settle", type=float, default=5, help="seconds until memory is read again")
     parser.add_argument("--connections", type=int, action="append", help="default: 1, and 50")
     parser.add_argument("--rows", choices=ROWS, nargs="+", metavar="ROW", help=f"of {', '.join(ROWS)}")
@@ -169,7 +202,8 @@ def main() -> int:
     console.print(f"written to {written}")
     if options.keep:
         console.print(f"plot: {draw(remember(results, PLOTS), PLOTS)}")
-    deposed = [name for name, sides in results.items() if sides.get(options.label, {}).get("depositions")]
+    own = {name: sides[options.label] for name, sides in results.items() if options.label in sides}
+    deposed = [name for name, found in own.items() if found["depositions"] != 0]
     if deposed:
         sys.stderr.write(f"kraftd's leader was deposed: {', '.join(deposed)}\n")
     return 1 if deposed else 0

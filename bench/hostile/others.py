@@ -2,7 +2,7 @@
 
 A separate process measures. Each kind has one request under way and the next one due an interval later.
 A request that fails, or that meets no leader, is sent again to the next leader. Its time counts from when it
-was first due.
+was first due. One that is not answered when the measuring ends counts with the time that it has waited.
 """
 
 from __future__ import annotations
@@ -70,26 +70,41 @@ class _Leader:
         self.client = None
 
 
-def _repeat(
-    times_ms: list[float],
-    interval_s: float,
-    ends: threading.Event,
-    leader: _Leader,
-    request: Callable[[Client], None],
-) -> None:
-    """Send the request at each interval; the target of a thread."""
-    due_s = time.monotonic()
-    while not ends.wait(max(due_s - time.monotonic(), 0)):
-        while not ends.is_set():
-            try:
-                request(leader.get())
-                break
-            except (OSError, ValueError):
-                leader.forget()
-                time.sleep(PAUSE_S)
-        now_s = time.monotonic()
-        times_ms.append((now_s - due_s) * 1000)
-        due_s = max(due_s + interval_s, now_s)
+class Repeated(threading.Thread):
+    """Sends a request at each interval."""
+
+    def __init__(
+        self,
+        times_ms: list[float],
+        interval_s: float,
+        ends: threading.Event,
+        leader: _Leader,
+        request: Callable[[Client], None],
+    ) -> None:
+        super().__init__(daemon=True)
+        self.times_ms, self.interval_s, self.ends = times_ms, interval_s, ends
+        self.leader, self.request = leader, request
+        self.due_s = 0.0
+
+    def run(self) -> None:
+        self.due_s = time.monotonic()
+        while not self.ends.wait(max(self.due_s - time.monotonic(), 0)):
+            while not self.ends.is_set():
+                try:
+                    self.request(self.leader.get())
+                    break
+                except (OSError, ValueError):
+                    self.leader.forget()
+                    time.sleep(PAUSE_S)
+            now_s = time.monotonic()
+            self.times_ms.append((now_s - self.due_s) * 1000)
+            self.due_s = max(self.due_s + self.interval_s, now_s)
+
+    def end(self, deadline_s: float) -> list[float]:
+        """Wait for the request that is under way until then; the times, with that of one still under way."""
+        self.join(max(deadline_s - time.monotonic(), 0))
+        under_way = [(time.monotonic() - self.due_s) * 1000] if self.is_alive() else []
+        return self.times_ms + under_way
 
 
 class _Fetches:
@@ -173,25 +188,23 @@ def _measure(pipe: Any, target: Target, name: str, first_broker: int) -> None:
         ("heartbeat", HEARTBEAT_EVERY_S, _Heartbeats(brokers)),
         ("operation", OPERATION_EVERY_S, _Creates(name)),
     ]
-    threads = []
+    repeated = {}
     for kind, interval_s, request in jobs:
         leader = _Leader(target.ports)
         with suppress(OSError):  # an election; the thread looks again
             leader.get()
-        arguments = (times[kind], interval_s, ends, leader, request)
-        threads.append(threading.Thread(target=_repeat, args=arguments))
+        repeated[kind] = Repeated(times[kind], interval_s, ends, leader, request)
+    threads: list[threading.Thread] = list(repeated.values())
     if target.metrics_port:
-        arguments_of_health = (target.metrics_port, times["health"], times["health_failed"], ends)
-        threads.append(threading.Thread(target=_probe_health, args=arguments_of_health))
+        arguments = (target.metrics_port, times["health"], times["health_failed"], ends)
+        threads.append(threading.Thread(target=_probe_health, args=arguments, daemon=True))
     pipe.send("ready")
     pipe.recv()
     for thread in threads:
         thread.start()
-    pipe.recv()
+    deadline = time.monotonic() + pipe.recv()
     ends.set()
-    for thread in threads:
-        thread.join()
-    pipe.send(times)
+    pipe.send(times | {kind: one.end(deadline) for kind, one in repeated.items()})
 
 
 class Others:
@@ -210,9 +223,9 @@ class Others:
     def start(self) -> None:
         self._pipe.send("start")
 
-    def end(self) -> Times:
-        """Milliseconds of each request, by kind. Waits for those that are under way."""
-        self._pipe.send("end")
+    def end(self, patience_s: float) -> Times:
+        """Milliseconds of each request, by kind. Waits for those that are under way, but not longer."""
+        self._pipe.send(patience_s)
         times: Times = self._pipe.recv()
         self._process.join()
         return times

@@ -15,6 +15,8 @@ FIGURES_FILE = "hostile.json"
 _COLORS = ("#bc4b51", "#2a6f97", "#9a9a9a", "#5b8e7d")
 _STYLE = {"svg.fonttype": "none", "svg.hashsalt": "kraftd", "font.size": 8, "font.family": "sans-serif"}
 
+_NO_LEADER = ", no leader afterwards"
+
 Results = dict[str, dict[str, dict[str, Any]]]
 
 
@@ -43,7 +45,7 @@ def draw(results: Results, folder: Path) -> Path:
             places = [at + number * height for at in rows]
             axes.barh(places, waits_ms, height=height, color=_COLORS[number % len(_COLORS)], label=side)
             for place, wait_ms, count in zip(places, waits_ms, epochs, strict=True):
-                deposed = f", {count} new epochs" if count else ""
+                deposed = _NO_LEADER if count is None else f", {count} new epochs" if count else ""
                 axes.text(wait_ms * 1.05, place, f"{wait_ms:,.0f} ms{deposed}", va="center")
         axes.set_yticks([at + 0.4 - 0.4 / len(sides) for at in range(len(results))], list(results))
         axes.set_xscale("log")

@@ -6,6 +6,8 @@ import json
 import multiprocessing
 import random
 import sys
+import threading
+import time
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from bench.hostile import plot
-from bench.hostile.__main__ import measure, table
-from bench.hostile.others import Others
+from bench.hostile.__main__ import measure, table, within
+from bench.hostile.others import Others, Repeated
 from bench.hostile.quorum import (
     ACLS_PER_REQUEST,
     ACLS_VERSION,
@@ -94,9 +96,8 @@ def timed_command(properties_file: Path, times: Path) -> list[str]:
 
 def test_random_hostile_requests_depose_no_leader_and_hold_no_loop(tmp_path: Path) -> None:
     """Of any API, version, size and principal, to leader and followers, in plaintext and over TLS."""
-    options = Namespace(
-        seconds=ALL_S, settle=0, follower=False, elements=REQUESTS, source=HOSTILE_HOST, seed=0
-    )
+    options = Namespace(seconds=ALL_S, recovery=ALL_S, settle=0, elements=REQUESTS, seed=0)
+    options.follower, options.source = False, HOSTILE_HOST
     nodes = Attacked(tmp_path, "kraftd", with_broker=False, properties=PATIENT)
     times = {node_id: tmp_path / f"turns-{node_id}" for node_id in nodes.quorum.controllers}
     for node_id, one in nodes.quorum.controllers.items():
@@ -121,6 +122,35 @@ def test_measuring_that_fails_is_noticed() -> None:
     """On a busy machine the process may find no leader; the benchmark must not wait for it."""
     with pytest.raises(EOFError):
         Others(None, "no target", 20)  # type: ignore[arg-type]
+
+
+def test_a_request_without_an_answer_counts_with_its_wait() -> None:
+    """The benchmark ends in time although a node answers nothing."""
+    ends, asked, answers = threading.Event(), threading.Event(), threading.Event()
+
+    def request(client: object) -> None:
+        asked.set()
+        answers.wait()
+
+    leader = Namespace(get=lambda: None, forget=lambda: None)
+    one = Repeated([5.0], 0.0, ends, leader, request)  # type: ignore[arg-type]
+    one.start()
+    asked.wait()
+    ends.set()
+    answered, waiting = one.end(time.monotonic())
+    assert answered == 5.0 and waiting > 0
+    answers.set()
+    one.join()
+    assert len(one.end(time.monotonic())) == 2
+
+
+def test_a_quorum_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    answers = threading.Event()
+    assert within(0.01, lambda: int(answers.wait())) is None
+    answers.set()
+    assert within(60, lambda: 7) == 7
+    row = {"x50": {"Kafka": {"fetch_max_ms": 30_000.0, "depositions": None}}}
+    assert b"30,000 ms, no leader afterwards" in plot.draw(row, tmp_path).read_bytes()
 
 
 def test_random_frames_have_their_length_and_many_sizes() -> None:
