@@ -38,6 +38,7 @@ PROTOCOL_PACKAGES = {
     "histogram",
     "recent",
     "input_file",
+    "control_characters",
 }  # drawn with `wire`
 
 
