@@ -11,10 +11,12 @@ from kraftd.ground.effect import Effect
 from kraftd.messages.fetch_response import FetchResponse, PartitionData
 from kraftd.requests.call import Call
 from kraftd.requests.events import FrameRead
+from kraftd.requests.intake import NotServed
 from kraftd.requests.work_shares import Job
 from kraftd.security.principals import Principal
 from kraftd.types import METADATA_TOPIC_ID, Uuid
 from kraftd.wire.api import ApiKey
+from kraftd.wire.errors import ProtocolError, without_frames
 from kraftd.wire.primitives import Buffer
 
 _API_NAMES = {int(key): key.name for key in ApiKey}
@@ -110,6 +112,8 @@ class ReadFrame(Effect, frozen=True):
         """What comes back."""
         try:
             return FrameRead(self.job, self.job.read())
+        except (ProtocolError, NotServed) as error:
+            return FrameRead(self.job, without_frames(error))
         except Exception as error:
             return FrameRead(self.job, error)
 

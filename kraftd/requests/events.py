@@ -46,8 +46,11 @@ class AnswerNotWritten(Event, frozen=True):
     error: Exception
 
 
-class FrameRead(Event, frozen=True):
-    """A large frame is decoded: its call, or the exception that says why it is none. Answers ReadFrame."""
+class FrameRead(Event, frozen=True, gc=True):
+    """A large frame is decoded: its call, or the exception that says why it is none. Answers ReadFrame.
+
+    It is tracked: the traceback of an exception may lead back to it, through the frames of its thread.
+    """
 
     job: Job
     outcome: Call | Exception

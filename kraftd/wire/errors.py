@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
+
 
 class ProtocolError(ValueError):
     """The bytes are not the expected message.
@@ -46,3 +50,18 @@ class UnsupportedVersionError(ValueError):
 
 class DamagedRecords(ValueError):
     """The records of a batch do not fit their header or each other; the text says which one."""
+
+
+def without_frames(error: E) -> E:
+    """The exception and those behind it, without tracebacks.
+
+    A traceback holds the frames of all its callers with what they hold, such as the result that is the
+    exception itself: then nothing of it is freed.
+    """
+    behind: list[BaseException | None] = [error]
+    while behind:
+        one = behind.pop()
+        if one is not None and one.__traceback__ is not None:
+            one.__traceback__ = None
+            behind += [one.__cause__, one.__context__]
+    return error
