@@ -72,7 +72,7 @@ conformance: setup  ## random requests beside Apache Kafka: controllers, into do
 	$(BIN)/python -m tests.kafka.conformance --write $(ARGS)
 	$(BIN)/python -m tests.kafka.broker $(BROKER_ARGS)
 
-replication: setup  ## stock and kraftd brokers die, freeze, roll, have bad links; transactional copies too; MINUTES=10 a cluster
+replication: setup  ## stock and kraftd brokers die, freeze, roll, have bad links; transactional copies, share groups; MINUTES=10 a cluster
 	MINUTES=$${MINUTES:-10} $(BIN)/pytest -n 0 --thorough --timeout 7200 tests/kafka/replication
 
 demo: setup  ## kraftd and a stock broker: a topic, records in, records out

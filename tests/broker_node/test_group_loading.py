@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kraftd.broker_node.effects import ReadPartition
+from kraftd.messages.find_coordinator_request import FindCoordinatorRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
 from kraftd.messages.list_groups_response import ListGroupsResponse
 from kraftd.messages.offset_commit_request import (
@@ -47,6 +48,32 @@ def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
     after.pass_time(20_000)
     assert committed(after) == (0, 9)
     assert commit(after, 10) == 0 and committed(after) == (0, 10)
+
+
+def test_no_coordinator_is_found_before_it_answers(tmp_path: Path) -> None:
+    """The metadata name this broker before its log is open: until then a request gets NOT_COORDINATOR."""
+    harness = BrokerHarness(tmp_path).run()
+    found: list[int] = []
+
+    def find() -> int:
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=("g",))
+        answer = harness.client_ask(ApiKey.FIND_COORDINATOR, 4, request)
+        error: int = answer.coordinators[0].error_code
+        return error
+
+    step = harness.executor.step
+
+    def watched(event: Any) -> None:
+        step(event)
+        if not found and "__consumer_offsets" in harness.view.image.topic_names():
+            found.append(-1)
+            found.append(find())
+
+    harness.executor.step = watched  # type: ignore[method-assign]
+    harness.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    harness.pass_time(100)
+    assert found[1:] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert (find(), committed(harness)[0]) == (0, 0)
 
 
 def test_a_group_is_refused_while_its_partition_is_loaded(tmp_path: Path) -> None:

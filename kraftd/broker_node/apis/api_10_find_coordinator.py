@@ -96,10 +96,14 @@ def _coordinator(node: BrokerNode, call: Call, topic_name: str, key: str, name: 
     if topic is None:
         node.topic_creation.create(topic_name)
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    state = topic.partitions.get(partition_for(name, len(topic.partitions)))
+    index = partition_for(name, len(topic.partitions))
+    state = topic.partitions.get(index)
     broker = None if state is None else image.brokers.get(state.leader)
     listener = broker_listener(node.settings, call.listener)
     endpoint = None if broker is None or broker.fenced else broker.listener(listener)
+    is_here = broker is not None and broker.id == node.view.node_id
+    if is_here and not node.coordinators.has_begun(topic_name, index):
+        endpoint = None  # requests for it would get NOT_COORDINATOR until its log is open
     if endpoint is None or broker is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key, broker.id, endpoint.host, endpoint.port, 0, "")

@@ -193,6 +193,10 @@ class Coordination:
 
     # -- partitions
 
+    def has_begun(self, index: int) -> bool:
+        """Return whether this broker coordinates a partition of the topic, or loads it."""
+        return index in self._shards.shards
+
     def leadership_changed(self, index: int, hosted: Hosted | None) -> None:
         """A partition of the topic may have another leader, or be gone."""
         self.follow_image()

@@ -72,6 +72,10 @@ class Coordinators:
         self.persister.run_due()
         self.shares.run_due()
 
+    def has_begun(self, topic: str, index: int) -> bool:
+        """Return whether this broker's coordinator of a topic has a partition, loaded or not yet."""
+        return self._by_topic[topic].has_begun(index)
+
     def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
         """Forget what is kept of topics that are gone, by name and id; a name may be there repeatedly."""
         self.groups.topics_deleted(topics)
