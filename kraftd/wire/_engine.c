@@ -778,11 +778,11 @@ static inline PyObject *read_variable(Reader *r, const Field *field, int nullabl
     const char *p = (const char *)take(r, length);
     if (!p)
         return NULL;
+    if (field->kind == RECORDS)
+        return records_view(r, at, at + length); /* no work, however many bytes */
     r->work_left -= length / BYTES_OF_WORK; /* the array, if it is in one, pauses */
     if (field->kind == BYTES)
         return copy_bytes(r, p, length);
-    if (field->kind == RECORDS)
-        return records_view(r, at, at + length);
     PyObject *text = PyUnicode_DecodeUTF8(p, length, NULL);
     return LIKELY(text != NULL) ? text : not_text(r, at);
 }

@@ -113,14 +113,20 @@ def test_another_thread_runs_while_a_million_elements_are_decoded() -> None:
     assert found == [request]
 
 
+SHORT = ElectLeadersRequest(0, [TopicPartitions("a", tuple(range(4_000)))])
+PARTITIONS_OF_MANY_BYTES = [PartitionData(index, records=bytes(1 << 20)) for index in range(4)]
+# Views of records are made at once, however long they are.
+LARGE = FetchResponse(responses=[FetchableTopicResponse("", bytes(16), PARTITIONS_OF_MANY_BYTES)])
+
+
 @needs_c
-def test_a_short_message_is_decoded_without_a_pause() -> None:
-    request = ElectLeadersRequest(0, [TopicPartitions("a", tuple(range(4_000)))])
-    data = C.encode_bytes(request, 2)
+@pytest.mark.parametrize(("message", "version"), [(SHORT, 2), (LARGE, 17)], ids=["short", "of records"])
+def test_a_message_of_few_values_is_decoded_without_a_pause(message: Message, version: int) -> None:
+    data = C.encode_bytes(message, version)
     before = sys.getswitchinterval()
     sys.setswitchinterval(100)
     try:
-        assert steps_of_another_thread(lambda: C.decode(ElectLeadersRequest, 2, data)) == 0
+        assert steps_of_another_thread(lambda: C.decode(type(message), version, data)) == 0
     finally:
         sys.setswitchinterval(before)
 
