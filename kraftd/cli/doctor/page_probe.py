@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from kraftd.cli.doctor.findings import Finding, warning
@@ -14,18 +16,17 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 1 << 20
 REMEDY = "restore its files from another replica and restart the broker; until then the log is not cleaned"
-_REQUEST = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 async def probe_page(config: DaemonConfig, timeout_s: float) -> list[Finding]:
-    """A finding for each log. None without such a listener, with TLS or a password at it, or no answer."""
+    """A finding for each log. None without such a listener, or an answer."""
     page = config.metrics_listener
-    if page is None or page.security_protocol or config.metrics_password:
+    if page is None:
         return []
     host = page.host if page.host not in ("", "0.0.0.0", "::") else "localhost"
     try:
         async with asyncio.timeout(timeout_s):
-            answer = await _ask(host, page.port)
+            answer = await _ask(config, host, page.port)
         health = json.loads(answer)
     except (OSError, TimeoutError, ValueError):
         return []
@@ -48,13 +49,49 @@ def judge_health(where: str, health: Any) -> list[Finding]:
     return found
 
 
-async def _ask(host: str, port: int) -> bytes:
-    reader, writer = await asyncio.open_connection(host, port)
+async def _ask(config: DaemonConfig, host: str, port: int) -> bytes:
+    """The answer's body. With TLS, only of a node that has the certificate of the file: it gets the password.
+
+    Raises ValueError for another certificate.
+    """
+    tls = _own_tls(config)
+    reader, writer = await asyncio.open_connection(host, port, ssl=None if tls is None else tls[0])
     try:
-        writer.write(_REQUEST)
+        if tls is not None and writer.get_extra_info("ssl_object").getpeercert(binary_form=True) != tls[1]:
+            raise ValueError("another node")
+        writer.write(_request(config))
         answer = bytearray()
         while len(answer) < MAX_ANSWER_BYTES and (part := await reader.read(MAX_ANSWER_BYTES)):
             answer += part
     finally:
         writer.close()
     return bytes(answer).partition(b"\r\n\r\n")[2]
+
+
+def _own_tls(config: DaemonConfig) -> tuple[ssl.SSLContext, bytes] | None:
+    """The context of a client with the listener's own certificate, and that certificate; None without TLS.
+
+    The certificate need not name this host: it is compared instead. Raises ValueError for unusable stores.
+    """
+    from kraftd.config.listeners import METRICS_LISTENER
+
+    listener = config.security.listeners.get(METRICS_LISTENER)
+    if listener is None or listener.tls is None:
+        return None
+    from kraftd.net.tls.contexts import TlsContexts
+
+    contexts = TlsContexts(listener.tls)
+    if contexts.identity is None:
+        raise ValueError("a listener without a certificate")
+    context = contexts.client
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    first, end, _ = contexts.identity.chain.decode().partition("-----END CERTIFICATE-----")
+    return context, ssl.PEM_cert_to_DER_cert(first + end)
+
+
+def _request(config: DaemonConfig) -> bytes:
+    head = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    if config.metrics_password:
+        credentials = b64encode(f"{config.metrics_user}:{config.metrics_password}".encode()).decode()
+        head += f"Authorization: Basic {credentials}\r\n"
+    return f"{head}\r\n".encode()

@@ -9,27 +9,53 @@ from kraftd.cli.doctor.findings import Finding
 from kraftd.cli.doctor.page_probe import REMEDY, probe_page
 from kraftd.config import load
 from kraftd.metrics.health import MAX_NAMED
-from kraftd.metrics.http import HttpConnections
+from kraftd.metrics.http import HttpConnections, Request, Response, Stream
 from kraftd.metrics.pages import Pages
+from kraftd.metrics.password import with_password
+from kraftd.net.tls.contexts import TlsContexts
+from kraftd.security.tls_settings import StoreSettings, TlsSettings
+from testkit.certificates import Authority
 from testkit.process import free_port
 from tests.broker_node.harness import BrokerHarness
 from tests.cli.run import write_config
 from tests.metrics.watched import readings
 
+USER, PASSWORD = "reader", "a secret"
 
-def findings(harness: BrokerHarness, folder: Path, listener: str = "127.0.0.1:{}") -> list[Finding]:
+
+def findings(
+    harness: BrokerHarness,
+    folder: Path,
+    listener: str = "127.0.0.1:{}",
+    served_by: TlsContexts | None = None,
+    seen: list[str] | None = None,
+    **changes: str,
+) -> list[Finding]:
+    """What the doctor says of a listener, which asks for PASSWORD if it has one; `seen`: the credentials that
+    it got.
+    """
     port = free_port()
-    changes = {"kraftd__metrics__listener": listener.format(port)}
+    changes |= {"kraftd__metrics__listener": listener.format(port)}
     config = load(write_config(folder, free_port(), **changes))
     cleaner = harness.executor.cleaning.cleaner
     pages = Pages(
         lambda: readings(harness, clients=harness.broker, log_cleaner=cleaner), lambda took_ns: None
     )
 
+    async def watched(request: Request) -> Response | Stream:
+        if seen is not None:
+            seen.append(request.headers.get("authorization", ""))
+        return await handle(request)
+
+    handle = pages.handle
+    if config.metrics_password:
+        handle = with_password(pages.handle, USER, PASSWORD, 0.0, lambda: None)
+
     async def ask() -> list[Finding]:
         loop = asyncio.get_running_loop()
-        served = HttpConnections(loop, pages.handle, lambda error: None)
-        server = await loop.create_server(served.factory, "127.0.0.1", port)
+        served = HttpConnections(loop, watched, lambda error: None)
+        tls = None if served_by is None else served_by.server
+        server = await loop.create_server(served.factory, "127.0.0.1", port, ssl=tls)
         try:
             return await probe_page(config, 5.0)
         finally:
@@ -54,6 +80,34 @@ def test_logs_that_cannot_be_cleaned_are_named_with_the_reason_and_a_remedy(tmp_
     *named, last = findings(harness, tmp_path, ":{}")
     assert len(named) == MAX_NAMED
     assert last.text == "5 more logs cannot be cleaned"
+
+
+def test_a_listener_with_tls_and_a_password_is_asked_with_both(tmp_path: Path) -> None:
+    home = tmp_path / "broker"
+    home.mkdir()
+    harness = BrokerHarness(home).run()
+    harness.executor.cleaning.cleaner.set_aside(("t", 3), "damaged", 10)
+    authority = Authority()
+    own, other = (
+        authority.issue(f"CN={name}").write_pem(tmp_path / f"{name}.pem") for name in ("own", "other")
+    )
+    changes = {
+        "listener__name__metrics__ssl__keystore__type": "PEM",
+        "listener__name__metrics__ssl__keystore__location": str(own),
+        "kraftd__metrics__user": USER,
+        "kraftd__metrics__password": PASSWORD,
+    }
+    of_own, of_other = (
+        TlsContexts(TlsSettings(keystore=StoreSettings(type="PEM", location=str(one))))
+        for one in (own, other)
+    )
+    (found,) = findings(harness, tmp_path, "https://127.0.0.1:{}", of_own, **changes)
+    assert found.subject == "t-3"
+    seen: list[str] = []
+    assert findings(harness, tmp_path, "https://127.0.0.1:{}", of_other, seen, **changes) == []
+    assert not seen  # another node does not get the password
+    changes["kraftd__metrics__password"] = "another"
+    assert findings(harness, tmp_path, "https://127.0.0.1:{}", of_own, **changes) == []
 
 
 def test_a_node_that_does_not_run_has_no_finding(tmp_path: Path) -> None:
