@@ -43,6 +43,8 @@ RECORDS = "100000"
 AT_ONE_NODE = (
     "^(TestGroupETL|TestGroupSimple|TestPing|TestConsume.*|TestIssue.*|TestPause.*|TestAddRemove.*)$"
 )
+# Beside them, those of share groups.
+AT_A_WHOLE_KAFKA = AT_ONE_NODE.replace("^(", "^(TestShareGroup.*|")
 # As by default: members on a busy machine are not removed.
 PATIENT = {
     "group.min.session.timeout.ms": 100,
@@ -180,12 +182,17 @@ def test_franz_gos_own_tests_of_groups_and_transactions_pass(cluster: Served, tm
 
 def test_franz_gos_own_tests_of_groups_and_consumers_pass_at_a_whole_kafka(tmp_path: Path) -> None:
     """One kraftd process is all there is."""
-    node = CombinedNode("kraftd", tmp_path / "node", {"group.min.session.timeout.ms": 100})
+    settings = {
+        "group.min.session.timeout.ms": 100,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+    }
+    node = CombinedNode("kraftd", tmp_path / "node", settings)
     node.format(random_uuid(), "--standalone")
     node.start()
     try:
         node.wait_ready()
-        run = os.environ.get("KGO_TEST_RUN", AT_ONE_NODE)
+        run = os.environ.get("KGO_TEST_RUN", AT_A_WHOLE_KAFKA)
         go(node.bootstrap, tmp_path / "go.log", *suite(run), KGO_TEST_RF="1")
         assert '"level":"error"' not in node.log_text()
     finally:
