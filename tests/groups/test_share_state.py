@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from kraftd.groups.events import PartitionResigned, TopicsDeleted
-from kraftd.groups.share_state import operations
+from kraftd.groups.share_state import operations, shard
 from kraftd.groups.share_state.config import ShareStateConfig
 from kraftd.groups.share_state.key import SharePartitionKey, parse_key
 from kraftd.groups.share_state.shard import ShareStateShard
@@ -88,6 +88,17 @@ def test_a_snapshot_follows_after_so_many_updates() -> None:
     assert "".join(kinds) == "suusuus"
     assert [value.snapshot_epoch for value in values] == [0, 0, 0, 1, 1, 1, 2]
     assert [(row.first_offset, row.last_offset) for row in values[3].state_batches] == [(0, 2)]
+
+
+def test_a_snapshot_keeps_the_start_unless_a_write_names_another() -> None:
+    desk = ShareStateDesk(ShareStateConfig(share_coordinator_snapshot_update_records_per_snapshot=0))
+    desk.initialize(start=3)
+    desk.write((3, 9, AVAILABLE, 1))
+    assert (desk.summarize().start_offset, read_rows(desk.read())) == (3, [(3, 9, AVAILABLE, 1)])
+    desk.write((8, 9, ACKNOWLEDGED, 1), start=5)
+    rows = [(5, 7, AVAILABLE, 1), (8, 9, ACKNOWLEDGED, 1)]
+    assert (desk.summarize().start_offset, read_rows(desk.read())) == (5, rows)
+    assert all(isinstance(record.value, ShareSnapshotValue) for record in desk.records())
 
 
 def test_a_request_of_several_partitions_is_answered_whole() -> None:
@@ -172,6 +183,18 @@ def test_without_share_groups_nothing_is_pruned_or_repeated() -> None:
     desk.initialize(0)
     desk.wait(3 * FIVE_MINUTES_MS)
     assert len(desk.records()) == 2 and not desk.pruned
+
+
+def test_many_share_partitions_are_forgotten_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "KEYS_A_SLICE", 1)
+    desk = ShareStateDesk()
+    desk.initialize(0)
+    desk.initialize(1)
+    desk.step(TopicsDeleted({"a": desk.topic_id}))
+    desk.flush()
+    assert len(desk.states()) == 1
+    desk.wait(1)
+    assert not desk.states()
 
 
 def test_the_share_partitions_of_deleted_topics_are_forgotten() -> None:

@@ -250,6 +250,73 @@ def test_what_is_gone_from_the_log_is_delivered_no_more() -> None:
     assert bench.share.start_offset == 5
 
 
+def test_what_compaction_has_removed_is_delivered_no_more() -> None:
+    bench = Bench([5, 5])
+    bench.acquire(batch_size=5)
+    bench.acknowledge("a", (0, 9, [RELEASE]))
+    del bench.log[0]
+    assert spans(bench.acquire("b")) == [(5, 9, 2)]
+    assert bench.acknowledge("b", (5, 9, [ACCEPT])) == [0]
+    assert (bench.share.start_offset, bench.share.complete_count) == (10, 0)
+
+
+def test_what_is_deleted_below_the_start_does_not_count_as_done() -> None:
+    bench = Bench([5, 5])
+    bench.acquire()
+    bench.acknowledge("a", (0, 9, [RELEASE]))
+    bench.share.log_start_moved(5)
+    assert (bench.share.start_offset, bench.share.complete_count) == (5, 0)
+
+
+def test_records_are_acquired_in_batches_that_end_where_the_logs_do() -> None:
+    assert spans(Bench([5, 5, 5]).acquire(batch_size=5)) == [(0, 4, 1), (5, 9, 1), (10, 14, 1)]
+    assert spans(Bench([5, 5, 5]).acquire(batch_size=4)) == [(0, 4, 1), (5, 9, 1), (10, 14, 1)]
+    assert spans(Bench([5, 5, 5]).acquire(batch_size=6)) == [(0, 9, 1), (10, 14, 1)]
+    assert spans(Bench([5, 5, 5]).acquire(batch_size=14)) == [(0, 14, 1)]
+    assert spans(Bench([5, 5, 5]).acquire(most=5)) == [(0, 4, 1)]
+    assert spans(Bench([5, 5, 5]).acquire(most=6)) == [(0, 9, 1)]
+
+
+def test_released_batches_are_acquired_until_there_are_enough() -> None:
+    bench = Bench([2, 2, 2, 2])
+    bench.acquire(batch_size=2)
+    bench.acknowledge("a", *((first, first + 1, [RELEASE]) for first in (0, 2, 4, 6)))
+    assert spans(bench.acquire("b", most=5)) == [(0, 1, 2), (2, 3, 2), (4, 5, 2)]
+    assert spans(bench.acquire("c", most=2)) == [(6, 7, 2)]
+    bench.acknowledge("b", (0, 1, [RELEASE]), (2, 3, [RELEASE]))
+    assert spans(bench.acquire("c", most=2)) == [(0, 1, 3)]
+
+
+def test_single_records_of_a_batch_come_with_the_batches_behind_it() -> None:
+    bench = Bench([4, 4])
+    bench.acquire(batch_size=4)
+    bench.acknowledge("a", (1, 2, [RELEASE]), (4, 7, [RELEASE]))
+    assert spans(bench.acquire("b")) == [(1, 2, 2), (4, 7, 2)]
+
+
+def test_with_all_locks_taken_what_is_released_at_the_end_is_acquired() -> None:
+    bench = Bench([5, 5], ShareLimits(partition_max_record_locks=5))
+    bench.acquire(most=5)
+    bench.acknowledge("a", (4, 4, [RELEASE]))
+    assert spans(bench.acquire("b")) == [(4, 4, 2)]
+
+
+def test_batches_that_are_done_are_kept_no_longer() -> None:
+    bench = Bench([5, 5])
+    bench.acquire(batch_size=5)
+    bench.acknowledge("a", (0, 4, [ACCEPT]))
+    assert [batch.first_offset for batch in bench.share.in_flight] == [5]
+    assert (bench.share.start_offset, bench.share.complete_count) == (5, 0)
+
+
+def test_expired_records_are_counted_each() -> None:
+    bench = Bench([5, 5])
+    bench.acquire(batch_size=5)
+    bench.acknowledge("a", (5, 6, [ACCEPT]))
+    bench.wait(LOCK_MS)
+    assert bench.share.expired_count == 5 + 3
+
+
 def test_a_session_that_ends_lets_its_records_go() -> None:
     bench = Bench([5, 5])
     bench.acquire("a", 5)
