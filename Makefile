@@ -5,7 +5,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 SPARK_READY := .venv/.spark-ready
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
-# Shows what is fetched, with the size of each file and how far it is. The totals below are those of Linux on x86-64.
+# Shows what is fetched, with the size of each file and how far it is. The totals below are those of Linux on x86-64,
+# in pip's megabytes of 1,000,000 bytes.
 FETCH := $(BIN)/pip --disable-pip-version-check install --require-hashes
 # Three workers keep two cores busy, because tests wait for processes; WORKERS=0 runs everything in one process.
 WORKERS ?= 3
@@ -26,7 +27,7 @@ setup: $(READY)  ## .venv with the locked dependencies and kraftd itself
 
 # Everything that is installed is locked by hash, pip and setuptools too. A build downloads nothing.
 $(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py kraftd/wire/_engine.c kraftd/wire/_records.c kraftd/spark/_columns.c
-	@echo "setup fetches 113 MB in all, less what pip's cache has"
+	@echo "setup fetches 118 MB in all, less what pip's cache has"
 	$(PYTHON) -m venv .venv
 	$(PIP) install --require-hashes -r requirements-build.lock
 	$(FETCH) -r requirements-dev.lock
@@ -37,7 +38,7 @@ $(READY): requirements-build.lock requirements-dev.lock pyproject.toml setup.py 
 spark-setup: $(SPARK_READY)  ## the extras kraftd[spark] and kraftd[lake] into .venv
 
 $(SPARK_READY): requirements-spark.lock requirements-lake.lock $(READY)
-	@echo "spark-setup fetches 563 MB in all, less what pip's cache has; 430 MB of it are PySpark, 50 MB Delta Lake"
+	@echo "spark-setup fetches 591 MB in all, less what pip's cache has; 450 MB of it are PySpark, 52 MB Delta Lake"
 	$(FETCH) -r requirements-spark.lock -r requirements-lake.lock
 	@touch $@
 
