@@ -66,6 +66,7 @@ def divide(next_step: Callable[[], Reconciling | None]) -> Slices[Divided | None
         if step is None:
             break
         divided = Divided(step, (yield from step.divide()))
+        yield  # the heartbeat, with its record and its answer, takes as long as a slice
         step = next_step()
         if step is None or divided.is_of(step):
             return divided
