@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.ground.event import Event
+from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraftd.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -245,6 +246,28 @@ def test_a_parked_fetch_is_answered_after_its_wait(harness: BrokerHarness) -> No
     harness.pass_time(1)
     (partition,) = harness.response(slot).responses[0].partitions
     assert (partition.error_code, partition.records) == (0, b"")
+
+
+def test_requests_of_one_millisecond_share_a_look_for_deadlines(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    look = harness.broker.deadline_ms
+
+    def counted() -> int | None:
+        nonlocal looks
+        looks += 1
+        return look()
+
+    monkeypatch.setattr(harness.broker, "deadline_ms", counted)
+    for _ in range(20):
+        harness.client_ask(ApiKey.API_VERSIONS, 4, ApiVersionsRequest("test", "1"))
+    slot = harness.client_send(ApiKey.FETCH, 12, harness.fetch_request("t", {0: 0}, max_wait_ms=20))
+    assert looks <= 1 and harness.response(slot) is None
+    harness.pass_time(1)
+    assert 1 <= looks <= 2
+    harness.pass_time(20)
+    assert harness.response(slot) is not None
 
 
 def test_a_fetch_waits_for_its_min_bytes(harness: BrokerHarness) -> None:
