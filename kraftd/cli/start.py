@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import shutil
@@ -79,6 +80,7 @@ def run_node(config: DaemonConfig, *, rejoins: bool = False) -> int:
     if 0 <= soft < MIN_OPEN_FILES:
         resource.setrlimit(resource.RLIMIT_NOFILE, (MIN_OPEN_FILES, hard))
 
+    gc.disable()  # what is imported and loaded stays; the daemon enables it once it serves
     from kraftd.runtime.daemon import run
 
     def announce(cluster_id: str, endpoints: Sequence[Endpoint]) -> None:

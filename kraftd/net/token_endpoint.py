@@ -5,7 +5,6 @@ No redirect is followed: credentials go nowhere but to the configured address.
 
 from __future__ import annotations
 
-import http.client
 import time
 from typing import Any
 
@@ -20,6 +19,8 @@ def post(grant: TokenGrant, tls: TlsSource | None) -> tuple[int, bytes]:
 
     Waits for each step no longer than the grant's timeouts. Raises GrantRefused.
     """
+    # Every start would import them, which few nodes need.
+    import http.client
     import urllib.error
     import urllib.request
 
