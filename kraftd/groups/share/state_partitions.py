@@ -74,7 +74,7 @@ def uninitialized(
 
     Those that have been initializing for as long as `retry_ms` are among them: their answer was lost.
     """
-    is_fresh = now_ms - known.noted_ms < retry_ms
+    is_fresh = 0 <= now_ms - known.noted_ms < retry_ms  # a clock that has gone back holds no group up
     begun = combined(known.initialized, known.initializing) if is_fresh else known.initialized
     found: dict[bytes, Named] = {}
     for name in names:

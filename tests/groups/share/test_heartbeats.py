@@ -8,6 +8,7 @@ from kraftd.groups import assigning
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.records import CoordinatorRecord
+from kraftd.groups.share.state_partitions import Named, StatePartitions, uninitialized
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kraftd.messages.initialize_share_group_state_request import InitializeShareGroupStateRequest
 from kraftd.messages.list_groups_request import ListGroupsRequest
@@ -275,3 +276,17 @@ def test_a_heartbeat_that_could_not_be_written_is_taken_back() -> None:
     one.join()
     settle(one)
     assert one.has == {"orders": [0]}
+
+
+@pytest.mark.parametrize(
+    ("noted_ms", "is_asked"), [(1_000, False), (2_000, False), (999, True), (2_001, True), (9_999_999, True)]
+)
+def test_partitions_whose_answer_is_lost_are_initialized_again_whatever_the_clock(
+    noted_ms: int, is_asked: bool
+) -> None:
+    """Noted before the clock went back, they would wait until it is that time again."""
+    (shard,) = desk_of(orders=3).coordinator.shards.values()
+    metadata = shard.state.metadata
+    topic_id = metadata.topic_id("orders") or b""
+    known = StatePartitions({topic_id: Named("orders", {0, 1, 2})}, noted_ms=noted_ms)
+    assert bool(uninitialized(known, ["orders"], metadata, now_ms=2_000, retry_ms=1_001)) is is_asked
