@@ -34,6 +34,7 @@ class ShareConsumer:
         self.rng = self.world.rng("share consumer", number)
         self.member_id = f"share-consumer-{number}"
         self.epoch = _JOINING
+        self._tells_all = True  # after a lost answer, too: without its topics an answer has only what is new
         self._indexes: tuple[int, ...] = ()  # of the partitions that it is assigned
         self._session: Session | None = None
 
@@ -68,13 +69,14 @@ class ShareConsumer:
             self.member_id,
             self.epoch,
             None,
-            (traffic.steady,) if self.epoch == _JOINING else None,
+            (traffic.steady,) if self._tells_all or self.epoch == _JOINING else None,
         )
+        self._tells_all = True  # until there is an answer
         traffic.ask(side, [(message, self._beaten)])
 
     def _beaten(self, answer: Any) -> None:
         if answer is not None and not answer.error_code and self.epoch != _LEAVING:
-            self.epoch = answer.member_epoch
+            self.epoch, self._tells_all = answer.member_epoch, False
             if answer.assignment is not None:
                 topics = answer.assignment.topic_partitions
                 self._indexes = tuple(index for topic in topics for index in topic.partitions)
