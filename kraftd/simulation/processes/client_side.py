@@ -47,7 +47,7 @@ class BareNode:
         self.core = process.core
         self.identity = Identity(process.id, CLUSTER_ID, bytes(16), process.config.listeners)
         self.image = Image()
-        self.context = None
+        self.context = self  # for its image
         self.active = False
         self.finalized_features = FinalizedFeatures()
         self.finalized_features.epoch = 0  # there is nothing to load
