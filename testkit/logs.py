@@ -25,6 +25,7 @@ from kraftd.wire.batch import Batch, CorruptBatch, control_records, read_batch, 
 from kraftd.wire.record_frame import decode_record, encode_record
 
 PARTITION = "__cluster_metadata-0"
+_READS = 5  # of a log whose segments go while it is read
 
 
 class Broken(AssertionError):
@@ -93,8 +94,18 @@ class DirectoryLog:
 def read_log(directory: Path) -> DirectoryLog:
     """The log in a formatted directory, up to its first incomplete batch.
 
-    Raises Broken if offsets or epochs go back.
+    The node may run: if it removes a segment meanwhile, all is read again. Raises Broken if offsets or epochs
+    go back.
     """
+    for _ in range(_READS - 1):
+        try:
+            return _read_log(directory)
+        except FileNotFoundError:
+            continue
+    return _read_log(directory)
+
+
+def _read_log(directory: Path) -> DirectoryLog:
     partition = directory / PARTITION
     ids = [parse_checkpoint_name(path.name) for path in partition.glob("*.checkpoint")]
     snapshot = max((one for one in ids if one is not None and one.offset > 0), default=None)

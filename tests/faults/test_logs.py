@@ -46,6 +46,24 @@ def test_a_torn_tail_ends_a_log(tmp_path: Path) -> None:
     assert log_of(tmp_path, (1, topic("a")), (1, topic("b")), cut_bytes=3).end == 1
 
 
+def test_a_segment_that_its_node_removes_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_of(tmp_path, (1, topic("a")), (1, topic("b")))
+    first = tmp_path / PARTITION / f"{0:020}.log"
+    later = build_batch([encode_record(VersionedRecord(topic("c"), 0))], 2, 1, 0)
+    (tmp_path / PARTITION / f"{2:020}.log").write_bytes(later)
+    read = Path.read_bytes
+
+    def remove_and_read(path: Path) -> bytes:
+        first.unlink(missing_ok=True)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", remove_and_read)
+    found = read_log(tmp_path)
+    assert (found.start, found.end) == (2, 3)
+
+
 def test_logs_of_different_length_with_equal_prefixes_are_valid(tmp_path: Path) -> None:
     records = [(1, voters(1, 2)), (1, LeaderChangeMessage(leader_id=1)), (2, topic("a")), (2, topic("b"))]
     logs = [log_of(tmp_path / "one", *records), log_of(tmp_path / "two", *records[:3])]
