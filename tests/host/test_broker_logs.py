@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from kraftd.broker_node.effects import DeleteLog
+from kraftd.broker_node.effects import DeleteLog, OpenLog
 from kraftd.broker_node.events import LogsLoaded
 from kraftd.ground import pace
 from kraftd.ground.event import Event
@@ -90,6 +91,32 @@ def test_a_flush_whose_log_is_deleted_meanwhile_fails_no_directory(tmp_path: Pat
     for job in loop.jobs:
         job()
     assert loop.errors == [] and len(directories.online) == 1
+
+
+def test_a_round_of_the_event_loop_makes_one_log_and_deletes_one(tmp_path: Path) -> None:
+    class Rounds(Loop):
+        def __init__(self) -> None:
+            self.soon: list[Callable[[], None]] = []
+            super().__init__()
+
+        def call_soon(self, act: Callable[..., None], *arguments: Any) -> None:
+            self.soon.append(partial(act, *arguments))
+
+        def round(self) -> None:
+            due, self.soon = self.soon, []
+            for act in due:
+                act()
+
+    loop, directories = Rounds(), directories_at(tmp_path)
+    logs = broker_logs(loop, directories, {})
+    for index in range(3):
+        logs.open(OpenLog("t", index, TOPIC_ID, bytes(16), True))
+    logs.delete(DeleteLog("t", 2))
+    counts = []
+    for _ in range(4):
+        loop.round()
+        counts.append(len(directories.logs))
+    assert counts == [1, 2, 3, 2] and loop.errors == []
 
 
 def test_logs_are_found_and_opened_by_threads(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ A directory that fails goes offline with its partitions, and the node is notifie
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -107,6 +108,7 @@ class BrokerLogs:
         self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
         self._is_closed = False
         self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
+        self._turns: deque[Callable[[], None]] = deque()
 
     def __repr__(self) -> str:
         return f"<BrokerLogs of {self.directories!r}>"
@@ -152,7 +154,20 @@ class BrokerLogs:
 
     def open(self, effect: OpenLog) -> None:
         """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
-        self._ports.timer.call_soon(self._open, effect)
+        self._take_turn(partial(self._open, effect))
+
+    def _take_turn(self, turn: Callable[[], None]) -> None:
+        """Do it in a round of the event loop of its own: a CreateTopics may bring thousands of logs."""
+        self._turns.append(turn)
+        if len(self._turns) == 1:
+            self._ports.timer.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        turn = self._turns.popleft()
+        if self._turns:
+            self._ports.timer.call_soon(self._next_turn)
+        if not self._is_closed:
+            turn()
 
     def _open(self, effect: OpenLog) -> None:
         if self._is_closed:
@@ -204,7 +219,7 @@ class BrokerLogs:
     def delete(self, effect: DeleteLog) -> None:
         """Delete the log of a partition that is gone."""
         self._waiting_for_room.pop((effect.topic, effect.partition), None)
-        self._ports.timer.call_soon(self._delete_if_there, (effect.topic, effect.partition))
+        self._take_turn(partial(self._delete_if_there, (effect.topic, effect.partition)))
 
     def _delete_if_there(self, key: TopicPartition) -> None:
         self._loaded_producers.pop(key, None)
@@ -228,7 +243,7 @@ class BrokerLogs:
 
     def set_aside(self, effect: SetLogAside) -> None:
         """Keep a log under another name."""
-        self._ports.timer.call_soon(self._keep_one, (effect.topic, effect.partition), effect.topic_id)
+        self._take_turn(partial(self._keep_one, (effect.topic, effect.partition), effect.topic_id))
 
     def _keep_one(self, key: TopicPartition, topic_id: Uuid | None) -> None:
         """Keep the log of that topic id, and set the partition's others aside."""
