@@ -20,7 +20,7 @@ from kraftd.groups.group import Group, GroupType
 from kraftd.groups.group_shard import GroupShard
 from kraftd.groups.shard import ShardStatus
 from kraftd.groups.shards import Shards
-from kraftd.metrics.family import Bean, Family, Labels, ReadOne, Samples, own
+from kraftd.metrics.family import Bean, Family, Labels, ReadOne, Samples, Value, own
 from kraftd.metrics.readings import Readings
 from kraftd.partition.partition import Partition
 
@@ -44,8 +44,10 @@ def broker_of(readings: Readings) -> BrokerNode | None:
     return readings.clients if isinstance(readings.clients, BrokerNode) else None
 
 
-def _of_broker(read: Callable[[BrokerNode], float | None]) -> ReadOne:
-    def read_one(readings: Readings) -> float | None:
+def of_broker(read: Callable[[BrokerNode], Value | None]) -> ReadOne:
+    """A reading of the broker of the process; None if it is none."""
+
+    def read_one(readings: Readings) -> Value | None:
         broker = broker_of(readings)
         return None if broker is None else read(broker)
 
@@ -83,7 +85,7 @@ def _partitions(broker: BrokerNode) -> Iterator[Partition]:
 
 
 def _count(name: str, meaning: str, counts: Callable[[Partition], bool]) -> Family:
-    return _REPLICAS.gauge(name, meaning, _of_broker(lambda b: sum(map(counts, _partitions(b)))))
+    return _REPLICAS.gauge(name, meaning, of_broker(lambda b: sum(map(counts, _partitions(b)))))
 
 
 def _is_reassigning(hosted: Hosted) -> bool:
@@ -158,7 +160,7 @@ def _in_state(state: ClassicState) -> ReadOne:
     def count(broker: BrokerNode) -> int:
         return sum(1 for one in _groups(broker) if isinstance(one, ClassicGroup) and one.state is state)
 
-    return _of_broker(count)
+    return of_broker(count)
 
 
 def shards_by_status(coordinator: Shards[Any]) -> Samples:
@@ -192,7 +194,7 @@ FAMILIES: tuple[Family, ...] = (
     _BROKER.gauge(
         "BrokerState",
         "the state of the broker: 1 starting, 2 recovery, 3 running, 6 leaving, 7 shutting down",
-        _of_broker(lambda b: b.lifecycle.state.value),
+        of_broker(lambda b: b.lifecycle.state.value),
     ),
     _traffic("BytesInPerSec", "bytes of records that were appended for producers", "bytes_in"),
     _traffic("BytesOutPerSec", "bytes of records that were sent to consumers", "bytes_out"),
@@ -219,12 +221,12 @@ FAMILIES: tuple[Family, ...] = (
     _TOPICS.counter(
         "ReassignmentBytesInPerSec",
         "bytes of records that were fetched for replicas that are being added",
-        _of_broker(lambda b: b.replicas.traffic.reassignment_bytes_in),
+        of_broker(lambda b: b.replicas.traffic.reassignment_bytes_in),
     ),
     _TOPICS.counter(
         "ReassignmentBytesOutPerSec",
         "bytes of records that were sent to replicas that are being added",
-        _of_broker(lambda b: b.replicas.traffic.reassignment_bytes_out),
+        of_broker(lambda b: b.replicas.traffic.reassignment_bytes_out),
     ),
     _traffic("TotalFetchRequestsPerSec", "partitions of fetches", "fetches"),
     _traffic("TotalProduceRequestsPerSec", "partitions of produces", "produces"),
@@ -241,7 +243,7 @@ FAMILIES: tuple[Family, ...] = (
     _REPLICAS.gauge(
         "PartitionCount",
         "partitions that the broker hosts",
-        _of_broker(lambda b: len(b.replicas)),
+        of_broker(lambda b: len(b.replicas)),
     ),
     _count("LeaderCount", "partitions that the broker leads", lambda p: p.is_leader),
     _count(
@@ -262,32 +264,32 @@ FAMILIES: tuple[Family, ...] = (
     _REPLICAS.gauge(
         "ProducerIdCount",
         "producers that the partitions remember, each counted in every partition",
-        _of_broker(lambda b: sum(p.producer_count for p in _partitions(b))),
+        of_broker(lambda b: sum(p.producer_count for p in _partitions(b))),
     ),
     _REPLICAS.gauge(
         "PartitionsWithLateTransactionsCount",
         "led partitions with a transaction that outlasts transaction.max.timeout.ms",
-        _of_broker(lambda b: sum(p.is_leader and p.has_late_transaction(b.wall_ms) for p in _partitions(b))),
+        of_broker(lambda b: sum(p.is_leader and p.has_late_transaction(b.wall_ms) for p in _partitions(b))),
     ),
     _REPLICAS.gauge(
         "ReassigningPartitions",
         "led partitions whose replicas are being changed",
-        _of_broker(lambda b: sum(map(_is_reassigning, list(b.replicas)))),
+        of_broker(lambda b: sum(map(_is_reassigning, list(b.replicas)))),
     ),
     _REPLICAS.counter(
         "IsrShrinksPerSec",
         "changes by which a follower left an ISR, since the start",
-        _of_broker(lambda b: b.isr_changes.shrinks),
+        of_broker(lambda b: b.isr_changes.shrinks),
     ),
     _REPLICAS.counter(
         "IsrExpandsPerSec",
         "changes by which a follower joined an ISR, since the start",
-        _of_broker(lambda b: b.isr_changes.expansions),
+        of_broker(lambda b: b.isr_changes.expansions),
     ),
     _REPLICAS.counter(
         "FailedIsrUpdatesPerSec",
         "changes of ISRs that the controller refused, since the start",
-        _of_broker(lambda b: b.isr_changes.failures),
+        of_broker(lambda b: b.isr_changes.failures),
     ),
     _FETCHERS.family(
         "gauge",
@@ -306,12 +308,12 @@ FAMILIES: tuple[Family, ...] = (
     _REPLICAS.gauge(
         "OfflineReplicaCount",
         "hosted partitions whose log cannot be used",
-        _of_broker(lambda b: len(b.replicas.offline)),
+        of_broker(lambda b: len(b.replicas.offline)),
     ),
     _DIRECTORIES.gauge(
         "OfflineLogDirectoryCount",
         "log directories that failed",
-        _of_broker(lambda b: len(b.directory_errors)),
+        of_broker(lambda b: len(b.directory_errors)),
     ),
     _DIRECTORIES.family(
         "gauge",
@@ -323,7 +325,7 @@ FAMILIES: tuple[Family, ...] = (
     _DIRECTORIES.gauge(
         "CordonedLogDirectoryCount",
         "log directories that take no new replicas",
-        _of_broker(lambda b: len(b.cordoning.paths)),
+        of_broker(lambda b: len(b.cordoning.paths)),
     ),
     _DIRECTORIES.family(
         "gauge",
@@ -333,7 +335,7 @@ FAMILIES: tuple[Family, ...] = (
         ("logDirectory",),
     ),
     _GROUPS.gauge(
-        "NumGroups", "classic groups that this broker coordinates", _of_broker(_classic_group_count)
+        "NumGroups", "classic groups that this broker coordinates", of_broker(_classic_group_count)
     ),
     _GROUPS.gauge(
         "NumGroupsPreparingRebalance",
@@ -350,7 +352,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     _GROUPS.gauge("NumGroupsEmpty", "classic groups without members", _in_state(ClassicState.EMPTY)),
     _GROUPS.gauge("NumGroupsDead", "classic groups that are gone", _in_state(ClassicState.DEAD)),
-    _GROUPS.gauge("NumOffsets", "offsets that groups have committed here", _of_broker(_offset_count)),
+    _GROUPS.gauge("NumOffsets", "offsets that groups have committed here", of_broker(_offset_count)),
     _COORDINATOR.family(
         "gauge", "group-count", "groups that this broker coordinates", _by_protocol, ("protocol",)
     ),
@@ -374,38 +376,38 @@ FAMILIES: tuple[Family, ...] = (
     _COORDINATOR.counter(
         "offset-commit-count",
         "offsets that were committed since the start",
-        _of_broker(lambda b: b.groups.coordinator.counts.offset_commits),
+        of_broker(lambda b: b.groups.coordinator.counts.offset_commits),
     ),
     _COORDINATOR.counter(
         "offset-expiration-count",
         "offsets that expired since the start",
-        _of_broker(lambda b: b.groups.coordinator.counts.offset_expirations),
+        of_broker(lambda b: b.groups.coordinator.counts.offset_expirations),
     ),
     _COORDINATOR.counter(
         "offset-deletion-count",
         "offsets that were deleted by request since the start",
-        _of_broker(lambda b: b.groups.coordinator.counts.offset_deletions),
+        of_broker(lambda b: b.groups.coordinator.counts.offset_deletions),
     ),
     _COORDINATOR.counter(
         "group-completed-rebalance-count",
         "rebalances of classic groups that ended since the start",
-        _of_broker(lambda b: b.groups.coordinator.counts.completed_rebalances),
+        of_broker(lambda b: b.groups.coordinator.counts.completed_rebalances),
     ),
     _COORDINATOR.counter(
         "consumer-group-rebalance-count",
         "rebalances of consumer groups that began since the start",
-        _of_broker(lambda b: b.groups.coordinator.counts.consumer_rebalances),
+        of_broker(lambda b: b.groups.coordinator.counts.consumer_rebalances),
     ),
     _COORDINATOR.counter(
         "share-group-rebalance-count",
         "rebalances of share groups that began since the start",
-        _of_broker(lambda b: b.groups.coordinator.counts.share_rebalances),
+        of_broker(lambda b: b.groups.coordinator.counts.share_rebalances),
     ),
     own(
         "counter",
         "refused_group_members",
         "joins refused because the members of groups would take too much memory",
-        _of_broker(lambda b: b.groups.coordinator.counts.refused_members),
+        of_broker(lambda b: b.groups.coordinator.counts.refused_members),
     ),
     _PURGATORY.family("gauge", "PurgatorySize", "requests that wait, by kind", _waiting, _OPERATION),
     _PURGATORY.family(
@@ -418,16 +420,16 @@ FAMILIES: tuple[Family, ...] = (
     _SESSIONS.gauge(
         "NumIncrementalFetchSessions",
         "fetch sessions in the cache",
-        _of_broker(lambda b: len(b.session_cache)),
+        of_broker(lambda b: len(b.session_cache)),
     ),
     _SESSIONS.gauge(
         "NumIncrementalFetchPartitionsCached",
         "partitions of the fetch sessions in the cache",
-        _of_broker(lambda b: b.session_cache.partitions),
+        of_broker(lambda b: b.session_cache.partitions),
     ),
     _SESSIONS.counter(
         "IncrementalFetchSessionEvictionsPerSec",
         "fetch sessions evicted since the start",
-        _of_broker(lambda b: b.session_cache.evictions),
+        of_broker(lambda b: b.session_cache.evictions),
     ),
 )

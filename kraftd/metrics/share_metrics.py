@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraftd.broker_node.node import BrokerNode
 from kraftd.broker_node.share_groups.led_partitions import LedSharePartition
 from kraftd.broker_node.share_groups.share_counts import GroupCounts
 from kraftd.groups.share_state.coordinator import ShareCoordinator
 from kraftd.histogram import Histogram
-from kraftd.metrics.broker_metrics import broker_of, shards_by_status
+from kraftd.metrics.broker_metrics import broker_of, of_broker, shards_by_status
 from kraftd.metrics.family import NS_PER_MS, Bean, Family, ReadOne, Samples, Value
 from kraftd.metrics.readings import Readings
 from kraftd.partition.share.states import ACCEPT, REJECT, RELEASE, RENEW
@@ -23,14 +22,6 @@ _SESSIONS = Bean("kafka.server", "ShareSessionCache")
 _FETCHES = Bean("kafka.server", "DelayedShareFetchMetrics")
 _COORDINATOR = Bean("kafka.server", "share-coordinator-metrics", named=False)
 _TYPES = {ACCEPT: "Accept", RELEASE: "Release", REJECT: "Reject", RENEW: "Renew"}
-
-
-def _of_broker(read: Callable[[BrokerNode], Value]) -> ReadOne:
-    def read_one(readings: Readings) -> Value | None:
-        broker = broker_of(readings)
-        return None if broker is None else read(broker)
-
-    return read_one
 
 
 def _of_partitions(
@@ -137,7 +128,7 @@ FAMILIES: tuple[Family, ...] = (
     _GROUPS.histogram(
         "PartitionLoadTimeMs",
         "how long a share partition took to load what the share coordinator knows",
-        _of_broker(lambda b: b.coordinators.shares.partitions.counts.load_times),
+        of_broker(lambda b: b.coordinators.shares.partitions.counts.load_times),
     ),
     _of_groups(
         "RequestTopicPartitionsFetchRatio",
@@ -153,22 +144,22 @@ FAMILIES: tuple[Family, ...] = (
     _SESSIONS.gauge(
         "ShareSessionsCount",
         "sessions of members of share groups",
-        _of_broker(lambda b: len(b.coordinators.shares.sessions)),
+        of_broker(lambda b: len(b.coordinators.shares.sessions)),
     ),
     _SESSIONS.gauge(
         "SharePartitionsCount",
         "partitions of the sessions of members of share groups",
-        _of_broker(lambda b: b.coordinators.shares.sessions.partition_count()),
+        of_broker(lambda b: b.coordinators.shares.sessions.partition_count()),
     ),
     _SESSIONS.counter(
         "ShareSessionEvictionsPerSec",
         "sessions of members of share groups that ended with their connections",
-        _of_broker(lambda b: b.coordinators.shares.sessions.evicted_count),
+        of_broker(lambda b: b.coordinators.shares.sessions.evicted_count),
     ),
     _FETCHES.counter(
         "ExpiresPerSec",
         "fetches of share groups that waited for as long as they may, since the start",
-        _of_broker(lambda b: b.coordinators.shares.fetches.expired_count),
+        of_broker(lambda b: b.coordinators.shares.fetches.expired_count),
     ),
     _COORDINATOR.family(
         "gauge", "num-partitions", "partitions of __share_group_state by state", _by_status, ("state",)

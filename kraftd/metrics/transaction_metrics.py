@@ -5,14 +5,12 @@ A process without the broker role has no samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kraftd.broker_node.node import BrokerNode
 from kraftd.groups.shard import ShardStatus
 from kraftd.groups.transactions.seen import oldest_open
 from kraftd.groups.transactions.shard import TransactionShard
-from kraftd.metrics.broker_metrics import broker_of
-from kraftd.metrics.family import NS_PER_MS, Bean, Family, Value, own
+from kraftd.metrics.broker_metrics import broker_of, of_broker
+from kraftd.metrics.family import NS_PER_MS, Bean, Family, own
 from kraftd.metrics.readings import Readings
 
 _MARKERS = Bean("kafka.coordinator.transaction", "TransactionMarkerChannelManager")
@@ -23,14 +21,6 @@ def transaction_shards(broker: BrokerNode) -> list[TransactionShard]:
     """The partitions of ``__transaction_state`` that the broker coordinates."""
     shards = broker.transactions.coordinator.shards.values()
     return [one for one in shards if one.status is ShardStatus.ACTIVE]
-
-
-def _of_broker(read: Callable[[BrokerNode], Value]) -> Callable[[Readings], Value | None]:
-    def read_one(readings: Readings) -> Value | None:
-        broker = broker_of(readings)
-        return None if broker is None else read(broker)
-
-    return read_one
 
 
 def _oldest_ms(readings: Readings) -> float | None:
@@ -50,41 +40,41 @@ FAMILIES: tuple[Family, ...] = (
     _MARKERS.gauge(
         "UnknownDestinationQueueSize",
         "markers of transactions that wait for a leader of their partition",
-        _of_broker(lambda b: b.transactions.without_leader()),
+        of_broker(lambda b: b.transactions.without_leader()),
     ),
     _MARKERS.gauge(
         "LogAppendRetryQueueSize",
         "transactions whose markers are written, and whose last record is not",
-        _of_broker(_to_complete),
+        of_broker(_to_complete),
     ),
     _VERIFIED.histogram(
         "VerificationTimeMs",
         "how long the coordinator took to say whether partitions are in a transaction",
-        _of_broker(lambda b: b.verifications.times),
+        of_broker(lambda b: b.verifications.times),
         NS_PER_MS,
     ),
     _VERIFIED.counter(
         "VerificationFailureRate",
         "partitions that a coordinator refused since the start",
-        _of_broker(lambda b: b.verifications.failures),
+        of_broker(lambda b: b.verifications.failures),
     ),
     own(
         "gauge",
         "transactional_ids",
         "transactional ids that this broker coordinates",
-        _of_broker(lambda b: sum(len(one.ids) for one in transaction_shards(b))),
+        of_broker(lambda b: sum(len(one.ids) for one in transaction_shards(b))),
     ),
     own(
         "gauge",
         "open_transactions",
         "transactions that this broker coordinates and that are not decided",
-        _of_broker(lambda b: sum(len(one.ongoing) for one in transaction_shards(b))),
+        of_broker(lambda b: sum(len(one.ongoing) for one in transaction_shards(b))),
     ),
     own(
         "gauge",
         "ending_transactions",
         "transactions that are decided, and wait for markers",
-        _of_broker(lambda b: sum(len(one.ending) for one in transaction_shards(b))),
+        of_broker(lambda b: sum(len(one.ending) for one in transaction_shards(b))),
     ),
     own(
         "gauge",
