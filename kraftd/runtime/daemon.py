@@ -77,7 +77,6 @@ def run(config: DaemonConfig, announce: Announce | None = None, *, rejoins: bool
 
     Raises StartupError, StorageError or OSError if it cannot start.
     """
-    gc.disable()
     logs.configure(config.log_format, config.log_level, config.node_id)
     log = logs.logger()
     for warning in config.warnings:
