@@ -101,14 +101,14 @@ async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen
     """Find the partition in which a broker lacks most, and look at that again after a pause."""
     examples = one.partitions.examples
     try:
-        async with await connected(image, one.broker_id, near, timeout_s) as follower:
+        async with await _connected(image, one.broker_id, near, timeout_s) as follower:
             full = await _full_directories(follower, examples)
             lacks: dict[Example, int] = {}
             failures: list[ClientFailure] = []
             for leader_id in dict.fromkeys(each.leader for each in examples):
                 led = [each for each in examples if each.leader == leader_id]
                 try:
-                    async with await connected(image, leader_id, near, timeout_s) as leader:
+                    async with await _connected(image, leader_id, near, timeout_s) as leader:
                         lacks.update(await _lacks(leader, follower, led))
                 except ClientFailure as failure:
                     failures.append(failure)
@@ -117,7 +117,7 @@ async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen
             worst = max(lacks, key=lambda each: lacks[each])
             began_s = time.monotonic()
             await asyncio.sleep(PAUSE_S)
-            async with await connected(image, worst.leader, near, timeout_s) as leader:
+            async with await _connected(image, worst.leader, near, timeout_s) as leader:
                 again = (await _lacks(leader, follower, [worst]))[worst]
             ends = Ends(worst, lacks[worst], again, time.monotonic() - began_s, len(lacks))
             return Seen(ends=ends, full_directories=full)
@@ -125,7 +125,7 @@ async def _look(image: Image, one: Behind, near: bool, timeout_s: float) -> Seen
         return Seen(" ".join(str(failure).split()))
 
 
-async def connected(image: Image, broker_id: int, near: bool, timeout_s: float) -> Connection:
+async def _connected(image: Image, broker_id: int, near: bool, timeout_s: float) -> Connection:
     """A connection to a broker, by the first of its listeners that works."""
     failure: ClientFailure = Unreachable(f"node {broker_id} has no listener that is reached from here")
     broker = image.brokers.get(broker_id)
@@ -148,7 +148,7 @@ async def offline_directories(
 
 async def _offline(image: Image, broker_id: int, near: bool, timeout_s: float) -> tuple[str, ...]:
     try:
-        async with await connected(image, broker_id, near, timeout_s) as broker:
+        async with await _connected(image, broker_id, near, timeout_s) as broker:
             answer = await broker.ask(DescribeLogDirsRequest([]), DescribeLogDirsResponse)
     except ClientFailure:
         return ()
