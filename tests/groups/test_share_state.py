@@ -16,6 +16,7 @@ from kraftd.groups.share_state.config import ShareStateConfig
 from kraftd.groups.share_state.key import SharePartitionKey, parse_key
 from kraftd.groups.share_state.shard import ShareStateShard
 from kraftd.groups.share_state.state_batches import StateBatch, combined
+from kraftd.messages import initialize_share_group_state_request
 from kraftd.messages.share_snapshot_key import ShareSnapshotKey
 from kraftd.messages.share_snapshot_value import ShareSnapshotValue
 from kraftd.messages.share_update_value import ShareUpdateValue
@@ -127,6 +128,23 @@ def test_a_request_of_several_partitions_is_answered_whole() -> None:
         WriteShareGroupStateRequest("g", [WriteStateData(desk.topic_id, [])]),
     ):
         assert desk.ask(empty, 1).results == []
+
+
+def test_topics_without_partitions_are_left_out_where_partitions_begin__kip932() -> None:
+    desk = ShareStateDesk()
+    rows = [initialize_share_group_state_request.PartitionData(0, 1, 0)]
+    begins = [
+        initialize_share_group_state_request.InitializeStateData(desk.topic_id, rows),
+        initialize_share_group_state_request.InitializeStateData(bytes(16), []),
+    ]
+    request = initialize_share_group_state_request.InitializeShareGroupStateRequest("g", begins)
+    (topic,) = desk.ask(request, 0).results
+    assert (topic.topic_id, topic.partitions[0].error_code) == (desk.topic_id, 0)
+    writes = [
+        WriteStateData(desk.topic_id, [PartitionData(0, 1, 0, 0)]),
+        WriteStateData(bytes(16), []),
+    ]
+    assert desk.ask(WriteShareGroupStateRequest("g", writes), 1).results == []
 
 
 def test_a_broker_that_does_not_lead_refuses() -> None:

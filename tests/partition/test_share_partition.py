@@ -237,7 +237,10 @@ def test_records_between_those_that_are_kept_are_read_after_a_restart() -> None:
     bench.acknowledge("c", (10, 14, [RELEASE]))
     bench.reload()
     assert bench.share.next_fetch_offset() == 0
-    assert spans(bench.acquire("d")) == [(0, 4, 1), (10, 14, 2)]
+    assert spans(bench.acquire("d", most=5)) == [(0, 4, 1)]
+    assert spans(bench.acquire("d")) == [(10, 14, 2)]
+    bench.acknowledge("d", (0, 4, [ACCEPT]), (10, 14, [ACCEPT]))
+    assert bench.share.start_offset == 15
 
 
 def test_what_is_gone_from_the_log_is_delivered_no_more() -> None:
@@ -273,6 +276,7 @@ def test_records_are_acquired_in_batches_that_end_where_the_logs_do() -> None:
     assert spans(Bench([5, 5, 5]).acquire(batch_size=4)) == [(0, 4, 1), (5, 9, 1), (10, 14, 1)]
     assert spans(Bench([5, 5, 5]).acquire(batch_size=6)) == [(0, 9, 1), (10, 14, 1)]
     assert spans(Bench([5, 5, 5]).acquire(batch_size=14)) == [(0, 14, 1)]
+    assert spans(Bench([5, 1]).acquire(batch_size=5)) == [(0, 4, 1), (5, 5, 1)]
     assert spans(Bench([5, 5, 5]).acquire(most=5)) == [(0, 4, 1)]
     assert spans(Bench([5, 5, 5]).acquire(most=6)) == [(0, 9, 1)]
 
@@ -299,6 +303,14 @@ def test_with_all_locks_taken_what_is_released_at_the_end_is_acquired() -> None:
     bench.acquire(most=5)
     bench.acknowledge("a", (4, 4, [RELEASE]))
     assert spans(bench.acquire("b")) == [(4, 4, 2)]
+
+
+def test_a_batch_that_is_acknowledged_whole_is_one_change() -> None:
+    bench = Bench([5, 5])
+    bench.acquire(batch_size=5)
+    bench.waits = True
+    bench.acknowledge("a", (0, 4, [ACCEPT]))
+    assert bench.writes[0].changes == (Change(0, 4, ACKNOWLEDGED, 1),)
 
 
 def test_batches_that_are_done_are_kept_no_longer() -> None:

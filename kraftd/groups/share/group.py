@@ -88,10 +88,6 @@ class ShareGroup(ModernGroup[ShareMember]):
     def known(self) -> StatePartitions:
         return self.state or UNTOUCHED
 
-    def committed_state(self) -> StatePartitions:
-        """As of the high watermark."""
-        return self.timeline.committed_value(self._state, None) or UNTOUCHED
-
     # Changes, by records
 
     def set_state(self, state: StatePartitions | None) -> None:

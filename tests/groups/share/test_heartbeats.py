@@ -74,6 +74,21 @@ def test_members_share_what_is_not_enough_for_all__kip932() -> None:
     )  # fmt: skip
 
 
+def test_members_of_no_topic_that_exists_have_nothing() -> None:
+    desk = desk_of(orders=2)
+    one, other = Sharer(desk, "m1", "nowhere"), Sharer(desk, "m2", "nowhere")
+    one.join(), other.join()
+    settle(one, other)
+    assert (one.has, other.has) == ({}, {})
+    group = desk.describe()
+    assert group.group_epoch == group.assignment_epoch
+    desk.topics.change("nowhere", 1)
+    desk.wait(5 * 60_000)
+    one.join(), other.join()
+    settle(one, other)
+    assert {"nowhere": [0]} in (one.has, other.has)
+
+
 def test_a_silent_member_goes_and_another_gets_its_partitions() -> None:
     desk = desk_of(orders=2)
     first, second = Sharer(desk, "m1"), Sharer(desk, "m2")

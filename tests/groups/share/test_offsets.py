@@ -17,6 +17,7 @@ from kraftd.messages.delete_share_group_offsets_request import (
 )
 from kraftd.messages.delete_share_group_state_request import DeleteShareGroupStateRequest
 from kraftd.messages.share_group_state_partition_metadata_value import ShareGroupStatePartitionMetadataValue
+from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
 from tests.groups.share.members import ShareDesk, Sharer, desk_of, settle
 
@@ -66,6 +67,8 @@ def test_a_group_without_members_begins_at_altered_offsets__kip932() -> None:
     desk = desk_of(orders=2, audit=1)
     answer = alter(desk, {"nowhere": {0: 1}, "orders": {0: 5, 1: 6, 7: 8}, "audit": {}})
     assert altered(answer) == {"nowhere": {0: UNKNOWN}, "orders": {0: 0, 1: 0, 7: UNKNOWN}, "audit": {}}
+    ids = [topic.topic_id for topic in answer.responses]
+    assert ids == [ZERO_UUID, desk.topics.topic_id("orders"), desk.topics.topic_id("audit")]
     assert noted(desk) == (["audit"], ["orders"], [])
     assert desk.describe().group_state == "Empty"
     one = Sharer(desk, "m1")
@@ -130,6 +133,33 @@ def test_a_share_group_is_deleted_once_its_state_is() -> None:
     assert [row.error_code for row in desk.answers[number].results] == [0]  # type: ignore[attr-defined]
     assert desk.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
     desk.reload()
+    assert desk.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_share_group_stays_while_its_end_cannot_be_written() -> None:
+    desk = desk_of(orders=1)
+    alter(desk, {"orders": {0: 5}})
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    (row,) = desk.ask(DeleteGroupsRequest(("g",)), 2).results
+    assert row.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert desk.asked == []
+    desk.failure = None
+    assert desk.describe().group_state == "Empty"
+
+
+def test_a_late_answer_of_the_share_coordinator_changes_nothing() -> None:
+    desk = desk_of(orders=1)
+    desk.is_silent = True
+    Sharer(desk, "m1").join()
+    desk.heartbeat("m1", -1)
+    (asked,) = desk.asked
+    desk.asked = []
+    desk.is_silent = False
+    desk.ask(DeleteGroupsRequest(("g",)), 2)
+    count = len(desk.records())
+    desk.asked = [asked]
+    desk.answer_asked()
+    assert len(desk.records()) == count
     assert desk.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
