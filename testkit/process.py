@@ -90,6 +90,7 @@ class Process:
         self.environment: dict[str, str] = {}  # on top of this process's own
         self.started_s = 0.0
         self.frozen = False
+        self._got_sigterm = False
         home.mkdir(parents=True, exist_ok=True)
 
     def __repr__(self) -> str:
@@ -122,6 +123,7 @@ class Process:
         with open(self.log, "ab") as log:
             self._log_start_bytes = log.tell()
             self.started_s = time.monotonic()
+            self._got_sigterm = False
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home, env=environment
             )
@@ -130,6 +132,15 @@ class Process:
         """Send it a signal, by its id alone."""
         if self.alive:
             os.kill(self.pid, number)
+            self._got_sigterm = self._got_sigterm or number == signal.SIGTERM
+
+    def wait_for_end_after_sigterm(self) -> None:
+        """Wait for a process that was sent SIGTERM: it runs until it heeds that, a frozen one until its thaw.
+
+        A process that does not end is killed, and TimeoutError reports it.
+        """
+        if self.alive and self._got_sigterm:
+            self.stop()
 
     def kill(self) -> None:
         """Send SIGKILL, and reap the process."""

@@ -121,9 +121,11 @@ class Quorum(Cluster):
         return {voter.replica_id for voter in described.current_voters}
 
     def heal(self) -> None:
-        """Start the nodes that are down, thaw frozen ones, and wait until no controller lags."""
+        """Thaw frozen nodes, start those that are down or got SIGTERM, wait until no controller lags."""
         for node in self.nodes:
             node.thaw()
+        for node in self.nodes:
+            node.wait_for_end_after_sigterm()
         down = [node_id for node_id, one in self.controllers.items() if not one.alive]
         if down:
             self.start_controllers(*down)

@@ -73,3 +73,11 @@ def test_a_rolling_restart_does_not_interrupt_the_service(three: FaultyQuorum) -
             writer.wait_for_more(5)
             three.start_controllers(controller.node_id)
             three.wait_for_voters(*VOTERS)
+
+
+def test_healing_starts_a_node_that_got_sigterm_while_it_was_frozen(three: FaultyQuorum) -> None:
+    before = three.controllers[101].pid
+    three.controllers[101].freeze()
+    three.controllers[101].signal(15)  # heeded after the thaw, so that the node still runs when it is healed
+    three.heal()
+    assert three.controllers[101].pid != before
