@@ -23,7 +23,13 @@ from kraftd.groups.transactions.states import (
     TRANSITIONS,
 )
 from kraftd.groups.transactions.transaction import MAX_EPOCH, Transaction
+from kraftd.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kraftd.messages.describe_transactions_request import DescribeTransactionsRequest
+from kraftd.messages.end_txn_request import EndTxnRequest
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.list_transactions_request import ListTransactionsRequest
 from kraftd.wire.error_code import ErrorCode
@@ -41,7 +47,10 @@ def test_a_commit_is_complete_once_every_partition_has_its_marker() -> None:
     assert (answer.error_code, answer.producer_epoch) == (NONE, producer[1] + 1)
     assert desk.add((producer[0], producer[1] + 1)) == CONCURRENT
     assert [one.state for one in desk.states()][-2:] == [ONGOING, PREPARE_COMMIT]
+    shard = desk.shard()
+    assert (list(shard.ongoing), list(shard.ending)) == ([], ["id"])
     desk.write_markers()
+    assert not shard.ending
     epoch = producer[1] + 1
     assert desk.markers == [(("orders", index), producer[0], epoch, True) for index in (0, 1)]
     assert desk.states()[-1].state is COMPLETE_COMMIT
@@ -120,6 +129,49 @@ def test_markers_that_fail_are_sent_again() -> None:
     desk.marker_error = NONE
     desk.wait(1_000)
     assert len(desk.markers) == 1 and desk.states()[-1].state is COMPLETE_COMMIT
+
+
+def test_a_completion_that_is_not_written_is_written_again() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk)
+    desk.holds_markers = True
+    desk.end(producer, True)
+    desk.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    desk.write_markers()
+    assert desk.states()[-1].state is PREPARE_COMMIT
+    desk.failure = None
+    desk.wait(1_000)
+    assert desk.states()[-1].state is COMPLETE_COMMIT
+    assert len(desk.markers) == 1
+
+
+def test_a_transaction_that_is_being_decided_is_not_fenced() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk)
+    desk.is_held = True
+    desk.send(EndTxnRequest("id", *producer, True), 5)
+    errors: list[ErrorCode] = []
+    coordinator: Any = desk.coordinator
+    coordinator.fence(desk.shard(), desk.ids()["id"], errors.append)
+    assert errors == [CONCURRENT]
+    desk.release()
+    desk.flush()
+    assert desk.states()[-1].state is COMPLETE_COMMIT
+
+
+def test_brokers_ask_whether_partitions_are_in_a_transaction__kip890() -> None:
+    desk = TransactionDesk()
+    producer = begun(desk, 0)
+
+    def verified(producer_id: int, epoch: int) -> list[int]:
+        topics = [AddPartitionsToTxnTopic("orders", (0, 1))]
+        one = AddPartitionsToTxnTransaction("id", producer_id, epoch, True, topics)
+        (result,) = desk.ask(AddPartitionsToTxnRequest([one]), 4).results_by_transaction
+        return [row.partition_error_code for row in result.topic_results[0].results_by_partition]
+
+    assert verified(*producer) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
+    assert verified(producer[0], producer[1] + 1) == [FENCED] * 2
+    assert verified(producer[0] + 1, producer[1]) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
 
 
 def test_a_change_counts_once_its_record_is_committed() -> None:

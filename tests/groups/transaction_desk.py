@@ -80,10 +80,12 @@ class TransactionDesk(Desk):
             )
         self.flush()
 
-    def ids(self) -> dict[str, Any]:
+    def shard(self) -> Any:
         """What the coordinator has in memory."""
-        shard: Any = self.coordinator.shards[0]
-        found: dict[str, Any] = shard.ids
+        return self.coordinator.shards[0]
+
+    def ids(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.shard().ids
         return found
 
     def states(self, id: str = "id") -> list[Transaction]:

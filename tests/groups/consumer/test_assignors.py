@@ -72,6 +72,23 @@ def test_a_member_that_joins_takes_only_its_share(size: int, counts: dict[bytes,
     assert {member for member, _, _ in moved} <= {f"m{size - 1}"}
 
 
+@pytest.mark.parametrize("at", [0, 8])
+def test_equal_topics_are_assigned_in_the_order_of_their_ids_in_java(at: int) -> None:
+    """Both halves of an id are signed there."""
+    lower, higher = (bytes(at) + bytes((byte,)) + bytes(15 - at) for byte in (0x80, 0x01))
+    members = {name: MemberSpec(None, [higher, lower], {}) for name in ("m0", "m1")}
+    spec = GroupSpec(members, False, {lower: 1, higher: 1})
+    assert finish(ASSIGNORS["uniform"](spec)) == {"m0": {lower: {0}}, "m1": {higher: {0}}}
+
+
+def test_members_of_different_topics_are_levelled() -> None:
+    one, two = TOPICS[:2]
+    first: Assigned = {"m0": {one: frozenset(range(8))}}
+    assigned = finish(ASSIGNORS["uniform"](spec_of([[one], [one, two], [two]], {one: 8, two: 1}, first)))
+    loads = {name: sum(map(len, partitions.values())) for name, partitions in assigned.items()}
+    assert loads == {"m0": 4, "m1": 4, "m2": 1}
+
+
 @pytest.mark.parametrize("name", list(ASSIGNORS))
 @pytest.mark.parametrize("is_homogeneous", [True, False])
 def test_a_large_group_is_assigned_in_slices(name: str, is_homogeneous: bool) -> None:

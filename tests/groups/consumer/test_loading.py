@@ -18,6 +18,9 @@ from kraftd.groups.consumer.records import (
     target_record,
 )
 from kraftd.groups.records import CoordinatorRecord, encode_record
+from kraftd.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
 from kraftd.messages.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from kraftd.messages.consumer_group_partition_metadata_value import ConsumerGroupPartitionMetadataValue
 from kraftd.messages.delete_groups_request import DeleteGroupsRequest
@@ -88,6 +91,17 @@ def test_a_partition_belongs_to_the_member_of_its_latest_record() -> None:
     without = Member("m1", epoch=6)
     _, group = loaded([current_record("g", former), current_record("g", new), current_record("g", without)])
     assert group.owners.few == {ORDERS: {0: "m2"}}
+
+
+def test_partitions_without_epochs_have_that_of_their_member() -> None:
+    """Kafka's former releases write none."""
+    record = current_record("g", FIRST)
+    value = record.value
+    assert isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
+    for row in (*value.assigned_partitions, *value.partitions_pending_revocation):
+        row.assignment_epochs = None
+    member = loaded([*RECORDS[:-3], record])[1].members["m1"]
+    assert (member.assigned, member.revoking) == ({ORDERS: {0: 3, 1: 3}}, {ORDERS: {2: 3}})
 
 
 def test_members_that_have_left_leave_nothing_behind() -> None:
