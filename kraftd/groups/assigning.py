@@ -6,14 +6,16 @@ assignments after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
-from kraftd.groups.consumer.assignors.spec import Assigned, AssignorFailed, Slices
+from msgspec.structs import replace
+
+from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE, Assigned, AssignorFailed, Slices
 from kraftd.groups.modern_group import ModernGroup
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.records import CoordinatorRecord
+from kraftd.groups.records import CoordinatorRecord, encode_value
 from kraftd.groups.state import ShardState
 
 AT_ONCE = 1000  # members and partitions: more are assigned in slices
@@ -80,14 +82,27 @@ def _run_slice(state: ShardState, plan: Planned, slices: Slices[Assigned]) -> Ou
     try:
         next(slices)
     except StopIteration as end:
-        return _write_slice(state, plan, plan.records(end.value, state.now_ms))
+        records = _with_pauses(plan.records(end.value, state.now_ms))
+        _go_on(state, group, partial(_write_slice, state, plan, records))
+        return Outcome()
     except AssignorFailed:
         return Outcome()  # the last target stays; a heartbeat begins another one
     _go_on(state, group, partial(_run_slice, state, plan, slices))
     return Outcome()
 
 
-def _write_slice(state: ShardState, plan: Planned, records: Iterator[CoordinatorRecord]) -> Outcome:
+def _with_pauses(records: Iterator[CoordinatorRecord]) -> Iterator[CoordinatorRecord | None]:
+    """The records, and None for a pause: before one with very many partitions is encoded, and after it."""
+    for record in records:
+        if record.value is not None and _partition_count(record) > PARTITIONS_A_SLICE:
+            yield None
+            yield replace(record, encoded=encode_value(record.value, record.version))
+            yield None
+        else:
+            yield record
+
+
+def _write_slice(state: ShardState, plan: Planned, records: Iterator[CoordinatorRecord | None]) -> Outcome:
     """Write some records; the last one, that of the epoch, makes all of them the target.
 
     Members that have left meanwhile get none. If the group is another one now, the rest is dropped: the epoch
@@ -98,18 +113,22 @@ def _write_slice(state: ShardState, plan: Planned, records: Iterator[Coordinator
         return Outcome()
     some: list[CoordinatorRecord] = []
     left = RECORDS_A_SLICE
-    while left > 0 and (record := next(records, None)) is not None:
-        some.append(record)
-        left -= 1 + sum(len(row.partitions) for row in _rows(record)) // PARTITIONS_A_RECORD
-    if left <= 0:
-        _go_on(state, group, partial(_write_slice, state, plan, records))
+    for record in records:
+        if record is None:
+            left = 0
+        else:
+            some.append(record)
+            left -= 1 + _partition_count(record) // PARTITIONS_A_RECORD
+        if left <= 0:
+            _go_on(state, group, partial(_write_slice, state, plan, records))
+            break
     kept = [record for record in some if getattr(record.key, "member_id", None) in (None, *group.members)]
     return Outcome(kept, atomic=False)
 
 
-def _rows(record: CoordinatorRecord) -> Sequence[Any]:
-    """The topics of a target; none of the record of its epoch."""
-    return getattr(record.value, "topic_partitions", ())
+def _partition_count(record: CoordinatorRecord) -> int:
+    """How many partitions a target has; none are in the record of its epoch."""
+    return sum(len(row.partitions) for row in getattr(record.value, "topic_partitions", ()))
 
 
 def _is_present(state: ShardState, group: ModernGroup[Any]) -> bool:

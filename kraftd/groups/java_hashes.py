@@ -11,9 +11,12 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import TypeVar
 
+from kraftd.ground.pace import Sliced, Slices
+
 MOST_BUCKETS = 1 << 30
 LEAST_BUCKETS = 16
 _FIBONACCI = -7046029254386353131
+_MIXED_AT_ONCE = 16_384  # partitions
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -114,16 +117,22 @@ def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
     return sorted(keys, key=lambda key: _bucket(hash_of(key), buckets))
 
 
-def copied_index_order(indexes: Collection[int]) -> list[int]:
+@Sliced
+def copied_index_order(indexes: Collection[int]) -> Slices[list[int]]:
     """Partitions in the order of a ``java.util.HashSet`` made of them in ascending order."""
     ascending = sorted(indexes)
     if not ascending or ascending[-1] >= _copied_buckets(len(ascending)):
         return copied_order(ascending, int_hash)
     ordered: list[int] = []  # each is alone in its bucket, whose low bits are mixed with the high ones
     for high in range((ascending[-1] >> 16) + 1):
-        first, end = (bisect_left(ascending, at << 16) for at in (high, high + 1))
-        block = ascending[first:end]
-        ordered += sorted(block, key=high.__xor__) if high else block
+        # The mix reorders parts of a power of two, each within itself.
+        step = max(_MIXED_AT_ONCE, 1 << high.bit_length())
+        for part in range(high << 16, high + 1 << 16, step):
+            first, end = (bisect_left(ascending, at) for at in (part, part + step))
+            some = ascending[first:end]
+            ordered += sorted(some, key=high.__xor__) if high else some
+            if high and len(some) > _MIXED_AT_ONCE // 2:
+                yield
     return ordered
 
 

@@ -43,12 +43,14 @@ class CoordinatorRecord(Struct, frozen=True, gc=False):
     """A record: its key, its value or None for a tombstone, and the version to write the value in.
 
     content: what the value says, where its writer knows that; it is replayed without reading the value again.
+    encoded: the value as it stands in the log, where it was encoded before.
     """
 
     key: Message
     value: Message | None
     version: int = 0
     content: Any = None
+    encoded: bytes | None = None
 
     def __repr__(self) -> str:
         return f"<CoordinatorRecord {self.key!r} {'tombstone' if self.value is None else repr(self.value)}>"
@@ -67,7 +69,12 @@ def encode_record(record: CoordinatorRecord) -> KeyAndValue:
     key = _SHORTS[_type_of(type(record.key))] + encode_bytes(record.key, 0)
     if record.value is None:
         return key, None
-    return key, _SHORTS[record.version] + encode_bytes(record.value, record.version)
+    return key, record.encoded or encode_value(record.value, record.version)
+
+
+def encode_value(value: Message, version: int = 0) -> bytes:
+    """A value as it stands in the log."""
+    return _SHORTS[version] + encode_bytes(value, version)
 
 
 def decode_record(

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from kraftd.groups.consumer import reconciling
+from kraftd.groups.consumer import heartbeat, reconciling
+from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from kraftd.requests.boundary import Boundary
+from kraftd.requests.call import Call
 from kraftd.wire.api import ApiKey
 from tests.broker_node.harness import BrokerHarness
 from tests.groups.consumer.members import Consumer
@@ -19,6 +22,15 @@ def test_a_member_gives_up_partitions_after_slices__kip848(
 ) -> None:
     monkeypatch.setattr(reconciling, "MANY", 5)
     monkeypatch.setattr(reconciling, "PARTITIONS_A_SLICE", 4)
+    monkeypatch.setattr(heartbeat, "MANY", 2)
+    answer = Boundary.answer
+
+    def answered_at_once(boundary: Boundary, call: Call, response: Any) -> None:
+        has_many = isinstance(response, ConsumerGroupHeartbeatResponse) and heartbeat.has_many(response)
+        assert not has_many, "a long answer is encoded with the step that appends its record"
+        answer(boundary, call, response)
+
+    monkeypatch.setattr(Boundary, "answer", answered_at_once)
     harness = BrokerHarness(tmp_path).run()
     harness.create_topic("__consumer_offsets", 1)
     harness.create_topic("t", 6)

@@ -21,6 +21,7 @@ from kraftd.broker_node.topic_creation import OFFSETS_TOPIC
 from kraftd.groups.answers import refused_transactional_commit
 from kraftd.groups.batches import Producer
 from kraftd.groups.config import GroupConfig
+from kraftd.groups.consumer.heartbeat import has_many
 from kraftd.groups.coordinator import GroupCoordinator
 from kraftd.groups.events import TopicsDeleted
 from kraftd.groups.gathered import Gathered
@@ -34,6 +35,7 @@ from kraftd.groups.share.effects import (
 )
 from kraftd.groups.topics import known_transactional_commit, merge_by_name
 from kraftd.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from kraftd.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kraftd.messages.describe_groups_response import DescribeGroupsResponse
 from kraftd.messages.offset_commit_request import OffsetCommitRequest
 from kraftd.messages.share_group_describe_response import ShareGroupDescribeResponse
@@ -182,7 +184,16 @@ class GroupCoordination(Coordination):
             put(response)
         else:
             self._audit(call, response)
-            super().answer(call, response)
+            if isinstance(response, ConsumerGroupHeartbeatResponse) and has_many(response):
+                self._node.boundary.large.begin(call, self._answer_later(call, response))
+            else:
+                super().answer(call, response)
+
+    def _answer_later(self, call: Call, response: Message) -> Work:
+        """Answer after a pause: the record of what it says was appended just now."""
+        yield
+        call.settled = False
+        yield from self._node.boundary.answer_in_slices(call, response)
 
     def _answer_whole(self, call: Call, response: Any) -> None:
         self._audit(call, response)

@@ -30,12 +30,16 @@ from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
 from kraftd.messages.consumer_group_heartbeat_request import TopicPartitions
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.message import Message
 
 
 class Changing:
-    """A change of a group by a member. `records` are what it changes, in the order to be written."""
+    """A change of a group by a member. `records` are what it changes, in the order to be written.
 
-    __slots__ = ("call", "group", "records", "state")
+    recorded: what the member has after its step, as its record says it.
+    """
+
+    __slots__ = ("call", "group", "recorded", "records", "state")
 
     def __init__(
         self, state: ShardState, call: Call, group: ConsumerGroup, records: list[CoordinatorRecord]
@@ -44,6 +48,7 @@ class Changing:
         self.call = call
         self.group = group
         self.records = records
+        self.recorded: Message | None = None
 
     # The member
 
@@ -135,10 +140,15 @@ class Changing:
         topic_ids = SubscribedTopics(group.resolved, self.state.metadata).of(member)
         step = Reconciling(member, target_epoch, target, topic_ids, has_new_subscription, group.owners, owned)
         divided = self.call.divided
-        if isinstance(divided, Divided) and divided.is_of(step):
+        if not isinstance(divided, Divided) or not divided.is_of(step):
+            divided = None
+        else:
             step = replace(step, division=divided.division)
         stepped = step.next()
         if stepped != member:
-            self.records.append(current_record(group.group_id, stepped))
+            group_id = group.group_id
+            record = divided.record(group_id, stepped) if divided else current_record(group_id, stepped)
+            self.records.append(record)
+            self.recorded = record.value
             await_revocation(self.state, group.group_id, stepped)
         return stepped

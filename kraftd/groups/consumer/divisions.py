@@ -1,6 +1,7 @@
 """Divisions of very many partitions, made in slices before the heartbeat that needs one.
 
-The heartbeat uses a division if what it was made of is the same still; else it makes one at once.
+The heartbeat uses a division if what it was made of is the same still; else it makes one at once. So it does
+with the record of the step that follows.
 """
 
 from __future__ import annotations
@@ -11,26 +12,58 @@ from operator import is_
 from msgspec.structs import replace
 
 from kraftd.ground.pace import Slices
+from kraftd.ground.refusal import Refusal
 from kraftd.groups.consumer.group import ConsumerGroup
+from kraftd.groups.consumer.member import Member, recorded_assignment, with_step
 from kraftd.groups.consumer.reconciling import Division, Reconciling
+from kraftd.groups.consumer.records import current_record
 from kraftd.groups.consumer.target import SubscribedTopics
+from kraftd.groups.records import CoordinatorRecord, encode_value
 from kraftd.groups.state import ShardState
+from kraftd.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 
 ATTEMPTS = 5  # while other members of the group take steps
 
 
 class Divided:
-    """A division, with what it was made of."""
+    """A division, with what it was made of, and the record of the member's step."""
 
-    __slots__ = ("_inputs", "division")
+    __slots__ = ("_encoded", "_inputs", "_step", "_stepped", "_value", "division")
 
-    def __init__(self, reconciling: Reconciling, division: Division) -> None:
+    def __init__(self, reconciling: Reconciling) -> None:
+        self._step = reconciling
         self._inputs = reconciling.inputs()
-        self.division = division
+        self.division: Division | None = None
+        self._stepped: Member | None = None
+        self._value: ConsumerGroupCurrentMemberAssignmentValue | None = None
+        self._encoded: bytes | None = None
 
     def __repr__(self) -> str:
-        return f"<Divided {self.division!r}>"
+        return f"<Divided {self._step.member!r}>"
+
+    def make(self) -> Slices[None]:
+        """Divide in slices, and make the value of the record that follows, and its bytes."""
+        self.division = yield from self._step.divide()
+        yield
+        try:
+            stepped = replace(self._step, division=self.division).next()
+        except Refusal:
+            return  # the heartbeat will be refused
+        if stepped is not self._step.member:
+            yield
+            self._value = yield from recorded_assignment.begin(stepped)
+            yield
+            self._encoded = encode_value(self._value)
+            self._stepped = stepped
+
+    def record(self, group_id: str, stepped: Member) -> CoordinatorRecord:
+        """The record of a member's step."""
+        if self._stepped is not None and with_step(self._stepped, stepped) == self._stepped:
+            return current_record(group_id, stepped, self._value, self._encoded)
+        return current_record(group_id, stepped)
 
     def is_of(self, reconciling: Reconciling) -> bool:
         """Return whether the division is that of a member and its target, as they are now."""
@@ -55,7 +88,8 @@ def large_step(state: ShardState, request: ConsumerGroupHeartbeatRequest) -> Rec
         member = replace(member, topics=topics, regex=member.regex if regex is None else regex)
     target = group.target(member.member_id)
     topic_ids = SubscribedTopics(group.resolved, state.metadata).of(member)
-    step = Reconciling(member, group.facts.target_epoch, target, topic_ids, False, group.owners)
+    owned = request.topic_partitions
+    step = Reconciling(member, group.facts.target_epoch, target, topic_ids, False, group.owners, owned)
     return step if step.is_large() else None
 
 
@@ -65,8 +99,9 @@ def divide(next_step: Callable[[], Reconciling | None]) -> Slices[Divided | None
         step = next_step()
         if step is None:
             break
-        divided = Divided(step, (yield from step.divide()))
-        yield  # the heartbeat, with its record and its answer, takes as long as a slice
+        divided = Divided(step)
+        yield from divided.make()
+        yield  # the heartbeat, with its batch and its answer, takes as long as a slice
         step = next_step()
         if step is None or divided.is_of(step):
             return divided

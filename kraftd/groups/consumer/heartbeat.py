@@ -19,12 +19,16 @@ from kraftd.groups.consumer.changing import Changing
 from kraftd.groups.consumer.fencing import held_by
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH, Epochs, Member
+from kraftd.groups.consumer.owners import MANY
 from kraftd.groups.consumer.sessions import heard
 from kraftd.groups.consumer.settings import heartbeat_interval_ms
 from kraftd.groups.migration.upgrade import upgraded
 from kraftd.groups.outcome import Outcome
 from kraftd.groups.records import CoordinatorRecord
 from kraftd.groups.state import ShardState
+from kraftd.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
 from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kraftd.messages.consumer_group_heartbeat_response import Assignment, ConsumerGroupHeartbeatResponse
 from kraftd.messages.consumer_group_heartbeat_response import TopicPartitions as AssignedPartitions
@@ -134,15 +138,28 @@ class Heartbeat(Changing):
         )
         assignment = None
         if self.is_joining or is_full or before.assigned != member.assigned:
-            assignment = Assignment(
-                [AssignedPartitions(topic_id, tuple(had)) for topic_id, had in member.assigned.items()]
-            )
+            assignment = Assignment(self.assigned(member))
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=heartbeat_interval_ms(self.state.config, own),
             assignment=assignment,
         )
+
+    def assigned(self, member: Member) -> list[AssignedPartitions]:
+        """What the member has, of its new record if there is one."""
+        recorded = self.recorded
+        if isinstance(recorded, ConsumerGroupCurrentMemberAssignmentValue):
+            return [AssignedPartitions(row.topic_id, row.partitions) for row in recorded.assigned_partitions]
+        return [AssignedPartitions(topic_id, tuple(had)) for topic_id, had in member.assigned.items()]
+
+
+def has_many(response: ConsumerGroupHeartbeatResponse) -> bool:
+    """Return whether an answer has so many partitions that their encoding is a step of its own."""
+    assignment = response.assignment
+    if assignment is None:
+        return False
+    return sum(len(topic.partitions) for topic in assignment.topic_partitions) > MANY
 
 
 def found_group(

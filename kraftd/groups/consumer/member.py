@@ -8,6 +8,7 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kraftd.ground.pace import Pace, Sliced, Slices
 from kraftd.messages.consumer_group_current_member_assignment_value import (
     ConsumerGroupCurrentMemberAssignmentValue,
 )
@@ -20,6 +21,7 @@ from kraftd.messages.consumer_group_member_metadata_value import (
 )
 
 PARTITION_BYTES = 8  # of a partition in the record of what a member has
+COPIES_A_US = 50  # partitions that are copied in a microsecond
 JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 STATIC_LEAVING_EPOCH = -2  # a static member that will be back
@@ -108,14 +110,13 @@ def recorded_subscription(member: Member) -> ConsumerGroupMemberMetadataValue:
     )
 
 
-def recorded_assignment(member: Member) -> ConsumerGroupCurrentMemberAssignmentValue:
+@Sliced
+def recorded_assignment(member: Member) -> Slices[ConsumerGroupCurrentMemberAssignmentValue]:
     """What a member has, as its record has it."""
+    assigned = yield from _recorded(member.assigned)
+    revoking = yield from _recorded(member.revoking)
     return ConsumerGroupCurrentMemberAssignmentValue(
-        member.epoch,
-        member.previous_epoch,
-        member.state.value,
-        _recorded(member.assigned),
-        _recorded(member.revoking),
+        member.epoch, member.previous_epoch, member.state.value, assigned, revoking
     )
 
 
@@ -174,11 +175,17 @@ def with_step(member: Member, stepped: Member) -> Member:
     )
 
 
-def _recorded(partitions: Epochs) -> list[RecordedPartitions]:
-    return [
-        RecordedPartitions(topic_id, tuple(epochs), tuple(epochs.values()))
-        for topic_id, epochs in partitions.items()
-    ]
+def _recorded(partitions: Epochs) -> Slices[list[RecordedPartitions]]:
+    recorded: list[RecordedPartitions] = []
+    pace = Pace()
+    for topic_id, epochs in partitions.items():
+        indexes = tuple(epochs)
+        if pace.spent(len(epochs) // COPIES_A_US):
+            yield
+        recorded.append(RecordedPartitions(topic_id, indexes, tuple(epochs.values())))
+        if pace.spent(len(epochs) // COPIES_A_US):
+            yield
+    return recorded
 
 
 def _epochs(topics: list[RecordedPartitions], default: int) -> dict[bytes, dict[int, int]]:

@@ -12,6 +12,9 @@ from kraftd.groups.records import CoordinatorRecord
 from kraftd.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
+from kraftd.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
 from kraftd.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
 from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraftd.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
@@ -45,10 +48,16 @@ def subscription_record(group_id: str, member: Member) -> CoordinatorRecord:
     return CoordinatorRecord(key, recorded_subscription(member))
 
 
-def current_record(group_id: str, member: Member) -> CoordinatorRecord:
-    """How far a member is, and what it has."""
+def current_record(
+    group_id: str,
+    member: Member,
+    value: ConsumerGroupCurrentMemberAssignmentValue | None = None,
+    encoded: bytes | None = None,
+) -> CoordinatorRecord:
+    """How far a member is, and what it has; with its value and the bytes of it, if they were made before."""
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id)
-    return CoordinatorRecord(key, recorded_assignment(member), content=member)
+    value = recorded_assignment(member) if value is None else value
+    return CoordinatorRecord(key, value, content=member, encoded=encoded)
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from kraftd.groups import shard
 from kraftd.groups.consumer import reconciling, replay
 from kraftd.groups.consumer.assignors.spec import PARTITIONS_A_SLICE
 from kraftd.groups.consumer.group import ConsumerGroup
 from kraftd.groups.consumer.metadata_hash import topic_hash
 from kraftd.groups.java_hashes import copied_index_order, copied_order, int_hash
+from kraftd.groups.records import CoordinatorRecord, KeyAndValue, encode_record
 from kraftd.wire.records import ENGINE
 from tests.groups.calls import Counted
 from tests.groups.consumer.members import Consumer
@@ -81,6 +83,13 @@ def never_read(*_: Any) -> Any:
     raise AssertionError("a record was read again to be replayed")
 
 
+def encoded_before(record: CoordinatorRecord) -> KeyAndValue:
+    """A record in the log, which is short or was encoded in slices before its step."""
+    pair = encode_record(record)
+    assert record.encoded is not None or len(pair[1] or b"") < 1_000, "a long record is encoded at once"
+    return pair
+
+
 def group_of(desk: Desk) -> ConsumerGroup:
     group = desk.coordinator.shards[0].state.groups["g"]
     assert isinstance(group, ConsumerGroup)
@@ -88,8 +97,9 @@ def group_of(desk: Desk) -> ConsumerGroup:
 
 
 def test_a_member_of_very_many_partitions_takes_its_steps_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its heartbeat makes no division at once, and replays no record from its value."""
+    """Its heartbeat makes no division and no record at once, and replays no record from its value."""
     monkeypatch.setattr(reconciling, "at_once", without_pause)
+    monkeypatch.setattr(shard, "encode_record", encoded_before)
     monkeypatch.setattr(replay, "with_assignment", never_read)
     desk, slices = Desk(orders=LARGE), Counted(next)
     desk.run_slice = slices
@@ -136,6 +146,27 @@ def test_a_division_is_made_anew_if_the_target_changes_meanwhile(monkeypatch: py
     assert second.count() == LARGE // 2
 
 
+def test_a_division_is_made_anew_if_another_member_gives_up_meanwhile() -> None:
+    """What is free then is the member's at once, instead of after another heartbeat."""
+    desk = Desk(orders=LARGE)
+    first, second = Consumer(desk.ask, "m0"), Consumer(desk.ask, "m1")
+    first.join()
+    desk.wait(2_000)
+    first.beat()
+    second.join()
+    desk.wait(6_000)
+    first.beat()
+
+    def interrupted(slices: Iterator[None]) -> None:
+        next(slices)
+        desk.run_slice = next
+        first.beat()
+
+    desk.run_slice = interrupted
+    second.beat()
+    assert [first.count(), second.count()] == [LARGE // 2] * 2
+
+
 @pytest.mark.skipif(not hasattr(ENGINE, "partition_bytes"), reason="Python looks at each partition")
 def test_the_hash_of_a_topic_calls_nothing_for_each_partition() -> None:
     hashed = Counted(topic_hash)
@@ -155,3 +186,5 @@ def test_the_order_of_very_many_partitions_is_that_of_javas_set(count: int) -> N
         rng.sample(range(2 * count), count),
     ):
         assert copied_index_order(indexes) == copied_order(sorted(indexes), int_hash)
+    pauses = sum(1 for _ in copied_index_order.begin(range(count)))
+    assert pauses >= (count - 65_536) // 16_384  # of those that are sorted anew

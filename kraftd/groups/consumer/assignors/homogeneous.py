@@ -125,7 +125,7 @@ class _Free:
                 own = growing.change(member_id)
                 if len(indexes) > PARTITIONS_A_SLICE:
                     yield
-                beyond = copied_index_order(indexes)[left:]
+                beyond = (yield from copied_index_order.begin(indexes))[left:]
                 for first in range(0, len(beyond), PARTITIONS_A_SLICE):
                     some = beyond[first : first + PARTITIONS_A_SLICE]
                     own[topic_id].difference_update(some)
