@@ -1,51 +1,69 @@
 """``kraftd``: its commands and how they end.
 
-Modules of commands are light; what a command needs is imported when it runs, so that help and start are
-quick.
+The module of a command is imported when the command is named, and what it needs when it runs: so start and
+each other command are quick.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import sys
 
 import click
 
-from kraftd.cli.brokers.consume import consume
-from kraftd.cli.brokers.groups import groups
-from kraftd.cli.brokers.produce import produce
-from kraftd.cli.brokers.transactions import transactions
-from kraftd.cli.container import container
-from kraftd.cli.doctor.command import doctor
 from kraftd.cli.failures import EXIT_CODES, explain
-from kraftd.cli.features import features
-from kraftd.cli.identity import random_uuid, show_version, version
-from kraftd.cli.metadata.diff import diff
-from kraftd.cli.metadata.history import history
-from kraftd.cli.metadata.show import show
-from kraftd.cli.metadata.topics import topics
-from kraftd.cli.metadata.watch import watch
-from kraftd.cli.quorum.describe import quorum
-from kraftd.cli.quorum.discard import discard
-from kraftd.cli.quorum.dynamic import make_dynamic
-from kraftd.cli.quorum.recover import recover
-from kraftd.cli.quorum.registrations import forget_controller, list_controllers
-from kraftd.cli.quorum.voters import add_controller, remove_controller
-from kraftd.cli.simulate import sim
-from kraftd.cli.start import start
-from kraftd.cli.storage.backup import backup
-from kraftd.cli.storage.dump import dump
-from kraftd.cli.storage.format import format_command
-from kraftd.cli.storage.restore import restore
-from kraftd.cli.storage.snapshot import snapshot
+from kraftd.cli.identity import show_version
 from kraftd.cli.visible import show_control_characters
 
 EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in EXIT_CODES.items())
 
+COMMANDS = {
+    "format": "kraftd.cli.storage.format:format_command",
+    "start": "kraftd.cli.start:start",
+    "container": "kraftd.cli.container:container",
+    "snapshot": "kraftd.cli.storage.snapshot:snapshot",
+    "dump": "kraftd.cli.storage.dump:dump",
+    "backup": "kraftd.cli.storage.backup:backup",
+    "restore": "kraftd.cli.storage.restore:restore",
+    "topics": "kraftd.cli.metadata.topics:topics",
+    "show": "kraftd.cli.metadata.show:show",
+    "diff": "kraftd.cli.metadata.diff:diff",
+    "history": "kraftd.cli.metadata.history:history",
+    "watch": "kraftd.cli.metadata.watch:watch",
+    "produce": "kraftd.cli.brokers.produce:produce",
+    "consume": "kraftd.cli.brokers.consume:consume",
+    "groups": "kraftd.cli.brokers.groups:groups",
+    "transactions": "kraftd.cli.brokers.transactions:transactions",
+    "quorum": "kraftd.cli.quorum.commands:quorum",
+    "features": "kraftd.cli.features:features",
+    "doctor": "kraftd.cli.doctor.command:doctor",
+    "sim": "kraftd.cli.simulate:sim",
+    "random-uuid": "kraftd.cli.identity:random_uuid",
+    "version": "kraftd.cli.identity:version",
+}
+"""Each command's module and name there."""
+
+
+class Commands(click.Group):
+    """The commands of `COMMANDS`, each imported when it is named; help names them all."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=EPILOG
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
 )
 @click.option(
     "--version",
@@ -56,31 +74,16 @@ EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meanin
     help="Print the version, as the command version does.",
 )
 def kraftd() -> None:
-    """A KRaft controller for Apache Kafka brokers.
+    """Kafka's brokers and KRaft controllers: nodes that run as either or both, and tools for any cluster.
 
     \b
-    A first controller, from nothing:
-      kraftd format --config controller.properties --cluster-id "$(kraftd random-uuid)" --standalone
-      kraftd start controller.properties
+    A first node, from nothing (its file says which roles it has):
+      kraftd format --config server.properties --cluster-id "$(kraftd random-uuid)" --standalone
+      kraftd start server.properties
 
     \b
     New files are readable by this user alone. KRAFTD_UMASK (octal) changes that, for example 027.
     """
-
-
-COMMANDS = (
-    *(format_command, start, container, snapshot, dump, backup, restore),
-    *(topics, show, diff, history, watch),
-    *(produce, consume, groups, transactions),
-    *(quorum, features, doctor, sim, random_uuid, version),
-)
-for command in COMMANDS:
-    kraftd.add_command(command)
-for command in (
-    *(add_controller, remove_controller, make_dynamic),
-    *(list_controllers, forget_controller, recover, discard),
-):
-    quorum.add_command(command)
 
 
 def limit_permissions() -> None:

@@ -37,9 +37,9 @@ QUORUM_LIVES = 4  # of `run_node` only: a new voter has found its quorum alive
     help="Override a key of the file; may be repeated.",
 )
 def start(file: str, overrides: tuple[str, ...]) -> int:
-    """Start a node: a controller, a broker, or both (process.roles).
+    """Start a node: a controller, a broker, or both.
 
-    FILE is a .properties file for a node of Apache Kafka.
+    FILE is a .properties file for a node of Apache Kafka; process.roles in it says which.
 
     Format its data directory first (kraftd format). The node runs until SIGTERM or SIGINT. Then it
     answers the requests that have arrived, syncs its logs and ends with exit code 0.

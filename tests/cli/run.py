@@ -13,9 +13,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 
 from kraftd.cli.main import main
+
+
+def commands_of(group: click.Group) -> dict[str, click.Command]:
+    """The commands of a group by name."""
+    context = click.Context(group)
+    found = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
 
 
 class Run(NamedTuple):

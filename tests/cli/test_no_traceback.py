@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kraftd.cli.failures import EXIT_CODES
 from kraftd.cli.main import kraftd
-from tests.cli.run import Run, run, run_apart, write_config
+from tests.cli.run import Run, commands_of, run, run_apart, write_config
 from tests.cli.sample_history import write_history
 
 # KRAFTD_FUZZ: a factor for the number of examples.
@@ -51,7 +51,7 @@ def commands(
     group: click.Group, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield each command that ends by itself, with its words."""
-    for name, command in group.commands.items():
+    for name, command in commands_of(group).items():
         if isinstance(command, click.Group):
             yield from commands(command, (*words, name))
         elif name not in LASTING:

@@ -227,9 +227,20 @@ def test_the_package_runs_as_a_module() -> None:
 
 
 def test_help_and_start_import_few_modules(tmp_path: Path) -> None:
-    probe = "import sys, kraftd.cli.main; print(*sorted(m for m in sys.modules if not m.startswith('_')))"
+    probe = (
+        "import sys, click; from kraftd.cli.main import kraftd\n"
+        "kraftd.get_command(click.Context(kraftd), 'start')\n"
+        "print(*sorted(m for m in sys.modules if not m.startswith('_')))"
+    )
     loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout
-    for heavy in ("rich.console", "uvloop", "asyncio", "structlog", "kraftd.metadata.image"):
+    for heavy in (
+        "rich.console",
+        "uvloop",
+        "asyncio",
+        "structlog",
+        "kraftd.metadata.image",
+        "kraftd.cli.brokers.groups",
+    ):
         assert heavy not in loaded.split(), heavy
 
 
