@@ -1,3 +1,3 @@
-"""kraftd: a KRaft controller quorum for Apache Kafka brokers."""
+"""kraftd: a KRaft controller quorum and brokers for Apache Kafka clusters."""
 
 __version__ = "0.1.0"
