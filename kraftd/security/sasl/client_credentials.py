@@ -28,7 +28,7 @@ _GRANTED = (200, 201)
 # The statuses after which Kafka does not repeat the request at once.
 _PERMANENT = frozenset((400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505))
 _TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")  # the valid characters in an OAUTHBEARER message (RFC 7628)
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\uffff]+")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\U00010000-\U0010ffff]+")
 
 
 class RefreshRules(Struct, frozen=True, kw_only=True):

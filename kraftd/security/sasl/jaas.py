@@ -18,8 +18,8 @@ _FLAGS = ("required", "requisite", "sufficient", "optional")
 _TOKEN = re.compile(
     r"""(?P<blank>[\x00-\x20]+|/\*.*?\*/|/[^\n\r]*)
       |(?P<quoted>"(?:\\.|[^"\\\n\r])*"|'(?:\\.|[^'\\\n\r])*')
-      |(?P<word>[A-Za-z_$\u00a0-\U0010ffff][A-Za-z0-9_$.\-\u00a0-\U0010ffff]*)
-      |(?P<number>[0-9.\-][0-9A-Za-z_$.\-\u00a0-\U0010ffff]*)
+      |(?P<word>(?:[A-Za-z_$]|[^\x00-\x9f])(?:[A-Za-z0-9_$.\-]|[^\x00-\x9f])*)
+      |(?P<number>[0-9.\-](?:[0-9A-Za-z_$.\-]|[^\x00-\x9f])*)
       |(?P<sign>.)""",
     re.VERBOSE | re.DOTALL,
 )
