@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from kraftd.cli.failures import FAILED, OK
 
@@ -78,6 +79,10 @@ def sim(
         raise click.UsageError("--load is of worlds with brokers: add --brokers.")
     loads = tuple(sorted(set(loads)))
     if seed is not None:
+        given = click.get_current_context().get_parameter_source
+        for several in ("seeds", "first", "jobs"):
+            if given(several) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(f"--seed runs one world: leave --{several} out, or --seed.")
         return _one(seed, short, brokers, loads, lost_majority, trace, shrink)
     if trace:
         raise click.UsageError("--trace is for one seed: give --seed.")

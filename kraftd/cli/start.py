@@ -146,10 +146,11 @@ def trials(for_clients: str) -> list[str]:
         program = "kraftd" if shutil.which("kraftd") == program else os.path.relpath(program)
     first = for_clients.split(", ")[0]
     at = "" if first == DEFAULT_BOOTSTRAP else f" --bootstrap {first}"
+    produce, consume = f"{program} produce hello{at}", f"{program} consume hello --from-beginning{at}"
     return [
         "Try, in another terminal:",
-        f"  {program} produce hello{at}                   # a record for each line that you type",
-        f"  {program} consume hello --from-beginning{at}",
+        f"  {produce.ljust(len(consume))}  # a record for each line that you type",
+        f"  {consume}",
         f"  {program} groups list{at}",
     ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kraftd.cli.quorum.recover import own_voter
-from kraftd.cli.start import announcement
+from kraftd.cli.start import announcement, trials
 from kraftd.config import load
 from testkit.process import free_port
 from tests.cli.run import (
@@ -293,3 +293,11 @@ def test_an_announced_ipv6_address_has_brackets(tmp_path: Path, key: str) -> Non
     text = announcement(config, CLUSTER, config.advertised_listeners)
     assert f"  {key}={value}\n" in text
     assert own_voter(config) == f"1@[::1]:{port}"
+
+
+@pytest.mark.parametrize("at", ["127.0.0.1:9092", "a-host-with-a-name-of-some-length.example:19092"])
+def test_the_comment_of_the_first_trial_stands_right_of_all_three(at: str) -> None:
+    _, *commands = trials(at)
+    written, comment, rest = commands[0].partition("#")
+    assert comment and "record" in rest
+    assert len(written) == max(map(len, commands[1:])) + 2

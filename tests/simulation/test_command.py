@@ -29,6 +29,13 @@ def test_a_trace_is_of_one_seed() -> None:
     assert "--seed" in ended.err
 
 
+@pytest.mark.parametrize("several", ["--seeds", "--first", "--jobs"])
+def test_one_seed_is_not_several(several: str) -> None:
+    ended = run("sim", "--seed", 17, several, 2)
+    assert ended.code == 2
+    assert f"leave {several} out" in ended.err
+
+
 def test_the_results_of_several_seeds_are_summed() -> None:
     ended = run("sim", "--short", "--first", 2000, "--seeds", 4)
     assert ended.code == 0

@@ -61,7 +61,7 @@ def _identities(config: DaemonConfig) -> Iterator[Finding]:
     found: dict[str, MetaProperties] = {}
     for directory in config.data_dirs:
         if not os.path.isdir(directory):
-            yield problem("files", directory, "there is no such directory", "run kraftd format, or mount it")
+            yield _not_a_directory(directory)
             continue
         try:
             properties = read_meta_properties(RealDisk(), directory)
@@ -79,6 +79,17 @@ def _identities(config: DaemonConfig) -> Iterator[Finding]:
     except DirectoryProblem as error:
         text, _, remedy = str(error).partition(". ")
         yield problem("files", config.metadata_log_dir, text, remedy)
+
+
+def _not_a_directory(path: str) -> Finding:
+    if os.path.lexists(path):
+        return problem(
+            "files",
+            path,
+            "it is not a directory",
+            "move what stands there away, and mount or copy the directory",
+        )
+    return problem("files", path, "there is no such directory", "run kraftd format, or mount it")
 
 
 def _files(path: str) -> Iterator[Finding]:

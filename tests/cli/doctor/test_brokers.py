@@ -216,6 +216,7 @@ def test_a_directory_that_is_not_mounted_is_named_with_the_partitions_in_it(tmp_
         examine = ("doctor", "--bootstrap", f"127.0.0.1:{controller}", "--json")
         wait_until(lambda: text in run(*examine).out, "the partition without a leader is found", 60)
         assert f"its log directory {disk} is offline" in run(*examine).out
+        assert "it is not a directory" in run("doctor", "--config", config, "--json").out
         told = run("consume", "t", "--bootstrap", boot, "--partition", lost[-1], "--timeout", "1")
         assert told.code == 1
         assert f"{lost} has no leader; its replicas are on broker 1" in told.err
