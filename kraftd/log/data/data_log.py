@@ -369,7 +369,7 @@ class DataLog(LogState):
             self.files.create(segment)
 
         self._guarded(clear)
-        self._segments[:] = [segment]
+        self._segments = [segment]
         self.epochs.clear()
         self._epochs_unwritten = True
         self.log_start = offset if log_start is None else log_start

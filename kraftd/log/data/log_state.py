@@ -74,7 +74,7 @@ class LogState:
         self.flushed_ms = now_ms
         self.cut_count = 0  # how often the log was truncated: a read in a thread compares it
         self._resources = resources
-        self._segments = segments
+        self._segments = segments.copy()  # one that was filled by appends has room for four
         self._epochs = epochs
         self._epochs_unwritten = epochs is not None
         self._tail: Tail | None = None

@@ -180,7 +180,8 @@ class DataSegment:
 
     def set_entries(self, offsets: int, times: int, max_time: tuple[int, int]) -> None:
         """Note what both files have, after they were written by a recovery or cut."""
-        self.offset_entries, self.time_entries, self._max_time = offsets, times, max_time
+        self.offset_entries, self.time_entries = offsets, times
+        self._max_time = max_time if times else None
 
     def place(self, offset: int, directory: str, opened: Opener) -> tuple[int | None, int]:
         """(last offset of its batch, position) of the last entry at or below offset, else (None, 0)."""
@@ -210,9 +211,12 @@ class DataSegment:
         """(largest timestamp, last offset of its batch); a timestamp of -1 if there is none."""
         if self.index is not None:
             return self.index.max_time
-        if self._max_time is None:
-            self._max_time = self._last_time_entry(directory, opened)
-        return self._max_time
+        if self._max_time is not None:
+            return self._max_time
+        found = self._last_time_entry(directory, opened)
+        if self.time_entries:  # most of very many segments are empty: a tuple for each would be memory
+            self._max_time = found
+        return found
 
     def offset_before(self, timestamp_ms: int, directory: str, opened: Opener) -> int:
         """An offset before which every record of the segment is older than timestamp_ms."""
