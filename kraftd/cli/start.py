@@ -82,6 +82,10 @@ def run_node(config: DaemonConfig, *, rejoins: bool = False) -> int:
 
     gc.disable()  # what is imported and loaded stays; the daemon enables it once it serves
     from kraftd.runtime.daemon import run
+    from kraftd.runtime.freed_memory import give_back_freed_memory, share_one_arena
+
+    share_one_arena()
+    give_back_freed_memory()
 
     def announce(cluster_id: str, endpoints: Sequence[Endpoint]) -> None:
         try:
