@@ -27,9 +27,14 @@ from kraftd.spark.inputs.small_logs import in_one_task
 from kraftd.spark.inputs.storage import join
 from kraftd.spark.parquet import Job, write_splits
 from kraftd.spark.source.batch_source import NAME
+from kraftd.spark.source.pieces import Piece, dataset_pieces
 from kraftd.spark.source.reading import Wanted
 from kraftd.spark.source.tasks import plan_tasks
 from kraftd.spark.writing import replace_dataset
+
+GROUP_BYTES = 8 << 20
+"""Bytes of a log whose partitions are replayed in one task."""
+MAX_GROUPS = 1 << 14
 
 
 class Timeline(Extent):
@@ -67,6 +72,13 @@ class Timeline(Extent):
         return self._staged is not None
 
     @property
+    def group_count(self) -> int:
+        """In how many groups the records of partitions are replayed, so that one fits into memory."""
+        sizes = [split.end - split.start for split in self.source.log.splits]
+        sizes += [checkpoint.size_bytes for checkpoint in [self.state_checkpoint] if checkpoint is not None]
+        return min(max(1, -(-sum(sizes) // GROUP_BYTES)), MAX_GROUPS)
+
+    @property
     def records_path(self) -> str | None:
         """The dataset of the decoded log, once it is staged."""
         return self.staged_paths.get(LOG)
@@ -79,6 +91,15 @@ class Timeline(Extent):
             within = (F.col("offset") >= start) & (F.col("offset") < self.end_offset)
             rows = self._staged[LOG].where(within)
         return _of_types(rows, types).select(*columns)
+
+    def pieces(self, checkpoint: CheckpointFile | None = None) -> list[Piece]:
+        """The log, or a checkpoint that is staged, in shares for tasks."""
+        held = self.staged_paths.get(LOG if checkpoint is None else checkpoint.path)
+        if held is not None:
+            return dataset_pieces(held)
+        if checkpoint is None:
+            return [Piece(split) for split in self.source.log.splits]
+        return [Piece(split) for split in checkpoint_splits(checkpoint, permissive=self.permissive)]
 
     def damage(self) -> DataFrame:
         """The parts of the log, and of the checkpoints that are read, that mode PERMISSIVE could not decode.
@@ -142,17 +163,19 @@ class Timeline(Extent):
         self._staged = staged
         self._directory = directory
 
-    def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+    def shared(
+        self, name: str, make: Callable[[], DataFrame], make_part: Callable[[], DataFrame] | None = None
+    ) -> DataFrame:
         """What several tables are made from. Of a staged timeline it is written once, beside the records.
 
         A first table gets it unwritten, unless `makes_several`: Spark leaves out what that table does not
-        need. Threads that need it wait for the one that writes it.
+        need, and so does make_part. Threads that need it wait for the one that writes it.
         """
         with self._sharing:
             if name not in self.made:
                 if self._directory is None or not (self.makes_several or name in self._asked):
                     self._asked.add(name)
-                    return make()
+                    return (make_part or make)()
                 path = join(self._directory, name)
                 replace_dataset(make(), path)
                 self.keep(name, path)
@@ -235,6 +258,11 @@ class Timeline(Extent):
         first, last = F.col("aborted_first"), F.col("aborted_last")
         within = (F.col("offset") >= first) & (F.col("offset") <= last)
         return rows.join(F.broadcast(self._aborted), within, "left_anti")
+
+    @cached_property
+    def aborted(self) -> list[tuple[int, int]]:
+        """First and last offset of each transaction that was aborted or is not ended."""
+        return [] if self._aborted is None else [tuple(row) for row in self._aborted.collect()]
 
     @cached_property
     def _aborted(self) -> DataFrame | None:

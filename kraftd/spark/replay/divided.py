@@ -24,7 +24,7 @@ from kraftd.spark.replay.source import Replay
 from kraftd.spark.replay.topics import topic_lives
 from kraftd.spark.source.reading import Wanted, read_split
 from kraftd.spark.tables.columns import Rows
-from kraftd.spark.tables.partitions import COLUMNS, KEY, TYPES
+from kraftd.spark.tables.filling import COLUMNS, KEY, TYPES
 
 GROUP_RECORDS = 20_000
 """Records of partitions that are replayed together; more only if they are of one partition."""

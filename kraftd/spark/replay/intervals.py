@@ -14,8 +14,8 @@ from kraftd.spark.replay.partitions import partition_replay
 from kraftd.spark.replay.source import Replay, and_next, by_key, passed, without
 from kraftd.spark.tables.columns import Row, Rows
 from kraftd.spark.tables.configs import BROKER, TOPIC
+from kraftd.spark.tables.filling import KEY
 from kraftd.spark.tables.intervals import MIN_ISR
-from kraftd.spark.tables.partitions import KEY
 
 _KINDS = ("under_replicated", "under_min_isr", "leaderless", "offline")
 _NUMBER = re.compile(r"\s*[+-]?\d{1,10}\s*")

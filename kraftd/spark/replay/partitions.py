@@ -8,7 +8,8 @@ from typing import Any
 from kraftd.spark.replay.source import Replay, in_log, in_order, passed, validity, without
 from kraftd.spark.replay.topics import topic_lives
 from kraftd.spark.tables.columns import Row, Rows
-from kraftd.spark.tables.partitions import COLUMNS, KEPT, KEY, OLD, TYPES
+from kraftd.spark.tables.filling import COLUMNS, KEPT, KEY, TYPES
+from kraftd.spark.tables.partitions import OLD
 from kraftd.types import DIRECTORY_MIGRATING, uuid_text
 
 _ELRS = ("eligible_leader_replicas", "last_known_elr")

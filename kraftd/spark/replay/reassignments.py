@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kraftd.spark.replay.partitions import partition_replay, until_removed
 from kraftd.spark.replay.source import Replay, and_next, by_key, lasted, validity, without
 from kraftd.spark.tables.columns import Row, Rows
-from kraftd.spark.tables.partitions import KEY
+from kraftd.spark.tables.filling import KEY
 from kraftd.spark.tables.reassignments import CANCELLED, COMPLETED, DELETED, REPLACED
 
 

@@ -156,12 +156,12 @@ class Replay:
         return pa.Table.from_batches(batches, schema)
 
     def _without_aborted(self, rows: Rows) -> Rows:
-        if not self._aborted:
+        if not self.aborted:
             return rows
-        return [row for row in rows if not any(row["offset"] in one for one in self._aborted)]
+        return [row for row in rows if not any(row["offset"] in one for one in self.aborted)]
 
     @cached_property
-    def _aborted(self) -> list[range]:
+    def aborted(self) -> list[range]:
         """The offsets of each transaction that was aborted or is not ended."""
         markers = self.log(["offset", "type"], MARKERS)
         found = []

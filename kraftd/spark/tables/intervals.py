@@ -17,7 +17,8 @@ from kraftd.spark.decoding.decode import LAST_OFFSET
 from kraftd.spark.inputs.extent import BEFORE_THE_LOG
 from kraftd.spark.tables.brokers import racks
 from kraftd.spark.tables.configs import BROKER, TOPIC, config_history
-from kraftd.spark.tables.partitions import KEY, REMOVED, partition_replay
+from kraftd.spark.tables.filling import KEY
+from kraftd.spark.tables.partitions import REMOVED, partition_replay
 from kraftd.spark.timeline import Timeline
 
 MIN_ISR = "min.insync.replicas"

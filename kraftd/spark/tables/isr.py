@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from kraftd.spark.tables.partitions import KEY, REMOVED, partition_replay, until_removed
+from kraftd.spark.tables.filling import KEY
+from kraftd.spark.tables.partitions import REMOVED, partition_replay, until_removed
 from kraftd.spark.tables.validity import lasted, validity, with_next
 from kraftd.spark.timeline import Timeline
 

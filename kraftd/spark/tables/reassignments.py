@@ -9,7 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from kraftd.spark.tables.partitions import KEY, partition_replay, until_removed
+from kraftd.spark.tables.filling import KEY
+from kraftd.spark.tables.partitions import partition_replay, until_removed
 from kraftd.spark.tables.validity import lasted, validity, with_next
 from kraftd.spark.timeline import Timeline
 

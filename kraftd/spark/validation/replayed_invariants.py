@@ -14,7 +14,7 @@ from kraftd.spark.replay.source import Replay, and_next, by_key, without
 from kraftd.spark.replay.topics import topic_lives
 from kraftd.spark.tables.brokers import REGISTERED, UNREGISTERED
 from kraftd.spark.tables.columns import Row
-from kraftd.spark.tables.partitions import KEY
+from kraftd.spark.tables.filling import KEY
 from kraftd.spark.tables.topics import CREATED
 from kraftd.spark.validation.findings import break_text
 
