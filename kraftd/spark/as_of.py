@@ -23,11 +23,13 @@ from kraftd.spark.timeline import Timeline
 
 Note = Callable[[str], None]
 """Takes a text for the user."""
+ON_COMMAND_LINE, IN_PYTHON, IN_SPARK = "--as-of ", "as_of=", "asOf="
+"""How a caller spells the point, in front of its value: messages name what the caller wrote."""
 _TIMES = ("offset", "timestamp_ms")
 AnyExtent = TypeVar("AnyExtent", bound=Extent)
 
 
-def point_of(as_of: Point | str | int | datetime | None) -> Point | None:
+def point_of(as_of: Point | str | int | datetime | None, spelling: str = IN_PYTHON) -> Point | None:
     """The point that a caller names: an offset, a time, or either as text (`4711`, `2h`, ISO 8601).
 
     Raises InputError for any other text, and for a time in the future.
@@ -39,15 +41,15 @@ def point_of(as_of: Point | str | int | datetime | None) -> Point | None:
     try:
         return parse_point(str(as_of), time.time())
     except ValueError as error:
-        raise InputError(f"as of {as_of}: {error}") from None
+        raise InputError(f"{spelling}{as_of}: {error}") from None
 
 
-def check_offset(log: CommittedLog, as_of: Point | None) -> None:
+def check_offset(log: CommittedLog, as_of: Point | None, spelling: str = ON_COMMAND_LINE) -> None:
     """Raises InputError for an offset that no committed record has yet."""
     if as_of is not None and as_of.offset is not None and as_of.offset >= log.end_offset:
         raise InputError(
-            f"{log.replica.path}: --as-of {as_of.offset} is beyond the end: the log is committed to offset "
-            f"{log.end_offset - 1}"
+            f"{log.replica.path}: {spelling}{as_of.offset} is beyond the end: the log is committed to "
+            f"offset {log.end_offset - 1}"
         )
 
 
@@ -60,29 +62,33 @@ def make_timeline(
     return extent_at(timeline, as_of, note)
 
 
-def extent_at(extent: AnyExtent, as_of: Point | None, note: Note) -> AnyExtent:
+def extent_at(
+    extent: AnyExtent, as_of: Point | None, note: Note, spelling: str = ON_COMMAND_LINE
+) -> AnyExtent:
     """The extent of a whole log, cut at a point. Raises InputError for one outside the log."""
     if as_of is None or as_of == Point():
         return extent
-    offset = as_of.offset if as_of.offset is not None else _offset_at(extent, as_of.time_ms or 0, note)
+    offset = as_of.offset
+    if offset is None:
+        offset = _offset_at(extent, as_of.time_ms or 0, note, spelling)
     if offset < extent.first_state_offset:
-        raise _too_early(extent, str(offset))
+        raise _too_early(extent, f"{spelling}{offset}")
     return extent.until(min(extent.end_offset, offset + 1))
 
 
 def _too_early(extent: Extent, as_of: str) -> InputError:
     return InputError(
-        f"{extent.source.replica.path}: --as-of {as_of} lies before offset {extent.first_state_offset}, "
+        f"{extent.source.replica.path}: {as_of} lies before offset {extent.first_state_offset}, "
         "the first at which the log and its oldest checkpoint tell the state"
     )
 
 
-def _offset_at(extent: Extent, time_ms: int, note: Note) -> int:
+def _offset_at(extent: Extent, time_ms: int, note: Note, spelling: str) -> int:
     """The last offset before the first record that is later than a time.
 
     Raises InputError for a time before the first record, or before the end of the first checkpoint.
     """
-    text = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()
+    text = spelling + datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()
     if extent.first_checkpoint is not None:
         known_ms = read_header(extent.first_checkpoint).last_contained_log_timestamp_ms
         if known_ms is not None and time_ms < known_ms:
@@ -93,12 +99,12 @@ def _offset_at(extent: Extent, time_ms: int, note: Note) -> int:
     if later is None:
         if newest_ms is not None:
             newest = datetime.fromtimestamp(newest_ms / 1000, UTC).isoformat()
-            note(f"--as-of {text} is after the last record, of {newest}: the whole log is read")
+            note(f"{text} is after the last record, of {newest}: the whole log is read")
         return extent.end_offset - 1
     offset = later - 1
     if offset < 0:
-        raise InputError(f"{extent.source.replica.path}: --as-of {text} is before the first record")
-    note(f"--as-of {text} is offset {offset}")
+        raise InputError(f"{extent.source.replica.path}: {text} is before the first record")
+    note(f"{text} is offset {offset}")
     return offset
 
 

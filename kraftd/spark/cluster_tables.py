@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraftd.history.points import Point
-from kraftd.spark.as_of import check_offset, extent_at, point_of
+from kraftd.spark.as_of import IN_PYTHON, check_offset, extent_at, point_of
 from kraftd.spark.coordinators.choice import OF_GROUPS, OF_TRANSACTIONS, Choice, choose_tables
 from kraftd.spark.coordinators.tables import write_coordinator_tables
 from kraftd.spark.decoding.fields import record_schema
@@ -168,12 +168,15 @@ def open_tables(
     high_watermark: int | None = None,
     scratch: str | None = None,
     note: Note | None = None,
+    spelling: str = IN_PYTHON,
 ) -> Tables:
-    """What `kraftd.spark.tables` returns, which documents the arguments. note takes texts for the user."""
+    """What `kraftd.spark.tables` returns, which documents the arguments. note takes texts for the user,
+    which spell the point as the caller did.
+    """
     if mode.lower() not in ("failfast", "permissive"):
         raise InputError(f"mode={mode}: failfast and permissive are known")
     mode, note = mode.lower(), note or warn
-    point = point_of(as_of)
+    point = point_of(as_of, spelling)
     register_source(session)
     choice = Choice([], [], None)
     directory = tempfile.mkdtemp(prefix="kraftd-spark-", dir=scratch)
@@ -185,8 +188,8 @@ def open_tables(
             replicas, log = find_log(paths, mode, high_watermark, note, lambda: session, scratch)
             choice = choose_tables(None, paths, point, "" if mode == "failfast" else mode)
             timeline = Timeline(session, log, log.end_offset, permissive=mode == "permissive")
-        check_offset(timeline.source, point)
-        timeline = extent_at(timeline, point, note)
+        check_offset(timeline.source, point, spelling)
+        timeline = extent_at(timeline, point, note, spelling)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise

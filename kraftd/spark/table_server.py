@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from kraftd.spark.as_of import IN_SPARK
 from kraftd.spark.cluster_tables import RECORDS, Tables, open_tables
 from kraftd.spark.errors import InputError
 from kraftd.spark.failures import what_failed
@@ -82,6 +83,7 @@ class TableServer:
             mode="permissive" if options.permissive else "failfast",
             high_watermark=options.high_watermark,
             scratch=options.scratch,
+            spelling=IN_SPARK,
         )
         key = options.paths, options.permissive, options.high_watermark, options.scratch, found.as_of
         if key in self._made:

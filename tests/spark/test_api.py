@@ -109,9 +109,9 @@ def test_a_table_is_a_data_source_as_of_an_offset_with_filters(spark: SparkSessi
 def test_points_tables_and_options_that_are_unknown_are_refused(spark: SparkSession, story: Story) -> None:
     path = str(story.directory.path)
     for as_of, why in (
-        ("yesterday", "neither an offset"),
-        (10**9, "beyond the end"),
-        ("2001-01-01", "before"),
+        ("yesterday", "^as_of=yesterday: .*neither an offset"),
+        (10**9, ": as_of=1000000000 is beyond the end"),
+        ("2001-01-01", ": as_of=2001-01-01T00:00:00.* is before"),
     ):
         with pytest.raises(InputError, match=why):
             tables(spark, path, as_of=as_of)
@@ -120,7 +120,8 @@ def test_points_tables_and_options_that_are_unknown_are_refused(spark: SparkSess
     register(spark)
     for options, why in (
         ({"table": "tables"}, "no such table"),
-        ({"table": "topics", "asOf": "yesterday"}, "neither an offset"),
+        ({"table": "topics", "asOf": "yesterday"}, "asOf=yesterday: .*neither an offset"),
+        ({"table": "topics", "asOf": "1000000000"}, ": asOf=1000000000 is beyond the end"),
         ({"table": "topics", "endingOffset": "3"}, "is for records"),
         ({"asOf": "3"}, "is for tables"),
     ):
@@ -131,7 +132,7 @@ def test_points_tables_and_options_that_are_unknown_are_refused(spark: SparkSess
 def test_a_warning_names_the_offset_of_a_time(spark: SparkSession, story: Story) -> None:
     at = datetime.fromtimestamp((START_MS + 9 * MS_PER_RECORD) / 1000, UTC)
     with (
-        pytest.warns(UserWarning, match="is offset"),
+        pytest.warns(UserWarning, match="^as_of=.* is offset"),
         tables(spark, str(story.directory.path), as_of=at) as found,
     ):
         times = {row["offset"]: row["timestamp_ms"] for row in rows_of(found["records"])}

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point
-from kraftd.spark.as_of import check_offset, extent_at, point_of
+from kraftd.spark.as_of import IN_PYTHON, ON_COMMAND_LINE, check_offset, extent_at, point_of
 from kraftd.spark.cluster_tables import RECORDS, STAGING, write_staged_tables
 from kraftd.spark.decoding.fields import record_schema
 from kraftd.spark.errors import InputError
@@ -65,11 +65,19 @@ def update_from(
     inputs = [source] if isinstance(source, str) else source
     refuse_output_in_input(inputs, target.directory, NAMES)
     replicas, log = find_log(inputs, "failfast", high_watermark, warn, lambda: session, scratch)
-    check_offset(log, point)
+    check_offset(log, point, IN_PYTHON)
     target = replace(target, directory=absolute(target.directory))
     try:
         end_offset = update_lake(
-            target, log, replicas, chosen, point, session_of=lambda: session, note=warn, step=lambda _: None
+            target,
+            log,
+            replicas,
+            chosen,
+            point,
+            session_of=lambda: session,
+            note=warn,
+            step=lambda _: None,
+            spelling=IN_PYTHON,
         )
     finally:
         delete(session, join(target.directory, STAGING))
@@ -87,6 +95,7 @@ def update_lake(
     note: Note,
     step: Step,
     small: bool = True,
+    spelling: str = ON_COMMAND_LINE,
 ) -> int:
     """Bring tables up to a point of a log, the end by default; returns the first offset that they lack.
 
@@ -97,14 +106,14 @@ def update_lake(
     session = None if small and is_local(target.directory) else session_of()
     lake = open_lake(target.format, target.directory, target.catalog)
     kept = KeptLog(target.directory, log.replica.cluster_id, session)
-    end_offset = extent_at(Extent(log, log.end_offset), as_of, note).end_offset
+    end_offset = extent_at(Extent(log, log.end_offset), as_of, note, spelling).end_offset
     if as_of is None:
         end_offset = max(end_offset, kept.end_offset)
     newest = max((lake.end_offset(name) or 0 for name in names), default=0)
     if end_offset < newest:
         raise InputError(
             f"{target.directory}: the tables are as of offset {newest - 1}, and never go back to "
-            f"{end_offset - 1}: give a later --as-of, or a new --output"
+            f"{end_offset - 1}: give a later {spelling.strip(' =')}, or a new output"
         )
     kept.append(log, end_offset)
     if RECORDS in names:
