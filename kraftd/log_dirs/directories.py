@@ -13,13 +13,14 @@ from typing import NamedTuple
 from kraftd.ground.pace import ROW_US, Pace, Slices, at_once
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.flushing import FlushJob
-from kraftd.log.data.opening import Found, create_data_log
 from kraftd.log.data.resources import Deletion, LogResources
 from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageError, StorageFailure
 from kraftd.log_dirs import clean_shutdown
-from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in_turn, remove_tree
+from kraftd.log_dirs.found_logs import Damaged, FoundLog
+from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in_turn
+from kraftd.log_dirs.log_making import LogMaking
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import (
     HIGH_WATERMARKS,
@@ -41,30 +42,6 @@ class LogDirectory(NamedTuple):
 
     path: str
     directory_id: Uuid | None
-
-
-class Damaged(NamedTuple):
-    """A log that could not be opened, and what the checkpoints say of it, which is kept. topic_id is None if
-    it is not known.
-    """
-
-    parent: str
-    name: str
-    topic_id: Uuid | None
-    error: StorageError
-    found: Found
-
-    @property
-    def directory(self) -> str:
-        """The path of the log's directory."""
-        return f"{self.parent}/{self.name}"
-
-
-class FoundLog(NamedTuple):
-    """A log that was opened at the start, and its producers as the loader's caller keeps them."""
-
-    log: DataLog
-    producers: object | None = None
 
 
 class LogDirectories:
@@ -96,6 +73,7 @@ class LogDirectories:
         self.all_loaded: set[str] = set()
         self.high_watermarks: dict[tuple[str, TopicPartition], int] = {}  # by path: a log may have moved
         self._checkpoint_files: dict[str, ReplacedFile] = {}
+        self._makings: set[LogMaking] = set()
 
     def __repr__(self) -> str:
         count = len(self.directories)
@@ -154,10 +132,8 @@ class LogDirectories:
 
     def topic_ids(self) -> dict[TopicPartition, Uuid | None]:
         """The topic ids of the open logs, and of damaged ones if they are known."""
-        found: dict[TopicPartition, Uuid | None] = {
-            key: one.topic_id for key, one in self.damaged.items() if one.topic_id is not None
-        }
-        return found | {key: log.topic_id for key, log in self.logs.items()}
+        damaged = {key: one.topic_id for key, one in self.damaged.items() if one.topic_id is not None}
+        return {**damaged, **{key: log.topic_id for key, log in self.logs.items()}}
 
     def create(
         self,
@@ -171,8 +147,28 @@ class LogDirectories:
         unique: str | None = None,
         failed: Callable[[str, StorageError], object] | None = None,
     ) -> DataLog:
-        """Make the log of a partition, in the directory of an id, else in that with the fewest logs. With
-        `unique` it is a future log, named so. `failed` takes the place of `fail` for a directory that fails.
+        """Make a log at once, for a caller that may block: `begin_create` and `end_create`."""
+        found = self.begin_create(
+            topic, partition, topic_id, now_ms, directory_id=directory_id, is_new=is_new, unique=unique
+        )
+        while isinstance(found, LogMaking):
+            found.run()
+            found = self.end_create(found, failed)
+        return found
+
+    def begin_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: Uuid | None,
+        now_ms: int,
+        *,
+        directory_id: Uuid | None = None,
+        is_new: bool = True,
+        unique: str | None = None,
+    ) -> DataLog | LogMaking:
+        """What makes the log of a partition, in the directory of an id, else in that with the fewest logs;
+        the log if it exists. With `unique` it is a future log, named so. `end_create` must follow.
 
         Raises StorageFailure if no directory takes it. Raises it also while one is offline, which may have
         it, but not if it is new or of a directory that works. Raises ValueError for a topic id that is not
@@ -188,33 +184,29 @@ class LogDirectories:
             raise self.damaged[key].error
         is_elsewhere = directory_id is not None and self.path_of(directory_id) is not None
         if self.offline and not is_new and not is_elsewhere:
-            paths = ", ".join(self.offline)
-            raise StorageFailure(
-                f"the log of {topic}-{partition} may be in {paths}, offline. Repair the disk"
-            )
-        name = None if unique is None else suffixed_name(topic, partition, unique, FUTURE_SUFFIX)
-        for path in self._paths_for(directory_id):
-            settings = self.settings_of(topic)
-            try:
-                log = create_data_log(
-                    self.resources,
-                    path,
-                    topic,
-                    partition,
-                    settings,
-                    now_ms=now_ms,
-                    topic_id=topic_id,
-                    name=name,
-                )
-            except StorageError as error:
-                self._remove_unfinished(f"{path}/{name or f'{topic}-{partition}'}")
-                if not isinstance(error, StorageFailure):
-                    raise
-                (failed or self.fail)(path, error)
-                continue
-            logs[key] = log
-            return log
-        raise StorageFailure(f"no log directory takes {topic}-{partition}: {', '.join(self.directories)}")
+            at = ", ".join(self.offline)
+            raise StorageFailure(f"the log of {topic}-{partition} may be in {at}, offline. Repair the disk")
+        name = None if unique is None else suffixed_name(*key, unique, FUTURE_SUFFIX)
+        return self._make_in(self._paths_for(directory_id), key, topic_id, now_ms, name)
+
+    def end_create(
+        self, making: LogMaking, failed: Callable[[str, StorageError], object] | None = None
+    ) -> DataLog | LogMaking:
+        """Account for a making that was run: the log, or what makes it in the next directory. `failed` takes
+        the place of `fail`. Raises StorageError.
+        """
+        self._makings.discard(making)
+        if making.log is not None:
+            if making.path in self.offline:  # it is there: no other directory may have it, too
+                raise self.offline[making.path]
+            making.log.move_to(self.resources, self.settings_of(making.key[0]))
+            (self.logs if making.name is None else self.futures)[making.key] = making.log
+            return making.log
+        if making.error is not None:
+            if not isinstance(making.error, StorageFailure):
+                raise making.error
+            (failed or self.fail)(making.path, making.error)
+        return self._make_in(making.other_paths, making.key, making.topic_id, making.now_ms, making.name)
 
     def delete(
         self, topic: str, partition: int, unique: str, now_ms: int, *, future: bool = False
@@ -407,8 +399,12 @@ class LogDirectories:
     ) -> Generator[None, None, None]:
         """Flush and close all logs, write the checkpoints, and mark each directory as cleanly shut down. Each
         slice may block. A directory that fails is left without the mark. Flushes run in `run_all`: with many
-        at once, a disk makes thousands of logs durable in a fraction of the time.
+        at once, a disk makes thousands of logs durable in a fraction of the time. Waits for logs being made.
         """
+        with suppress(StorageError):
+            for making in list(self._makings):
+                making.run()
+                self.end_create(making)
         closing = [(log, producers_of(key)) for key, log in self.logs.items()]
         closing += [(log, None) for log in self.futures.values()]
         for first in range(0, len(closing), CLOSED_TOGETHER):
@@ -439,13 +435,17 @@ class LogDirectories:
         path = self.path_of(directory_id)
         return [] if path is None else [path]
 
-    def _remove_unfinished(self, directory: str) -> None:
-        """Remove what was made of a log that could not be made: the partition may go to another directory."""
-        disk = self.resources.disk
-        self.resources.files.forget_below(directory)  # else a new log there writes to files without a name
-        with suppress(StorageError):
-            if disk.exists(directory):
-                remove_tree(disk, directory)
+    def _make_in(
+        self, paths: Sequence[str], key: TopicPartition, topic_id: Uuid | None, now_ms: int, name: str | None
+    ) -> LogMaking:
+        online = [path for path in paths if path not in self.offline]
+        if not online:
+            raise StorageFailure(f"no log directory takes {key[0]}-{key[1]}: {', '.join(self.directories)}")
+        settings = self.settings_of(key[0])
+        making = LogMaking(self.resources, online, key, topic_id, settings, now_ms, name)
+        self.resources.files.forget_below(making.directory)  # else the log writes to files without a name
+        self._makings.add(making)
+        return making
 
     def _rename(self, log: DataLog, name: str | None) -> None:
         target = f"{log.parent}/{name or f'{log.topic}-{log.partition}'}"

@@ -9,7 +9,7 @@ for opening in loader.openings():
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Self
 
@@ -21,7 +21,8 @@ from kraftd.log.errors import CorruptStorage, DirectoryProblem, StorageError
 from kraftd.log.partition_metadata import FILE_NAME as METADATA_FILE_NAME
 from kraftd.log.partition_metadata import decode_topic_id
 from kraftd.log_dirs import clean_shutdown
-from kraftd.log_dirs.directories import Damaged, FoundLog, LogDirectories
+from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.found_logs import Damaged, FoundLog
 from kraftd.log_dirs.jobs import remove_tree
 from kraftd.log_dirs.names import (
     DELETE_SUFFIX,
@@ -97,6 +98,12 @@ class LogOpening:
             with suppress(FileNotFoundError, StorageError, ValueError):
                 metadata = f"{self.parent}/{self.name}/{METADATA_FILE_NAME}"
                 self.topic_id = decode_topic_id(self._directories.resources.disk.read_bytes(metadata))
+
+
+def run_openings(openings: Iterable[LogOpening]) -> None:
+    """Open some logs. Blocks."""
+    for opening in openings:
+        opening.run()
 
 
 class LogLoader:

@@ -10,21 +10,22 @@ from typing import Any, cast
 import pytest
 
 from kraftd.broker_node.effects import DeleteLog, OpenLog
-from kraftd.broker_node.events import LogsLoaded
+from kraftd.broker_node.events import LogNotOpened, LogOpened, LogsLoaded
 from kraftd.ground import pace
 from kraftd.ground.event import Event
-from kraftd.host.broker_logs.broker_logs import EXPIRY_LOOK_US, LOGS_OPENED_AT_ONCE, BrokerLogs
+from kraftd.ground.pace import at_once
+from kraftd.host.broker_logs.broker_logs import EXPIRY_LOOK_US, LOGS_A_JOB, LOGS_OPENED_AT_ONCE, BrokerLogs
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Ports
 from kraftd.log.data.resources import LogResources
-from kraftd.log.disk import RealDisk
-from kraftd.log.errors import DirectoryProblem
+from kraftd.log.disk import RealDisk, RealFile
+from kraftd.log.errors import DirectoryProblem, DiskFull, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.log_loader import LogLoader
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.config import PartitionConfig
 from tests.log.data.logs import NOW_MS, append, batch
-from tests.log_dirs.test_log_directories import ID_A, SETTINGS, TOPIC_ID, UNIQUE
+from tests.log_dirs.test_log_directories import ID_A, ID_B, SETTINGS, TOPIC_ID, UNIQUE
 
 
 class Loop:
@@ -32,6 +33,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.jobs: list[Callable[[], None]] = []
+        self.is_in_thread = False
         self.events: list[Event] = []
         self.errors: list[BaseException | str] = []
         self.ports = Ports(*[cast(Any, self)] * 5, self.errors.append)
@@ -52,12 +54,15 @@ class Loop:
         self, job: Callable[[], Any], done: Callable[[Any], None], failed: Callable[[Exception], None]
     ) -> None:
         def act() -> None:
+            self.is_in_thread = True
             try:
                 result = job()
             except Exception as error:
                 failed(error)
             else:
+                self.is_in_thread = False
                 done(result)
+            self.is_in_thread = False
 
         self.jobs.append(act)
 
@@ -75,9 +80,9 @@ def broker_logs(loop: Loop, directories: LogDirectories, marks: dict[TopicPartit
     )
 
 
-def directories_at(path: Path) -> LogDirectories:
+def directories_at(path: Path, disk: RealDisk | None = None) -> LogDirectories:
     directory = LogDirectory(str(path), ID_A)
-    return LogDirectories(LogResources(RealDisk()), [directory], lambda topic: SETTINGS)
+    return LogDirectories(LogResources(disk or RealDisk()), [directory], lambda topic: SETTINGS)
 
 
 def test_a_flush_whose_log_is_deleted_meanwhile_fails_no_directory(tmp_path: Path) -> None:
@@ -86,44 +91,134 @@ def test_a_flush_whose_log_is_deleted_meanwhile_fails_no_directory(tmp_path: Pat
     log = directories.create("t", 0, TOPIC_ID, NOW_MS)
     append(log, batch(0, 1))
     logs.flush()
-    logs.delete(DeleteLog("t", 0))
+    logs.changes.delete(DeleteLog("t", 0))
     assert len(loop.jobs) > 1, "the flush is still under way"
     for job in loop.jobs:
         job()
     assert loop.errors == [] and len(directories.online) == 1
 
 
-def test_a_round_of_the_event_loop_makes_one_log_and_deletes_one(tmp_path: Path) -> None:
-    class Rounds(Loop):
-        def __init__(self) -> None:
-            self.soon: list[Callable[[], None]] = []
-            super().__init__()
+class Rounds(Loop):
+    """What is to be called soon is called in the next round, and a thread does one job between two rounds."""
 
-        def call_soon(self, act: Callable[..., None], *arguments: Any) -> None:
-            self.soon.append(partial(act, *arguments))
+    def __init__(self) -> None:
+        self.soon: list[Callable[[], None]] = []
+        super().__init__()
 
-        def round(self) -> None:
-            due, self.soon = self.soon, []
-            for act in due:
-                act()
+    def call_soon(self, act: Callable[..., None], *arguments: Any) -> None:
+        self.soon.append(partial(act, *arguments))
 
-    loop, directories = Rounds(), directories_at(tmp_path)
+    def round(self) -> None:
+        due, self.soon = self.soon, []
+        for act in due:
+            act()
+
+
+class WatchedDisk(RealDisk):
+    """The disk, with the paths of what the event loop made or read."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.by_loop: list[str] = []
+        self._loop = loop
+
+    def make_directory(self, path: str, *, durably: bool = True) -> None:
+        self._note(path)
+        super().make_directory(path, durably=durably)
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        if create:
+            self._note(path)
+        return super().open(path, create=create)
+
+    def read_bytes(self, path: str) -> bytes:
+        self._note(path)
+        return super().read_bytes(path)
+
+    def _note(self, path: str) -> None:
+        if not self._loop.is_in_thread:
+            self.by_loop.append(path)
+
+
+def test_a_thread_makes_one_log_after_the_other_and_a_deletion_waits_for_them(tmp_path: Path) -> None:
+    loop = Rounds()
+    disk = WatchedDisk(loop)
+    directories = directories_at(tmp_path, disk)
     logs = broker_logs(loop, directories, {})
     for index in range(3):
-        logs.open(OpenLog("t", index, TOPIC_ID, bytes(16), True))
-    logs.delete(DeleteLog("t", 2))
-    counts = []
+        logs.changes.open(OpenLog("t", index, TOPIC_ID, bytes(16), True))
+    logs.changes.delete(DeleteLog("t", 2))
+    seen = []
     for _ in range(4):
         loop.round()
-        counts.append(len(directories.logs))
-    assert counts == [1, 2, 3, 2] and loop.errors == []
+        assert len(loop.jobs) <= 1
+        making = [job() for job in loop.jobs]
+        loop.jobs.clear()
+        seen.append((len(making), len(directories.logs)))
+    assert seen == [(1, 1), (1, 2), (1, 3), (0, 2)] and loop.errors == [] and disk.by_loop == []
+    assert [type(event) for event in loop.events] == [LogOpened] * 3
+    append(directories.logs["t", 1], batch(0, 1))
+    assert directories.logs["t", 1].log_end == 1
+
+
+def test_a_stop_waits_for_the_log_that_is_being_made(tmp_path: Path) -> None:
+    loop, directories = Rounds(), directories_at(tmp_path)
+    LogLoader(directories, NOW_MS).load()
+    logs = broker_logs(loop, directories, {})
+    logs.changes.open(OpenLog("t", 0, TOPIC_ID, bytes(16), True))
+    logs.changes.open(OpenLog("t", 1, TOPIC_ID, bytes(16), True))
+    loop.round()
+    logs.close(1)
+    assert loop.events == [], "a node that has stopped is notified of nothing"
+    after = directories_at(tmp_path)
+    loader = LogLoader(after, NOW_MS).load()
+    assert loader.broker_epoch == 1 and loader.notes == [] and set(after.logs) == {("t", 0)}
+    loop.jobs.pop()()
+    loop.round()
+    assert not loop.jobs and loop.events == []
+
+
+def test_a_log_whose_directory_fails_while_it_is_made_is_in_no_other_one(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in "ab"]
+    rows = [LogDirectory(path, own_id) for path, own_id in zip(paths, (ID_A, ID_B), strict=True)]
+    for path in paths:
+        RealDisk().make_directory(path)
+    loop, directories = Rounds(), LogDirectories(LogResources(RealDisk()), rows, lambda topic: SETTINGS)
+    logs = broker_logs(loop, directories, {})
+    logs.changes.open(OpenLog("t", 0, TOPIC_ID, ID_A, True))
+    loop.round()
+    directories.fail(paths[0], StorageFailure("the disk is gone"))
+    loop.jobs.pop()()
+    assert isinstance(loop.events[0], LogNotOpened) and directories.logs == {}
+    assert not RealDisk().exists(f"{paths[1]}/t-0")
+
+
+def test_a_log_without_room_that_is_deleted_meanwhile_is_not_made_again(tmp_path: Path) -> None:
+    class FullDisk(RealDisk):
+        def make_directory(self, path: str, *, durably: bool = True) -> None:
+            raise DiskFull(f"no room for {path}")
+
+    loop, directories = Rounds(), directories_at(tmp_path, FullDisk())
+    logs = broker_logs(loop, directories, {})
+    logs.changes.open(OpenLog("t", 0, TOPIC_ID, bytes(16), True))
+    loop.round()
+    logs.changes.delete(DeleteLog("t", 0))
+    loop.jobs.pop()()
+    loop.round()
+    for _ in logs.changes.open_waiting():
+        pass
+    loop.round()
+    assert not loop.jobs and isinstance(loop.events[0], LogNotOpened)
 
 
 def test_logs_are_found_and_opened_by_threads(tmp_path: Path) -> None:
     before = directories_at(tmp_path)
+    LogLoader(before, NOW_MS).load()
     for number in range(LOGS_OPENED_AT_ONCE + 1):
         before.create("t", number, TOPIC_ID, NOW_MS)
-    loop, directories = Loop(), directories_at(tmp_path)
+    at_once(before.close(NOW_MS, 1, lambda key: None))
+    loop = Loop()
+    disk = WatchedDisk(loop)
+    directories = directories_at(tmp_path, disk)
     loader = LogLoader(directories, NOW_MS)
     broker_logs(loop, directories, {}).load(loader)
     assert loader.remaining == {} and len(loop.jobs) == 1, "the event loop reads no directory"
@@ -132,6 +227,24 @@ def test_logs_are_found_and_opened_by_threads(tmp_path: Path) -> None:
     (loaded,) = loop.events
     assert isinstance(loaded, LogsLoaded) and set(loaded.topic_ids) == set(directories.logs)
     assert len(directories.logs) == LOGS_OPENED_AT_ONCE + 1 and loop.errors == []
+    disk.by_loop.clear()
+    assert all(log.epochs.entries == [] for log in directories.logs.values())
+    assert disk.by_loop == [], "a thread has read the leader epochs, too"
+
+
+def test_a_thread_opens_many_small_logs_at_a_time_and_the_last_ones_one_by_one(tmp_path: Path) -> None:
+    before, count = directories_at(tmp_path), 3 * LOGS_A_JOB
+    for number in range(count):
+        before.create("t", number, TOPIC_ID, NOW_MS)
+    loop, directories = Loop(), directories_at(tmp_path)
+    broker_logs(loop, directories, {}).load(LogLoader(directories, NOW_MS))
+    loop.jobs.pop(0)()
+    sizes = []
+    while loop.jobs:
+        there = len(directories.logs)
+        loop.jobs.pop(0)()
+        sizes.append(len(directories.logs) - there)
+    assert sum(sizes) == count and sizes[0] > 1 and sizes[-1] == 1 and max(sizes) <= LOGS_A_JOB
 
 
 def test_a_directory_of_no_partition_ends_the_start(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The logs of a broker node: opens and deletes them, writes, reads and searches them, over the disk's port.
+"""The logs of a broker node: loads, writes, reads and searches them, over the disk's port.
 
 An append is written at once. Flushes, cold reads, searches by time, checkpoints and deletions run in threads.
 A directory that fails goes offline with its partitions, and the node is notified.
@@ -6,27 +6,21 @@ A directory that fails goes offline with its partitions, and the node is notifie
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 from kraftd.broker_node.effects import (
     CordonDirectories,
-    DeleteLog,
     DescribeDirectories,
     OfPartition,
-    OpenLog,
     SetLog,
-    SetLogAside,
 )
 from kraftd.broker_node.events import (
     AppendEnded,
     AppendsEnded,
     DirectoriesDescribed,
     DirectoryState,
-    LogNotOpened,
-    LogOpened,
     LogsFailed,
     LogsLoaded,
     LogTruncated,
@@ -36,6 +30,7 @@ from kraftd.ground.event import Event
 from kraftd.ground.pace import Pace, at_once
 from kraftd.host.broker_logs.appending import append_batches
 from kraftd.host.broker_logs.checkpoints import Checkpoints
+from kraftd.host.broker_logs.log_changes import LogChanges
 from kraftd.host.broker_logs.producer_reload import ProducerReload
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Log, Ports
@@ -46,7 +41,7 @@ from kraftd.log.data.retention import remove_expired
 from kraftd.log.errors import CorruptStorage, DiskFull, StorageError, StorageFailure
 from kraftd.log_dirs.directories import LogDirectories, Mark
 from kraftd.log_dirs.jobs import RunAll, in_turn
-from kraftd.log_dirs.log_loader import LogLoader, LogOpening
+from kraftd.log_dirs.log_loader import LogLoader, LogOpening, run_openings
 from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.partition.effects import (
     AppendBatches,
@@ -62,7 +57,7 @@ from kraftd.wire.producer_snapshot import SnapshotEntry
 Step = Callable[[Event], None]
 
 LOGS_OPENED_AT_ONCE = 4  # at a start, each by a thread
-LOGS_PER_CALLBACK = 20  # that are made once there is room
+LOGS_A_JOB = 32  # that a thread opens at most before the event loop accounts for them
 EXPIRY_LOOK_US = 10  # of a log that retention looks at
 EXPIRY_US = 500  # of a segment that it removes, with a new one and its files
 
@@ -95,20 +90,26 @@ class BrokerLogs:
         high_watermarks: Callable[[], Iterable[Mark]],
     ) -> None:
         self.directories = directories
-        self._loaded_producers = loaded_producers
         self._ports = ports
         self._lines: Log = ports.log
         self._step = step
-        self._unique_text = new_unique_text
         self._snapshot_of = snapshot_of
         self._new_producers = new_producers
         self._high_watermarks = high_watermarks
         self._appended: list[AppendEnded] = []
         self._refusing: set[TopicPartition] = set()  # an append of this step failed: those after it fail, too
         self._checkpoints = Checkpoints(directories, ports, self._directory_failed)
-        self._is_closed = False
-        self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
-        self._turns: deque[Callable[[], None]] = deque()
+        self.changes = LogChanges(
+            directories,
+            loaded_producers,
+            ports,
+            step,
+            new_unique_text,
+            self._checkpoints,
+            self.failed,
+            self._directory_failed,
+            self._note_failures,
+        )
 
     def __repr__(self) -> str:
         return f"<BrokerLogs of {self.directories!r}>"
@@ -121,20 +122,24 @@ class BrokerLogs:
         threads.run(lambda: list(loader.openings()), partial(self._open_found, loader), failed)
 
     def _open_found(self, loader: LogLoader, found: list[LogOpening]) -> None:
-        openings = iter(found)
-        under_way = 0
+        first = under_way = 0
 
-        def opened(opening: LogOpening, _result: object) -> None:
+        def opened(openings: list[LogOpening], _result: object) -> None:
             nonlocal under_way
             under_way -= 1
-            loader.add(opening)
+            for opening in openings:
+                loader.add(opening)
             begin()
 
         def begin() -> None:
-            nonlocal under_way
-            while under_way < LOGS_OPENED_AT_ONCE and (opening := next(openings, None)) is not None:
+            nonlocal first, under_way
+            while under_way < LOGS_OPENED_AT_ONCE and first < len(found):
+                count = max(1, min(LOGS_A_JOB, (len(found) - first) // (2 * LOGS_OPENED_AT_ONCE)))
+                openings = found[first : first + count]
+                first += count
                 under_way += 1
-                self._ports.work_threads.run(opening.run, partial(opened, opening), self._ports.failed)
+                work = partial(run_openings, openings)
+                self._ports.work_threads.run(work, partial(opened, openings), self._ports.failed)
             if not under_way:
                 for note in loader.notes:
                     self._lines.warning("recovered", note=note)
@@ -151,119 +156,6 @@ class BrokerLogs:
         ids = {path: one.directory_id for path, one in self.directories.directories.items()}
         self._step(LogsLoaded(self.directories.topic_ids(), ids))
         self._note_failures()
-
-    def open(self, effect: OpenLog) -> None:
-        """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
-        self._take_turn(partial(self._open, effect))
-
-    def _take_turn(self, turn: Callable[[], None]) -> None:
-        """Do it in a round of the event loop of its own: a CreateTopics may bring thousands of logs."""
-        self._turns.append(turn)
-        if len(self._turns) == 1:
-            self._ports.timer.call_soon(self._next_turn)
-
-    def _next_turn(self) -> None:
-        turn = self._turns.popleft()
-        if self._turns:
-            self._ports.timer.call_soon(self._next_turn)
-        if not self._is_closed:
-            turn()
-
-    def _open(self, effect: OpenLog) -> None:
-        if self._is_closed:
-            return
-        key, directories, now_ms = (effect.topic, effect.partition), self.directories, self._now_ms()
-        if directories.is_contested(*key, effect.topic_id):
-            self._keep_one(key, effect.topic_id)
-        try:
-            log = directories.logs.get(key)
-            producers = None
-            if log is None:
-                self._loaded_producers.pop(key, None)
-                log = directories.create(
-                    *key,
-                    effect.topic_id,
-                    now_ms,
-                    directory_id=effect.directory_id,
-                    is_new=effect.is_new,
-                    failed=self._directory_failed,
-                )
-            else:
-                log.assign_topic_id(effect.topic_id)
-                producers = self._loaded_producers.pop(key, None)
-        except (StorageError, ValueError) as error:
-            is_full = isinstance(error, DiskFull)
-            if is_full:
-                self._waiting_for_room[key] = effect
-            until = "until there is room" if is_full else None
-            self._lines.error(
-                "a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error), until=until
-            )
-            self._note_failures()
-            self._step(LogNotOpened(*key, effect.topic_id))
-            return
-        high_watermark = directories.high_watermarks.pop((log.parent, key), 0)
-        states = producers.states if isinstance(producers, ReplayedProducers) else None
-        directory_id = directories.id_of(log)
-        self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
-
-    def open_waiting(self) -> Iterator[None]:
-        """Try again to make the logs for which the disk had no room, some in each slice."""
-        for number, key in enumerate(list(self._waiting_for_room), 1):
-            effect = self._waiting_for_room.pop(key, None)
-            if effect is not None:
-                self._open(effect)
-            if not number % LOGS_PER_CALLBACK:
-                yield
-
-    def delete(self, effect: DeleteLog) -> None:
-        """Delete the log of a partition that is gone."""
-        self._waiting_for_room.pop((effect.topic, effect.partition), None)
-        self._take_turn(partial(self._delete_if_there, (effect.topic, effect.partition)))
-
-    def _delete_if_there(self, key: TopicPartition) -> None:
-        self._loaded_producers.pop(key, None)
-        if key in self.directories.rivals:
-            self._keep_one(key, None)
-            return
-        log = self.directories.logs.get(key)
-        if log is not None:
-            try:
-                self.directories.delete(*key, self._unique_text(), self._now_ms())
-                self._checkpoints.write_soon(log.parent)
-            except StorageError as error:
-                self.failed(key, log, error)
-        damaged = self.directories.damaged.get(key)
-        if damaged is not None:
-            try:
-                self.directories.delete_damaged(*key, self._unique_text(), self._now_ms())
-                self._checkpoints.write_soon(damaged.parent)
-            except StorageError as error:
-                self._directory_failed(damaged.parent, error)
-
-    def set_aside(self, effect: SetLogAside) -> None:
-        """Keep a log under another name."""
-        self._take_turn(partial(self._keep_one, (effect.topic, effect.partition), effect.topic_id))
-
-    def _keep_one(self, key: TopicPartition, topic_id: Uuid | None) -> None:
-        """Keep the log of that topic id, and set the partition's others aside."""
-        producers: object = self._loaded_producers.pop(key, None)
-        is_rival = key in self.directories.rivals
-        strays, count = self.directories.strays, len(self.directories.strays)
-        try:
-            kept = self.directories.keep_one(*key, topic_id, self._unique_text)
-            if kept is not None and is_rival:
-                producers = kept.producers
-            if kept is not None and isinstance(producers, ReplayedProducers):
-                self._loaded_producers[key] = producers
-        except StorageError as error:
-            self._lines.error(
-                "a log could not be set aside", partition=f"{key[0]}-{key[1]}", error=str(error)
-            )
-            self._note_failures()
-        for directory in strays[count:]:
-            self._lines.warning("a log was set aside: this broker does not host it", directory=directory)
-            self._checkpoints.write_soon(directory.rpartition("/")[0])
 
     def set(self, effect: SetLog) -> None:
         """Let a log follow changed configs."""
@@ -485,7 +377,7 @@ class BrokerLogs:
 
     def close(self, broker_epoch: int, run_all: RunAll = in_turn) -> None:
         """Flush and close all logs; each directory is marked as cleanly shut down. Blocks."""
-        self._is_closed = True
+        self.changes.close()
         for job in at_once(self.directories.high_watermark_checkpoints(self._high_watermarks())):
             try:
                 job.run()

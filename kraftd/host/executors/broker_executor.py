@@ -143,7 +143,7 @@ class BrokerExecutor(AnsweringExecutor):
             CancelMove: self.futures.cancel,
             ReplaceLog: self.futures.replace,
             DeleteLog: self._delete_log,
-            SetLogAside: self.logs.set_aside,
+            SetLogAside: self.logs.changes.set_aside,
             SetLog: self.logs.set,
             OfPartition: self._perform_on_log,
             FindOffsets: lookups.find,
@@ -170,7 +170,7 @@ class BrokerExecutor(AnsweringExecutor):
             (schedules.log_retention_check_interval_ms, logs.remove_expired),
             (schedules.producer_id_expiration_check_interval_ms, self._expire_producers),
             (schedules.deletion_ms, logs.remove_due),
-            (schedules.deletion_ms, logs.open_waiting),
+            (schedules.deletion_ms, logs.changes.open_waiting),
             (schedules.deletion_ms, self.futures.look),
         ):
             self._repeating[work] = Repeating(self, every_ms, work)
@@ -213,12 +213,12 @@ class BrokerExecutor(AnsweringExecutor):
 
     def _open_log(self, effect: OpenLog) -> None:
         self.futures.recover(effect)
-        self.logs.open(effect)
+        self.logs.changes.open(effect)
 
     def _delete_log(self, effect: DeleteLog) -> None:
         self.futures.forget((effect.topic, effect.partition))
         self.cleaning.forget((effect.topic, effect.partition))
-        self.logs.delete(effect)
+        self.logs.changes.delete(effect)
 
     # -- what the logs ask of the node
 

@@ -127,6 +127,10 @@ class LogState:
             self._epochs = self._read_epochs()
         return self._epochs
 
+    def load_epochs(self) -> None:
+        """Read the leader epochs, in a thread: later the event loop waits for no disk."""
+        self._epochs = self.epochs
+
     @property
     def opened(self) -> Opener:
         return self._resources.files.get
@@ -147,6 +151,11 @@ class LogState:
     def snapshot_offsets(self) -> list[int]:
         """The offsets of the snapshots of producers, ascending."""
         return self.files.snapshot_offsets()
+
+    def move_to(self, resources: LogResources, settings: DataLogSettings) -> None:
+        """Belong to the logs of a broker: a thread made it, with resources of its own and older settings."""
+        self._resources = resources
+        self.settings = settings
 
     def evict_oldest(self) -> int:
         """Forget the oldest batch in memory; returns the bytes that it took. For the TailBudget."""

@@ -124,6 +124,7 @@ def open_data_log(
     )  # fmt: skip
     if not opening.segments:
         log.truncate_fully_and_start_at(opening.log_start, now_ms)
+    log.load_epochs()
     return Opened(log, opening.report.notes)
 
 

@@ -1,0 +1,235 @@
+"""Which logs a broker has: opens, makes, deletes them and sets them aside, one after the other.
+
+A start or a CreateTopics may bring thousands. So they take many callbacks of the event loop, and a thread
+makes the files.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from kraftd.broker_node.effects import DeleteLog, OpenLog, SetLogAside
+from kraftd.broker_node.events import LogNotOpened, LogOpened
+from kraftd.ground.event import Event
+from kraftd.ground.pace import MAX_SLICE_WORK_US, Pace
+from kraftd.host.broker_logs.checkpoints import Checkpoints
+from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
+from kraftd.host.ports import Log, Ports
+from kraftd.log.data.data_log import DataLog
+from kraftd.log.data.recovery import ProducerReplay
+from kraftd.log.errors import DiskFull, StorageError
+from kraftd.log_dirs.directories import LogDirectories
+from kraftd.log_dirs.log_making import LogMaking
+from kraftd.log_dirs.offset_checkpoint import TopicPartition
+from kraftd.types import Uuid
+
+LOGS_PER_CALLBACK = 20  # that are asked for again at a time, once there may be room
+
+OPENED_US = 100  # of work for a log that a start has found
+MOVED_US = MAX_SLICE_WORK_US  # for one whose directory is renamed
+
+# Returns the work of a change that is over, in microseconds; None if it ends in a later callback.
+Change = Callable[[], int | None]
+
+
+class LogChanges:
+    """See the module. `step` steps the node. `failed` and `directory_failed` account for failures of a log
+    and of a directory, `note_failures` notifies the node of them.
+    """
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        loaded_producers: dict[TopicPartition, ProducerReplay | None],
+        ports: Ports,
+        step: Callable[[Event], None],
+        new_unique_text: Callable[[], str],
+        checkpoints: Checkpoints,
+        failed: Callable[[TopicPartition, DataLog, StorageError], None],
+        directory_failed: Callable[[str, Exception], None],
+        note_failures: Callable[[], None],
+    ) -> None:
+        self.directories = directories
+        self._loaded_producers = loaded_producers
+        self._ports = ports
+        self._lines: Log = ports.log
+        self._step = step
+        self._unique_text = new_unique_text
+        self._checkpoints = checkpoints
+        self._failed = failed
+        self._directory_failed = directory_failed
+        self._note_failures = note_failures
+        self._is_closed = False
+        self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
+        self._changes: deque[Change] = deque()  # the first one is under way
+
+    def __repr__(self) -> str:
+        return f"<LogChanges, {len(self._changes)} to do, {len(self._waiting_for_room)} without room>"
+
+    def close(self) -> None:
+        """Begin no further change."""
+        self._is_closed = True
+
+    # -- one after the other
+
+    def _add(self, change: Change) -> None:
+        self._changes.append(change)
+        if len(self._changes) == 1:
+            self._ports.timer.call_soon(self._begin_next)
+
+    def _begin_next(self) -> None:
+        pace = Pace()
+        while self._changes and not self._is_closed:
+            spent: int | None = MAX_SLICE_WORK_US
+            try:
+                spent = self._changes[0]()
+            finally:
+                if spent is not None:
+                    self._changes.popleft()
+            if spent is None:
+                return
+            if pace.spent(spent):
+                self._go_on()
+                return
+
+    def _go_on(self) -> None:
+        if self._changes:
+            self._ports.timer.call_soon(self._begin_next)
+
+    def _over(self) -> None:
+        """The change that was under way is over."""
+        self._changes.popleft()
+        self._go_on()
+
+    # -- opening
+
+    def open(self, effect: OpenLog) -> None:
+        """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
+        self._add(partial(self._open, effect))
+
+    def _open(self, effect: OpenLog) -> int | None:
+        key, directories = (effect.topic, effect.partition), self.directories
+        if directories.is_contested(*key, effect.topic_id):
+            self._keep_one(key, effect.topic_id)
+        try:
+            found = directories.begin_create(
+                *key,
+                effect.topic_id,
+                self._now_ms(),
+                directory_id=effect.directory_id,
+                is_new=effect.is_new,
+            )
+        except (StorageError, ValueError) as error:
+            self._not_opened(effect, error)
+            return OPENED_US
+        producers = self._loaded_producers.pop(key, None)
+        if isinstance(found, DataLog):
+            self._opened(effect, found, producers)
+            return OPENED_US
+        self._make(effect, found)
+        return None
+
+    def _make(self, effect: OpenLog, making: LogMaking) -> None:
+        made = partial(self._made, effect, making)
+        self._ports.work_threads.run(making.run, made, self._ports.failed)
+
+    def _made(self, effect: OpenLog, making: LogMaking, _result: None) -> None:
+        if self._is_closed:
+            return  # the directories have accounted for it
+        try:
+            found = self.directories.end_create(making, self._directory_failed)
+        except StorageError as error:
+            self._over()
+            self._not_opened(effect, error)
+            return
+        if isinstance(found, LogMaking):
+            self._make(effect, found)
+        else:
+            self._over()
+            self._opened(effect, found, None)
+
+    def _opened(self, effect: OpenLog, log: DataLog, producers: ProducerReplay | None) -> None:
+        key = (effect.topic, effect.partition)
+        high_watermark = self.directories.high_watermarks.pop((log.parent, key), 0)
+        states = producers.states if isinstance(producers, ReplayedProducers) else None
+        directory_id = self.directories.id_of(log)
+        self._step(LogOpened(*key, effect.topic_id, log, high_watermark, states, directory_id))
+
+    def _not_opened(self, effect: OpenLog, error: Exception) -> None:
+        key = (effect.topic, effect.partition)
+        is_full = isinstance(error, DiskFull)
+        if is_full:
+            self._waiting_for_room[key] = effect
+        until = "until there is room" if is_full else None
+        self._lines.error(
+            "a partition stays offline", partition=f"{key[0]}-{key[1]}", error=str(error), until=until
+        )
+        self._note_failures()
+        self._step(LogNotOpened(*key, effect.topic_id))
+
+    def open_waiting(self) -> Iterator[None]:
+        """Try again to make the logs for which the disk had no room, some in each slice."""
+        for number, key in enumerate(list(self._waiting_for_room), 1):
+            effect = self._waiting_for_room.pop(key, None)
+            if effect is not None:
+                self.open(effect)
+            if not number % LOGS_PER_CALLBACK:
+                yield
+
+    def delete(self, effect: DeleteLog) -> None:
+        """Delete the log of a partition that is gone."""
+        key = (effect.topic, effect.partition)
+        self._waiting_for_room.pop(key, None)  # before it is asked for again
+        self._add(partial(self._delete_if_there, key))
+
+    def _delete_if_there(self, key: TopicPartition) -> int:
+        self._waiting_for_room.pop(key, None)
+        self._loaded_producers.pop(key, None)
+        if key in self.directories.rivals:
+            return self._keep_one(key, None)
+        log = self.directories.logs.get(key)
+        if log is not None:
+            try:
+                self.directories.delete(*key, self._unique_text(), self._now_ms())
+                self._checkpoints.write_soon(log.parent)
+            except StorageError as error:
+                self._failed(key, log, error)
+        damaged = self.directories.damaged.get(key)
+        if damaged is not None:
+            try:
+                self.directories.delete_damaged(*key, self._unique_text(), self._now_ms())
+                self._checkpoints.write_soon(damaged.parent)
+            except StorageError as error:
+                self._directory_failed(damaged.parent, error)
+        return MOVED_US
+
+    def set_aside(self, effect: SetLogAside) -> None:
+        """Keep a log under another name."""
+        self._add(partial(self._keep_one, (effect.topic, effect.partition), effect.topic_id))
+
+    def _keep_one(self, key: TopicPartition, topic_id: Uuid | None) -> int:
+        """Keep the log of that topic id, and set the partition's others aside."""
+        producers: object = self._loaded_producers.pop(key, None)
+        is_rival = key in self.directories.rivals
+        strays, count = self.directories.strays, len(self.directories.strays)
+        try:
+            kept = self.directories.keep_one(*key, topic_id, self._unique_text)
+            if kept is not None and is_rival:
+                producers = kept.producers
+            if kept is not None and isinstance(producers, ReplayedProducers):
+                self._loaded_producers[key] = producers
+        except StorageError as error:
+            self._lines.error(
+                "a log could not be set aside", partition=f"{key[0]}-{key[1]}", error=str(error)
+            )
+            self._note_failures()
+        for directory in strays[count:]:
+            self._lines.warning("a log was set aside: this broker does not host it", directory=directory)
+            self._checkpoints.write_soon(directory.rpartition("/")[0])
+        return MOVED_US
+
+    def _now_ms(self) -> int:
+        timer = self._ports.timer
+        return timer.now_ms() + timer.wall_ahead_ms()
