@@ -221,8 +221,27 @@ FIGURES = {
     "replication_many_stop_s": Figure("replication: that broker, clean stop", "s", 1, ""),
     "replication_many_start_s": Figure("replication: the same, clean start, wall", "s", 1, "5x"),
     "replication_many_start_cpu_s": Figure("replication: the same, CPU", "s", 1, ""),
+    "replication_many_killed_start_s": Figure("replication: the same, start after kill -9, wall", "s", 1, ""),
+    "replication_many_killed_start_cpu_s": Figure("replication: the same, CPU", "s", 1, ""),
     "replication_many_rss_mib": Figure("replication: the same, resident memory", "MiB", 0, "8x"),
     "replication_many_idle_cpu_percent": Figure("replication: the same, idle CPU", "% of a core", 2, ""),
+    "replication_many_followed_partitions": Figure(
+        "replication: partitions of a leader with a follower of its kind", "", 0, "", compared=False
+    ),
+    "replication_many_followed_write_s": Figure(
+        "replication: a record to each, acknowledged by both", "s", 1, ""
+    ),
+    "replication_many_leader_cpu_percent": Figure("replication: that leader, idle CPU", "% of a core", 2, ""),
+    "replication_many_follower_cpu_percent": Figure(
+        "replication: that follower, idle CPU", "% of a core", 2, "5x"
+    ),
+    "replication_many_follower_rss_mib": Figure("replication: the same, resident memory", "MiB", 0, ""),
+    "replication_many_failover_s": Figure(
+        "replication: that leader killed, to a write on each", "s", 1, "1x"
+    ),
+    "replication_many_rejoin_s": Figure(
+        "replication: it is started again, until all are in sync", "s", 1, ""
+    ),
     "codec_fetch_request_decode_us": Figure("codec: Fetch request v18 of one partition, decode", "us", 3, ""),
     "codec_fetch_request_encode_us": Figure("codec: Fetch request v17 of one partition, encode", "us", 3, ""),
     "codec_fetch_1000_decode_us": Figure("codec: Fetch request of 1,000 partitions, decode", "us", 0, ""),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from bench.figures import Figures
 from bench.load import drive
+from bench.many_replicas import IDLE_S, IDLE_SETTLE_S, OPEN_FILES, SESSION_MS, many, many_followed
 from bench.measure import Plan, percentile
 from bench.replica_cluster import (
     GIVE_UP_S,
@@ -21,7 +22,6 @@ from bench.replica_cluster import (
     RECORD,
     ReplicaCluster,
     check_produced,
-    is_open,
     produce_request,
     replica_cluster,
 )
@@ -29,7 +29,6 @@ from kraftd.messages.elect_leaders_request import ElectLeadersRequest, TopicPart
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import parse_response
 from testkit.client import Client
-from testkit.java import AS_KAFKA_STARTS
 from testkit.node import Kind
 from testkit.process import HOST, wait_until
 
@@ -42,15 +41,11 @@ FOLLOWED = 3  # partitions
 WARM_S, QUICK_WARM_S = 15, 5
 ROUND_TRIPS = 500
 IDLE, QUICK_IDLE = 10_000, 1_000
-IDLE_SETTLE_S, IDLE_S = 15, 20
 LED = 1_000
 KILLS, QUICK_KILLS = 3, 1
-SESSION_MS = 6_000
 RETRY_S = 0.01
 ANSWER_MS = 1_000  # a partition whose replicas are not in sync yet holds an answer back no longer
 FAILOVER_LIMIT_S = 120
-MANY_HEAP = ("-Xmx4g", *AS_KAFKA_STARTS[1:])
-OPEN_FILES = {"max.incremental.fetch.session.cache.slots": 20_000}
 
 
 def _is_quick(plan: Plan) -> bool:
@@ -239,47 +234,11 @@ def takes_writes(cluster: ReplicaCluster) -> bool:
     return True
 
 
-# -- very many partitions
-
-
-def many(kind: Kind, plan: Plan) -> Figures:
-    """A clean start of one broker with very many partitions, until it serves all, and its memory."""
-    topics = [f"many-{number}" for number in range(plan.partitions // PARTITIONS_A_TOPIC)]
-    with replica_cluster({1: kind}, broker_properties=OPEN_FILES) as cluster:
-        node = cluster.broker(1)
-        for name in topics:
-            cluster.create(name, [[1]] * PARTITIONS_A_TOPIC)
-        with cluster.client_of(1) as client:
-            wait_until(lambda: is_open(client, topics), "all logs are open", GIVE_UP_S)
-        began = time.monotonic()
-        node.stop(GIVE_UP_S)
-        stopped_s = time.monotonic() - began
-        node.jvm = MANY_HEAP
-        node.start()
-
-        def serves() -> bool:
-            with cluster.client_of(1) as client:
-                return is_open(client, topics)
-
-        wait_until(serves, "all partitions are served", GIVE_UP_S, 0.05)
-        started_s, cpu_s = time.monotonic() - node.started_s, node.cpu_s()
-        time.sleep(IDLE_SETTLE_S)
-        before_s, began = node.cpu_s(), time.monotonic()
-        time.sleep(IDLE_S)
-        return {
-            "replication_many_partitions": float(plan.partitions),
-            "replication_many_stop_s": stopped_s,
-            "replication_many_start_s": started_s,
-            "replication_many_start_cpu_s": cpu_s,
-            "replication_many_rss_mib": node.rss_mib(),
-            "replication_many_idle_cpu_percent": (node.cpu_s() - before_s) / (time.monotonic() - began) * 100,
-        }
-
-
 MEASUREMENTS = {
     "replication-leader": leader,
     "replication-follower": follower,
     "replication-idle": idle_follower,
     "replication-killed": killed_leader,
     "replication-many": many,
+    "replication-many-followed": many_followed,
 }
