@@ -42,7 +42,9 @@ def batch_of(size_bytes: int, base_offset: int = 0) -> bytes:
 def new_log(home: Path, tail_bytes: int = 16 << 20) -> DataLog:
     resources = LogResources(RealDisk())
     resources.tails.max_bytes = tail_bytes
-    return create_data_log(resources, str(home), "bench", 0, DataLogSettings(), now_ms=0, topic_id=TOPIC_ID)
+    log = create_data_log(resources, str(home), "bench", 0, DataLogSettings(), now_ms=0, topic_id=TOPIC_ID)
+    log.read(0, 1)  # a log that is read keeps its newest batches in memory
+    return log
 
 
 def fill(log: DataLog, batch: bytes, count: int) -> float:

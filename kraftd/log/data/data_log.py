@@ -282,6 +282,7 @@ class DataLog(LogState):
         With cached_only: None if the disk would be waited for; `cold_read` then reads in a thread. Raises
         OffsetOutOfRange, CorruptStorage.
         """
+        self._is_read = True
         end_offset = self.log_end if end_offset is None else min(end_offset, self.log_end)
         if not self.log_start <= offset <= self.log_end:
             raise OffsetOutOfRange(f"offset {offset} is not in {self.log_start} to {self.log_end}")

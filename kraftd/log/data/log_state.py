@@ -28,6 +28,7 @@ class LogState:
         "_epochs_unwritten",
         "_failure",
         "_flush_limit",
+        "_is_read",
         "_names_unsynced",
         "_resources",
         "_segments",
@@ -78,6 +79,9 @@ class LogState:
         self._epochs = epochs
         self._epochs_unwritten = epochs is not None
         self._tail: Tail | None = None
+        self._is_read = (
+            False  # until then its batches are not kept in memory: most followers are read by none
+        )
         self._names_unsynced = epochs is not None or not segments  # by a truncation, a recovery, as a new log
         self._flush_limit = -1  # the end of what the running flush covers; -1: none runs
         self._failure: StorageError | None = None
@@ -209,7 +213,11 @@ class LogState:
         return bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1
 
     def _keep(self, views: Sequence[bytes | memoryview], batches: Sequence[AppendedBatch], end: int) -> None:
-        """Keep a copy of appended batches in memory, as far as the budget of all logs allows."""
+        """Keep a copy of appended batches in memory, as far as the budget of all logs allows, once the log is
+        read.
+        """
+        if not self._is_read:
+            return
         tails, size_bytes = self._resources.tails, sum(map(len, views))
         if not tails.keeps(size_bytes):
             self.forget_tail()

@@ -75,6 +75,7 @@ def test_gaps_between_offsets_are_legal_and_a_read_goes_on_behind_them() -> None
 def test_reads_from_memory_are_those_from_the_disk() -> None:
     _, log = new_log(max_tail_bytes=1 << 20)
     _, other = new_log()
+    assert log.read(0, 1) == b""
     for each in (batch(0, 2), batch(10, 2), batch(12, 1), batch(30, 3)):
         append(log, each)
         append(other, each)
@@ -371,10 +372,21 @@ def test_a_read_that_would_wait_for_the_disk_is_left_to_a_thread() -> None:
     assert cold.cut_count == log.cut_count
 
 
+def test_batches_are_kept_in_memory_once_the_log_is_read() -> None:
+    _, log = new_log(max_tail_bytes=1 << 20)
+    append(log, batch(0))
+    assert log.tail_bytes == 0, "a follower's copy costs nothing"
+    assert bytes(log.read(0, 1000) or b"") == batch(0), "from the disk"
+    append(log, batch(1), batch(2))
+    assert log.tail_bytes > len(batch(1)) + len(batch(2))
+    assert [bytes(log.read(at, 1) or b"") for at in range(3)] == [batch(at) for at in range(3)]
+
+
 def test_the_budget_of_memory_is_shared_and_the_oldest_batch_goes_first() -> None:
     _, log = new_log(max_tail_bytes=5000)
     _, other = new_log(MemoryDisk())
     other._resources = log._resources
+    assert log.read(0, 1) == other.read(0, 1) == b""
     append(log, batch(0))
     append(other, batch(0))
     for offset in range(1, 14):
