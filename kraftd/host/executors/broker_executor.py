@@ -256,12 +256,14 @@ class BrokerExecutor(AnsweringExecutor):
                     yield
 
     def _high_watermarks(self) -> Iterator[Mark]:
-        """Those of all partitions, each as it is when it comes."""
+        """Those of all partitions with open logs, each as it is when it comes. Partitions whose logs are
+        still to be made may be many, and are left out.
+        """
         replicas = self.node.replicas
-        for one in list(replicas):
-            is_hosted = replicas.get(one.topic, one.index) is one  # else its topic was deleted in between
-            if is_hosted and one.partition is not None and one.log is not None:
-                yield (one.topic, one.index), one.partition.high_watermark
+        for key in list(self.logs.directories.logs):
+            one = replicas.get(*key)  # none if its topic was deleted in between
+            if one is not None and one.partition is not None and one.log is not None:
+                yield key, one.partition.high_watermark
 
     # -- records for answers
 
