@@ -112,7 +112,10 @@ class LogCleaner:
         self.looked_at_ms = now_ms
         best: Chosen | None = None
         dirtiest, overdue_ms, looked = 0.0, 0, 0
-        for key, log in list(self._directories.logs.items()):
+        logs = self._directories.logs
+        for key in list(logs):
+            if (log := logs.get(key)) is None:
+                continue
             looked += 1 + (LOGS_PER_SLICE // _SEGMENTS_PER_SLICE) * (len(log.segments) - 1)
             if looked > LOGS_PER_SLICE:
                 looked = 0

@@ -321,10 +321,10 @@ class LogDirectories:
         starts: list[tuple[TopicPartition, int]] = []
         pace = Pace()
         for logs in (self.logs, self.futures):
-            for key, log in list(logs.items()):
+            for key in list(logs):
                 if pace.spent(ROW_US):
                     yield
-                if log.parent == path and logs.get(key) is log:
+                if (log := logs.get(key)) is not None and log.parent == path:
                     points.append((key, log.recovery_point))
                     if log.log_start > log.segments[0].base_offset:
                         starts.append((key, log.log_start))

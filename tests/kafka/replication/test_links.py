@@ -100,4 +100,4 @@ def test_nothing_is_lost_or_doubled_over_bad_links(
         for name in (TOPIC, "__consumer_offsets"):
             wait_until(lambda name=name: cluster.logs_are_equal(name), f"logs of {name} are equal", 20)  # type: ignore[misc]
         assert links.damaged_count
-        check_log(cluster, writer, expected="fetched records are not valid")
+        check_log(cluster, writer, "fetched records are not valid")

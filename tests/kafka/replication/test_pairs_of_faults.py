@@ -1,4 +1,5 @@
-"""Three replicas on stock and kraftd brokers: each fault of a link while a broker is killed, frozen, rolled.
+"""Three replicas on stock and kraftd brokers: faults of a link while a broker is killed, frozen, rolled, or
+its disk is full.
 
 The broker is in turn the one with the bad links and another. `make replication` plays it.
 """
@@ -6,6 +7,8 @@ The broker is in turn the one with the bad links and another. `make replication`
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 
@@ -14,13 +17,17 @@ from confluent_kafka.admin import NewTopic
 
 from testkit.node import Kind
 from testkit.process import wait_until
+from tests.faults.disks import SmallDisk, lacking
 from tests.faults.proxy import Proxy
 from tests.kafka.replication.mixed import PARTITIONS, TOPIC, MixedCluster, Reader, Writer
 from tests.kafka.replication.test_links import FAULT_S, FAULTS, links
-from tests.kafka.replication.test_three_replicas import BLOWS, CLUSTERS, KINDS, check_log
+from tests.kafka.replication.test_three_replicas import BLOWS, CLUSTERS, FREEZE_S, KINDS, check_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.thorough]
 __all__ = ["links"]
+
+Blow = Callable[[MixedCluster, int], None]
+OF_FULL_DISKS = ("the disk is full", "a log failed", "No space left on device", "no room")
 
 
 @pytest.mark.parametrize(("kinds", "controller"), CLUSTERS, ids=str)
@@ -32,35 +39,67 @@ def test_nothing_is_lost_or_doubled_by_two_faults_at_once(
 ) -> None:
     with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as made:
         cluster: MixedCluster = made  # type: ignore[assignment]
-        first, second, third = cluster.ids
-        placed = [[first, second, third], [second, third, first]]
-        topic = NewTopic(TOPIC, PARTITIONS, replica_assignment=placed, config={"min.insync.replicas": "2"})
-        cluster.admin.create_topics([topic])[TOPIC].result(30)
-        cluster.wait_until_in_sync()
-        writer, reader = Writer(cluster.bootstrap, 0.005), Reader(cluster.bootstrap, "g")
-        try:
-            writer.wait_for_more()
-            for number, (fault, blow) in enumerate(product(FAULTS, BLOWS)):
-                broker_id, struck = cluster.ids[number % 3], cluster.ids[(number + number // 3) % 3]
-                others = [one for one in cluster.ids if one != broker_id]
-                began_s = time.monotonic()
-                fault(links, [(broker_id, one) for one in others], [(one, broker_id) for one in others])
-                blow(cluster, struck)
-                time.sleep(max(0.0, FAULT_S - (time.monotonic() - began_s)))
-                links.heal()
-                cluster.wait_until_in_sync()
-                writer.wait_for_more()
-        finally:
+        strike_twice(cluster, links, BLOWS)
+
+
+@pytest.mark.skipif(lacking() is not None, reason=str(lacking()))
+@pytest.mark.parametrize(("kinds", "controller"), CLUSTERS, ids=str)
+def test_nothing_is_lost_or_doubled_by_a_full_disk_and_a_bad_link(
+    tmp_path: Path,
+    links: Proxy,
+    kinds: str,
+    controller: Kind,
+) -> None:
+    with ExitStack() as stack:
+        homes = {
+            one: f"{'ours' if kind == 'kraftd' else 'broker'}-{one}" for one, kind in KINDS[kinds].items()
+        }
+        paths = {one: tmp_path / home / "data" for one, home in homes.items()}
+        disks = {one: stack.enter_context(SmallDisk(path, "128m")) for one, path in paths.items()}
+
+        def fill(cluster: MixedCluster, broker_id: int) -> None:
+            """The disk is full for a while. A stock broker then ends, for its only directory has failed."""
+            with disks[broker_id].full():
+                time.sleep(FREEZE_S)
+            if not cluster.broker(broker_id).alive:
+                cluster.broker(broker_id).start()
+
+        with MixedCluster(tmp_path, KINDS[kinds], controller, links=links) as made:
+            cluster: MixedCluster = made  # type: ignore[assignment]
+            strike_twice(cluster, links, (fill,), *OF_FULL_DISKS)
+
+
+def strike_twice(cluster: MixedCluster, links: Proxy, blows: Sequence[Blow], *expected: str) -> None:
+    """Write and read while each fault of a link comes with each blow."""
+    first, second, third = cluster.ids
+    placed = [[first, second, third], [second, third, first]]
+    topic = NewTopic(TOPIC, PARTITIONS, replica_assignment=placed, config={"min.insync.replicas": "2"})
+    cluster.admin.create_topics([topic])[TOPIC].result(30)
+    cluster.wait_until_in_sync()
+    writer, reader = Writer(cluster.bootstrap, 0.005), Reader(cluster.bootstrap, "g")
+    try:
+        writer.wait_for_more()
+        for number, (fault, blow) in enumerate(product(FAULTS, blows)):
+            broker_id, struck = cluster.ids[number % 3], cluster.ids[(number + number // 3) % 3]
+            others = [one for one in cluster.ids if one != broker_id]
+            began_s = time.monotonic()
+            fault(links, [(broker_id, one) for one in others], [(one, broker_id) for one in others])
+            blow(cluster, struck)
+            time.sleep(max(0.0, FAULT_S - (time.monotonic() - began_s)))
             links.heal()
-            writer.stop()
-        try:
-            wait_until(
-                lambda: all(writer.acknowledged[n] <= reader.read[n] for n in range(PARTITIONS)),
-                "the group has read all",
-                60,
-            )
-        finally:
-            reader.stop()
-        for name in (TOPIC, "__consumer_offsets"):
-            wait_until(lambda name=name: cluster.logs_are_equal(name), f"logs of {name} are equal", 20)  # type: ignore[misc]
-        check_log(cluster, writer, expected="fetched records are not valid")
+            cluster.wait_until_in_sync()
+            writer.wait_for_more()
+    finally:
+        links.heal()
+        writer.stop()
+    try:
+        wait_until(
+            lambda: all(writer.acknowledged[n] <= reader.read[n] for n in range(PARTITIONS)),
+            "the group has read all",
+            60,
+        )
+    finally:
+        reader.stop()
+    for name in (TOPIC, "__consumer_offsets"):
+        wait_until(lambda name=name: cluster.logs_are_equal(name), f"logs of {name} are equal", 20)  # type: ignore[misc]
+    check_log(cluster, writer, "fetched records are not valid", *expected)
