@@ -10,6 +10,7 @@ import pytest
 
 from kraftd.answers.effects import Answered, SendToNode
 from kraftd.broker_node.events import LogTruncated
+from kraftd.broker_node.fetching import fetcher
 from kraftd.broker_node.fetching.fetchers import fetch_version
 from kraftd.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -218,6 +219,37 @@ def test_a_failing_partition_waits_alone(follower: Follower) -> None:
     follower.harness.pass_time(BACKOFF_MS)
     follower.answer_fetch()
     assert list(follower.named(follower.take_fetch())) == [0]
+
+
+def test_a_request_names_some_of_many_new_partitions_and_does_not_wait_long(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "NEWLY_NAMED", 1)
+    follower.answer(follower.take(), None)
+    follower.harness.pass_time(BACKOFF_MS)
+    seen = []
+    for _ in range(3):
+        request = follower.take_fetch()
+        seen.append((len(follower.named(request)), request.session_epoch, request.max_wait_ms))
+        follower.answer_fetch()
+    assert seen == [(1, 0, 250), (1, 1, 500), (0, 2, 500)]
+
+
+def test_partitions_take_turns_where_the_leader_makes_no_session(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "NEWLY_NAMED", 1)
+    follower.session_id = 0
+    follower.answer(follower.take(), None)
+    follower.harness.pass_time(BACKOFF_MS)
+    turns = []
+    for _ in range(4):
+        request = follower.take_fetch()
+        assert request.session_epoch == 0
+        (index,) = follower.named(request)
+        turns.append(index)
+        follower.answer_fetch(PartitionData(index))
+    assert turns == [turns[0], turns[1]] * 2 and set(turns) == {0, 1}
 
 
 def test_corrupt_records_are_not_written(follower: Follower) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from kraftd.broker_node.fetching.leader_session import Key, LeaderSession
@@ -39,6 +40,7 @@ from kraftd.wire.message import Message
 FIRST_VERSION_WITH_BROKER_EPOCH = 15
 SLICE_BYTES = 1 << 20  # of records that are written in one event loop callback
 SLICE_PARTITIONS = 100
+NEWLY_NAMED = 2_000  # partitions that a request names first, at most: an event loop callback builds it
 
 # The leader or this broker has not seen the newest metadata: Kafka does not call that an error.
 _TRANSIENT = {
@@ -146,7 +148,8 @@ class Fetcher:
         self.session = LeaderSession()
         self._settings = settings
         self._node = node
-        self._changed: dict[Key, None] = {}  # since the last request
+        self._changed: dict[Key, None] = {}  # since the last request, of those that the session names
+        self._unnamed: dict[Key, None] = {}  # those that it does not name yet
         self._delayed: dict[Key, int] = {}  # until when a partition waits
         self._not_before_ms = 0
         self._under_way = 0  # requests, and an answer that is processed
@@ -161,20 +164,20 @@ class Fetcher:
         """Fetch a partition from now on, or with a newer leader epoch."""
         self.followed[key] = followed
         self._delayed.pop(key, None)
-        self._changed[key] = None
+        self._note(key)
 
     def remove(self, key: Key) -> None:
         """Fetch a partition no more."""
         if self.followed.pop(key, None) is not None:
             self._delayed.pop(key, None)
-            self._changed[key] = None
+            self._note(key)
 
     def truncated(self, key: Key) -> None:
         """The log of a partition was truncated: it is fetched again."""
         followed = self.followed.get(key)
         if followed is not None and followed.state is State.TRUNCATING:
             followed.state = State.FETCHING
-            self._changed[key] = None
+            self._note(key)
 
     # -- requests
 
@@ -183,7 +186,7 @@ class Fetcher:
         if self._under_way or self._unwritten:
             return None
         due = min(self._delayed.values(), default=None)
-        if self._changed or self.session.named:
+        if self._changed or self._unnamed or self.session.named:
             return max(self._not_before_ms, 0)
         return None if due is None else max(due, self._not_before_ms)
 
@@ -194,19 +197,18 @@ class Fetcher:
             return
         for key in [key for key, due_ms in self._delayed.items() if due_ms <= now_ms]:
             del self._delayed[key]
-            self._changed[key] = None
-        changed = self.followed.keys() if self.session.is_new else self._changed
+            self._note(key)
+        changed = self._take_changed()
         for key in [key for key in changed if self._is_held_back(key)]:
             self._delayed[key] = now_ms + RECHECK_MS
         wanted = {key: self._wanted(key) for key in changed}
-        self._changed = {}
         topics, forgotten = self.session.request(wanted)
         if not self.session.named and not forgotten:
             return
         version, settings = node.fetch_version(), self._settings
         replica_id, broker_epoch = node.identity()
         request = FetchRequest(
-            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            max_wait_ms=self._max_wait_ms(),
             min_bytes=settings.replica_fetch_min_bytes,
             max_bytes=settings.replica_fetch_response_max_bytes,
             session_id=self.session.id,
@@ -220,6 +222,31 @@ class Fetcher:
             request.replica_id = replica_id
         self._under_way += 1
         node.ask(self.leader_id, self.number, request, version, self._answered)
+
+    def _take_changed(self) -> list[Key]:
+        """The partitions of the next request. All that changed, for the leader would give records again, but
+        of many that it does not know yet some: the rest follows. Without a session it knows none.
+        """
+        if self.session.is_new:
+            if len(self.followed) <= NEWLY_NAMED:
+                self._unnamed = dict.fromkeys(self.followed)
+            else:
+                self._unnamed.update(self._changed)
+            self._changed = {}
+        first = list(islice(self._unnamed, NEWLY_NAMED))
+        for key in first:
+            del self._unnamed[key]
+        changed, self._changed = self._changed, {}
+        return [*changed, *first]
+
+    def _max_wait_ms(self) -> int:
+        """How long the leader may wait for records; while it does not know all partitions, not long."""
+        wait_ms = self._settings.replica_fetch_wait_max_ms
+        return wait_ms * NEWLY_NAMED // len(self.followed) if self._unnamed else wait_ms
+
+    def _note(self, key: Key) -> None:
+        """Let the next request say how far a partition is, or that it is fetched no more."""
+        (self._changed if key in self.session.named else self._unnamed)[key] = None
 
     def _is_held_back(self, key: Key) -> bool:
         followed = self.followed.get(key)
@@ -243,12 +270,12 @@ class Fetcher:
     def _delay(self, key: Key) -> None:
         if key in self.followed:
             self._delayed[key] = self._node.now_ms + self._settings.replica_fetch_backoff_ms
-            self._changed[key] = None
+            self._note(key)
 
     def _fail(self, key: Key, followed: Followed, why: str) -> None:
         """Stop fetching a partition until it has a new leader epoch."""
         followed.state = State.FAILED
-        self._changed[key] = None
+        self._note(key)
         self._log("error", "a partition is followed no more", followed, error=why)
 
     def _log(self, level: str, text: str, followed: Followed, **fields: object) -> None:
@@ -262,7 +289,7 @@ class Fetcher:
             self._under_way -= 1
             self.session.failed(is_unknown=error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
             self._not_before_ms = self._node.now_ms + self._settings.replica_fetch_backoff_ms
-            self._changed.update(dict.fromkeys(self.followed))
+            self._unnamed, self._changed = dict.fromkeys(self.followed), {}
             if self.followed:
                 why = "no answer" if error is None else error_name(error)
                 self._node.log(
@@ -337,7 +364,7 @@ class Fetcher:
         return self._replicated(key, followed, end_offset)
 
     def _replicated(self, key: Key, followed: Followed, end_offset: int) -> list[Effect]:
-        self._changed[key] = None
+        self._note(key)
         marks = followed.high_watermark, followed.log_start
         return replicated_up_to(followed.partition, end_offset, *marks, self._node.now_ms)
 
@@ -356,7 +383,7 @@ class Fetcher:
             )
         elif not effects:
             self._delay(key)  # nothing to truncate: it would be the same again
-        self._changed[key] = None
+        self._note(key)
         self._node.follow_up(followed.hosted, effects)
 
     def _partition_failed(self, key: Key, followed: Followed, error: ErrorCode) -> None:
@@ -364,7 +391,7 @@ class Fetcher:
             self._ask_bounds(key, followed)
         elif error is ErrorCode.FENCED_LEADER_EPOCH:
             followed.state = State.FAILED  # newer metadata will come
-            self._changed[key] = None
+            self._note(key)
         else:
             if error not in _TRANSIENT:
                 self._log("error", "a partition could not be fetched", followed, error=error.name)
