@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.broker_node.partitions import isr_changes
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
@@ -39,14 +40,14 @@ FOLLOWER = 1
 class Replicated:
     """A partition that broker 100 leads, and a follower whose fetches the test makes."""
 
-    def __init__(self, tmp_path: Path, **configs: str) -> None:
+    def __init__(self, tmp_path: Path, partitions: int = 1, **configs: str) -> None:
         self.harness = BrokerHarness(tmp_path, broker={"replica.lag.time.max.ms": str(LAG_MS)}).run()
         self.broker_epoch = self.harness.unfenced(FOLLOWER)
         topic = CreatableTopic(
             "t",
             -1,
             -1,
-            [CreatableReplicaAssignment(0, (100, FOLLOWER))],
+            [CreatableReplicaAssignment(index, (100, FOLLOWER)) for index in range(partitions)],
             [CreatableTopicConfig(key.replace("_", "."), text) for key, text in configs.items()],
         )
         answer = self.harness.ask(ApiKey.CREATE_TOPICS, 7, CreateTopicsRequest([topic], 30_000), 8)
@@ -215,6 +216,33 @@ def test_proposals_are_sent_again_until_the_controller_answers(replicated: Repli
     assert len({repr(one) for one in replicated.proposals()}) == 1
     replicated.harness.pass_time(200)
     assert replicated.isr() == (100,) and replicated.partition.isr.pending is None
+
+
+def test_many_proposals_take_several_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isr_changes, "PROPOSALS_A_REQUEST", 2)
+    replicated = Replicated(tmp_path, partitions=5)
+    replicated.lag()
+    sizes = [sum(len(topic.partitions) for topic in one.topics) for one in replicated.proposals()]
+    assert sum(sizes) == 5 and max(sizes) == 2
+    assert replicated.isr() == (100,)
+
+
+def test_a_look_for_followers_that_rejoin_begins_after_the_end_of_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isr_changes, "PARTITIONS_PER_CALLBACK", 1)
+    replicated = Replicated(tmp_path, partitions=3)
+    replicated.lag()
+    harness, changes = replicated.harness, replicated.harness.broker.isr_changes
+    harness.clock.ms = (changes.deadline_ms() or 0) + 1
+    harness.broker.now_ms = harness.clock.ms
+    look = changes.rejoin()
+    next(look)
+    harness.clock.ms += 10 * isr_changes.REJOIN_MS
+    harness.broker.now_ms = harness.clock.ms
+    assert list(changes.rejoin()) == [], "the one before has not ended"
+    assert len(list(look)) == 2
+    assert list(changes.rejoin()) == [], "nor is it time again"
 
 
 def test_too_small_an_isr_refuses_acks_all(tmp_path: Path) -> None:

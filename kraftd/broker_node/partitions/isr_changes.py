@@ -2,7 +2,8 @@
 (KIP-497).
 
 The rules are in `kraftd.partition.replication`; this module proposes the changes to the controller. As in
-Kafka's AlterPartitionManager one request is under way at a time, and carries all proposals that wait.
+Kafka's AlterPartitionManager one request is under way at a time, and carries what waits, 1,000 proposals at
+most.
 
 A follower joins by its fetch. If it could not at that moment, it is looked at again every `REJOIN_MS`, for
 its next fetches may change nothing.
@@ -28,6 +29,7 @@ from kraftd.types import Uuid
 from kraftd.wire.error_code import error_name, known_error
 from kraftd.wire.message import Message
 
+PROPOSALS_A_REQUEST = 1_000
 RETRY_MS = 50  # after a request that failed as a whole, or a proposal that is sent again
 REJOIN_MS = 500  # as often as Kafka's followers fetch, and so ask to join
 PARTITIONS_PER_CALLBACK = 500  # that are looked at for members that lag
@@ -63,6 +65,7 @@ class IsrChanges:
         self._check_ms: int | None = None
         self._without_member: dict[Key, Hosted] = {}  # led partitions with a replica outside the ISR
         self._rejoin_ms: int | None = None
+        self._is_rejoining = False
         self.shrinks = self.expansions = self.failures = 0  # of proposals, since the start
 
     def __repr__(self) -> str:
@@ -78,8 +81,7 @@ class IsrChanges:
         """Send what waits, unless a request is under way, or failed just now."""
         if not self._waiting or self._is_asking or self._now_ms() < self._send_ms:
             return
-        sent = {key: one for key, one in self._waiting.items() if _is_current(*one)}
-        self._waiting = {}
+        sent = self._take_waiting()
         if not sent:
             return
         topics: dict[Uuid, TopicData] = {}
@@ -99,6 +101,18 @@ class IsrChanges:
         self._is_asking = True
         request = AlterPartitionRequest(*self._identity(), list(topics.values()))
         self._ask(request, lambda answer: self._answered(sent, answer))
+
+    def _take_waiting(self) -> dict[Key, Proposal]:
+        """The proposals of the next request that are still current. Apache Kafka's controller resigns over a
+        request with 10,000.
+        """
+        sent: dict[Key, Proposal] = {}
+        while self._waiting and len(sent) < PROPOSALS_A_REQUEST:
+            key = next(iter(self._waiting))
+            one = self._waiting.pop(key)
+            if _is_current(*one):
+                sent[key] = one
+        return sent
 
     def _answered(self, sent: dict[Key, Proposal], answer: Message | None) -> None:
         self._is_asking = False
@@ -165,22 +179,25 @@ class IsrChanges:
             self._without_member.pop(key, None)
             return
         self._without_member[key] = hosted
-        if self._rejoin_ms is None:
+        if self._rejoin_ms is None and not self._is_rejoining:
             self._rejoin_ms = self._now_ms() + REJOIN_MS
 
     def rejoin(self) -> Iterator[None]:
         """Look for followers that are due to join, in slices, if that is due."""
         if self._rejoin_ms is None or self._now_ms() < self._rejoin_ms:
             return
-        self._rejoin_ms = self._now_ms() + REJOIN_MS if self._without_member else None
-        for number, (key, one) in enumerate(list(self._without_member.items()), 1):
-            if one.partition is None or not one.partition.is_under_replicated:
+        self._rejoin_ms, self._is_rejoining = None, True  # the next look begins after the end of this one
+        for number, key in enumerate(list(self._without_member), 1):
+            one = self._without_member.get(key)
+            if one is None or one.partition is None or not one.partition.is_under_replicated:
                 self._without_member.pop(key, None)
                 continue
             local_epoch = self._identity()[1]
             self._follow_up(one, rejoin_isr(one.partition, self._now_ms(), local_broker_epoch=local_epoch))
             if not number % PARTITIONS_PER_CALLBACK:
                 yield
+        self._is_rejoining = False
+        self._rejoin_ms = self._now_ms() + REJOIN_MS if self._without_member else None
 
     def check(self, hosted: Iterator[Hosted]) -> Iterator[None]:
         """Look for members that lag, in slices, if that is due."""
