@@ -15,6 +15,7 @@ from kraftd.messages.create_topics_request import (
 )
 from kraftd.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.metadata_response import MetadataResponsePartition
 from kraftd.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraftd.wire.api import ApiKey
 from kraftd.wire.frames import parse_response
@@ -91,12 +92,19 @@ class ReplicaCluster(Cluster):
 
     def is_in_sync(self, by: int, name: str, count: int) -> bool:
         """Return whether a broker knows that many partitions, each led and with all replicas in its ISR."""
-        with self.client_of(by) as client:
-            (topic,) = client.call(
-                MetadataRequest([MetadataRequestTopic(name=name)]), METADATA_VERSION
-            ).topics
-        led = [one for one in topic.partitions if one.leader_id >= 0]
+        led = [one for one in self._partitions(by, name) if one.leader_id >= 0]
         return len(led) == count and all(len(one.isr_nodes) == len(one.replica_nodes) for one in led)
+
+    def partition_state(self, by: int, name: str, index: int) -> MetadataResponsePartition:
+        """Leader, ISR and replicas of a partition, as a broker knows them."""
+        return next(one for one in self._partitions(by, name) if one.partition_index == index)
+
+    def _partitions(self, by: int, name: str) -> Sequence[MetadataResponsePartition]:
+        request = MetadataRequest([MetadataRequestTopic(name=name)])
+        with self.client_of(by) as client:
+            (topic,) = client.call(request, METADATA_VERSION).topics
+        partitions: Sequence[MetadataResponsePartition] = topic.partitions
+        return partitions
 
 
 @contextmanager
