@@ -54,6 +54,7 @@ FIGURES = {
     "alter_partition_10000_cpu_ms": Figure("the same, CPU of the controller", "ms", 0, ""),
     "tls_handshakes_per_cpu_s": Figure("TLS handshakes per CPU second", "", 0, "1x", True),
     "acls_decision_us": Figure("100,000 ACLs: a decision", "us", 1, "20 us at most"),
+    "acls_any_us": Figure("100,000 ACLs: a question about any topic", "us", 1, "20 us at most"),
     "acls_load_cpu_ms": Figure("100,000 ACLs: loaded, CPU", "ms", 0, "3x"),
     "three_propagation_p50_ms": Figure("3 controllers: create sent to seen on a broker, p50", "ms", 1, "6x"),
     "three_propagation_v17_p50_ms": Figure(
