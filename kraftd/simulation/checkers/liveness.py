@@ -135,10 +135,12 @@ class Liveness:
             try:
                 self._await("L4", self._agree, "the replicas do not agree")
                 return
-            except Violation:
+            except Violation as violation:
                 after, mark = self._high_watermarks(), self._mark[1]
-                if not windows_left or not all(
-                    after[one] > before[one] or after[one] >= mark for one in after
+                if (
+                    violation.invariant != "L4"
+                    or not windows_left
+                    or not all(after[one] > before[one] or after[one] >= mark for one in after)
                 ):
                     raise
 
