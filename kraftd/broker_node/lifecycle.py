@@ -112,6 +112,7 @@ class BrokerLifecycle:
         self.broker_epoch = -1
         self.is_fenced = True
         self.timed_out = False  # without having registered
+        self.is_caught_up = False  # with this run's registration: it knows all topics of earlier runs
         self._outbox = outbox
         self._ready = False  # to serve: everything on disk is recovered
         self._in_flight = False
@@ -155,11 +156,6 @@ class BrokerLifecycle:
             self._enter(BrokerState.SHUTTING_DOWN)
         elif self._moves(Cause.STOP_REQUESTED) and self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._communicate_at_once(now_ms)
-
-    @property
-    def is_caught_up(self) -> bool:
-        """Return whether the metadata reached this run's registration: it knows all earlier runs' topics."""
-        return self.state not in (BrokerState.NOT_RUNNING, BrokerState.STARTING)
 
     @property
     def has_ended(self) -> bool:
@@ -245,7 +241,7 @@ class BrokerLifecycle:
         self.is_fenced = answer.is_fenced
         if self.state is BrokerState.STARTING:
             if answer.is_caught_up:
-                self._moves(Cause.CAUGHT_UP)
+                self.is_caught_up = self._moves(Cause.CAUGHT_UP)
             return STARTING_HEARTBEAT_MS
         if self.state is BrokerState.RECOVERY and not answer.is_fenced:
             self._moves(Cause.UNFENCED)

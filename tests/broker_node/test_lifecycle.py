@@ -75,6 +75,14 @@ def test_a_broker_wants_to_be_fenced_until_it_is_ready() -> None:
     assert one.due_request(41, 7) == BrokerHeartbeatRequest(7, 31, 41, cordoned_log_dirs=())
 
 
+def test_a_broker_that_stops_before_it_is_caught_up_does_not_pass_for_one_that_is() -> None:
+    one = life()
+    one.start(0)
+    one.stop(1)
+    assert one.state is BrokerState.SHUTTING_DOWN and not one.is_caught_up
+    assert running()[0].is_caught_up
+
+
 def test_a_heartbeat_is_sent_every_interval_and_a_lost_one_again_ever_more_rarely() -> None:
     one, now_ms = running()
     assert one.deadline_ms() == now_ms + 2_000

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kraftd.answers.effects import MetadataMoved, StopRequested
 from kraftd.log.errors import StorageFailure
 from kraftd.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraftd.wire.api import ApiKey
@@ -103,6 +104,24 @@ def test_a_log_of_no_hosted_partition_is_set_aside_at_a_start(harness: BrokerHar
     assert sorted(name.split(".")[0] for name in named) == ["t-1", "unknown-0"]
     assert after.broker_lines.texts().count("a log was set aside: this broker does not host it") == 2
     assert len(after.read("t").records) == len(kept) and not after.read("t", index=1).records
+
+
+def test_a_broker_that_stops_before_it_is_caught_up_sets_no_log_aside(
+    harness: BrokerHarness, tmp_path: Path
+) -> None:
+    """What it has replayed so far may be older than the topics of its logs."""
+    harness.directories.create("unknown", 0, b"\x09" * 16, harness.clock.ms)
+    harness.executor.close_files()
+    harness.disk.locked.clear()
+    after = BrokerHarness(tmp_path, harness.disk)
+    after.clock.ms = harness.clock.ms + 20_000
+    after.start()
+    after.executor.start()
+    after.broker_step(StopRequested())
+    after.pass_time(1_000)
+    after.broker_step(MetadataMoved())
+    after.pass_time(1_000)
+    assert not [name for path in PATHS for name in after.disk.list_others(path) if name.endswith("-stray")]
 
 
 def test_a_log_without_a_topic_id_is_set_aside_at_a_start(harness: BrokerHarness, tmp_path: Path) -> None:
