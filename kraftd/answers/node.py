@@ -47,6 +47,7 @@ from kraftd.wire.primitives import Buffer
 COMMITTED = "committed"
 # Their answers are made of the request, the image, its leader and constants alone.
 KEPT_APIS = (ApiKey.METADATA,)
+REPEATED_APIS = (ApiKey.HEARTBEAT, ApiKey.CONSUMER_GROUP_HEARTBEAT)  # whose handlers may set `Call.again`
 
 Slices = Iterator[None]
 
@@ -70,7 +71,7 @@ class AnsweringNode:
         self.settings = settings
         self.outbox = Outbox()
         self._next_slice = NextSlice(self.outbox)
-        self.memo = AnswerMemo(KEPT_APIS, METADATA_TOPIC.encode())
+        self.memo = AnswerMemo(KEPT_APIS, METADATA_TOPIC.encode(), REPEATED_APIS)
         self.boundary = Boundary(
             registry(self),
             self.outbox,
@@ -265,6 +266,7 @@ class AnsweringNode:
     def on_connection_closed(self, connection_id: int) -> None:
         """Forget the calls of a lost connection."""
         self.boundary.large.abandon(connection_id)
+        self.memo.repeated.closed(connection_id)
         self.passing_on.closed(connection_id)
         self._waiting.abandon(connection_id)
 

@@ -58,10 +58,12 @@ class Call:
 
     client_host: as Kafka shows it, such as ``/127.0.0.1``. allows: the verdict on this principal.
     guard: of the verification of a transaction's part (KIP-890). in_slices: a long answer is built in slices.
-    divided: what `consumer.divisions` made for a heartbeat.
+    divided: what `consumer.divisions` made for a heartbeat. again: takes the same request again, at a time in
+    milliseconds; returns False, and does nothing, if the answer may be another one then.
     """
 
     __slots__ = (
+        "again",
         "allows",
         "client_host",
         "client_id",
@@ -89,6 +91,7 @@ class Call:
         self.guard = 0
         self.in_slices = False
         self.divided: object = None
+        self.again: Callable[[int], bool] | None = None
         self.is_answered = False
 
     def __repr__(self) -> str:

@@ -45,6 +45,7 @@ from kraftd.groups.offsets.commit import commit, commit_in_transaction, delete_o
 from kraftd.groups.offsets.fetch import fetch_offsets
 from kraftd.groups.offsets.removal import delete_groups
 from kraftd.groups.outcome import Outcome
+from kraftd.groups.repeating import Again, Repetition, repetition, repetition_of_classic
 from kraftd.groups.shard import Answer, Refuse, ShardStatus
 from kraftd.groups.share.apis import ShareGroupApis
 from kraftd.groups.share.deleting import Errors, forget_groups, has_share_groups
@@ -171,14 +172,18 @@ class GroupCoordinator(GroupShards):
             self.write(call, request.group_id, now_ms, lambda state: sync(state, call, request), refuse)
 
     def heartbeat(self, call: Call, request: HeartbeatRequest, now_ms: int) -> None:
+        def operation(state: ShardState) -> Outcome:
+            response = heartbeat(state, request)
+            self.offer_again(call, request.group_id, now_ms, repetition_of_classic(state, request))
+            return Outcome(response=response)
+
         if self.permit(call, AclOperation.READ, request.group_id, refused_heartbeat):
-            self.write(
-                call,
-                request.group_id,
-                now_ms,
-                lambda state: Outcome(response=heartbeat(state, request)),
-                refused_heartbeat,
-            )
+            self.write(call, request.group_id, now_ms, operation, refused_heartbeat)
+
+    def offer_again(self, call: Call, group_id: str, now_ms: int, repetition: Repetition | None) -> None:
+        """Let the sender's same request be answered by a repetition."""
+        if repetition is not None:
+            call.again = Again(self, self.shard_of(group_id, now_ms), repetition)
 
     def leave_group(self, call: Call, request: LeaveGroupRequest, now_ms: int) -> None:
         if call.version < 3:
@@ -208,7 +213,12 @@ class GroupCoordinator(GroupShards):
             try:
                 if request.member_epoch < 0:
                     return leave_consumer_group(state, request)
-                return Heartbeat(state, call, request).run()
+                beat = Heartbeat(state, call, request)
+                outcome = beat.run()
+                if beat.lasting is not None:
+                    again = repetition(state, beat.group, beat.lasting, request)
+                    self.offer_again(call, request.group_id, now_ms, again)
+                return outcome
             except Refusal as error:
                 return Outcome(response=refuse(error.code, error.message))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kraftd.ground.effect import Effect
@@ -11,10 +12,11 @@ from kraftd.wire.message import Message
 
 
 class Respond(Effect, frozen=True):
-    """Answer the request of a token. Each token is answered at most once."""
+    """Answer the request of a token. Each token is answered at most once. again: as in Call."""
 
     token: Any
     response: Message
+    again: Callable[[int], bool] | None = None
 
 
 class RespondInSlices(Effect, frozen=True):

@@ -13,6 +13,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from kraftd.requests.call import Call
+from kraftd.requests.kept_answer import KeptAnswer, kept_answer
+from kraftd.requests.repeated_requests import RepeatedRequests
 from kraftd.wire.primitives import Buffer
 
 MAX_BYTES = 8 << 20  # of all answers that are kept: one of 10,000 topics with 10 partitions has 4.6 MB
@@ -22,15 +24,6 @@ CONNECTION_CLASSES = 8  # the number of classes of connections, for answers that
 
 _LENGTH = Struct(">h")
 _KEY = Struct(">h")
-
-
-class KeptAnswer(NamedTuple):
-    """An answer without its correlation id, whose place is between `size` and `rest`."""
-
-    key: int
-    version: int
-    size: bytes
-    rest: bytes
 
 
 class Place(NamedTuple):
@@ -45,14 +38,27 @@ class AnswerMemo:
 
     The client id counts only as far as it begins with `client_id_prefix`.
     The owner calls `forget` when they are no longer true, and `keep` for those worth keeping: answers that
-    depend on nothing else and hold no error, because each error is counted.
+    depend on nothing else and hold no error, because each error is counted. Requests of other APIs, which
+    have an effect, are in `repeated`.
     """
 
-    def __init__(self, keys: Iterable[int], client_id_prefix: bytes = b"") -> None:
-        self.apis = frozenset(_KEY.pack(key) for key in keys)
+    def __init__(
+        self, keys: Iterable[int], client_id_prefix: bytes = b"", repeated: Iterable[int] = ()
+    ) -> None:
+        self.repeated = RepeatedRequests(repeated)
+        self.apis = self.repeated.apis.union(_KEY.pack(key) for key in keys)
         self.answers: dict[Hashable, KeptAnswer] = {}
         self._client_id_prefix = client_id_prefix
         self._bytes = 0
+
+    def find(
+        self, connection_id: int, listener: str, frame: bytes
+    ) -> tuple[KeptAnswer | None, Place | bytes | None]:
+        """The answer to a request of one of the APIs; without one, where it may be kept."""
+        if frame[:2] in self.repeated.apis:
+            return self.repeated.find(connection_id, frame), frame
+        key = self.key(connection_id, listener, frame)
+        return self.answers.get(key), None if key is None else Place(self.answers, key)
 
     def key(self, connection_id: int, listener: str, frame: bytes) -> Hashable:
         """The key that identifies a request; None for one that is too long or truncated."""
@@ -79,9 +85,8 @@ class AnswerMemo:
             return
         if self._bytes + size_bytes > MAX_BYTES or len(self.answers) >= MAX_ANSWERS:
             self.forget()
-        whole = b"".join(parts)
         self._bytes += size_bytes
-        self.answers[place.key] = KeptAnswer(call.key, call.version, whole[:4], whole[8:])
+        self.answers[place.key] = kept_answer(call, parts)
 
     def __repr__(self) -> str:
         return f"<AnswerMemo, {len(self.answers)} answers of {self._bytes} bytes>"

@@ -23,13 +23,14 @@ from msgspec.structs import replace
 from kraftd.acl import CLUSTER_NAME, AclOperation, AclResourceType
 from kraftd.ground.pace import Slices
 from kraftd.ground.refusal import Refusal
-from kraftd.requests.answer_memo import AnswerMemo, KeptAnswer, Place
+from kraftd.requests.answer_memo import AnswerMemo
 from kraftd.requests.authorization_audit import AuthorizationAudit, Requester
 from kraftd.requests.between_brokers import is_between_brokers
 from kraftd.requests.call import Call, envelope_error
 from kraftd.requests.effects import Answer, CloseConnection, MuteConnection, ScheduleSlice
 from kraftd.requests.events import FramesReceived
 from kraftd.requests.intake import MAX_ELEMENTS, NotServed, read_call, read_head
+from kraftd.requests.kept_answer import KeptAnswer
 from kraftd.requests.large_refusals import refuse_in_slices, refused_count
 from kraftd.requests.large_requests import LARGE_FRAME_BYTES, Lane, LargeRequests, Work
 from kraftd.requests.outbox import Outbox
@@ -121,13 +122,11 @@ class Boundary:
             frame = bytes(view)
             place = None
             if memo is not None and frame[:2] in memo.apis:
-                key = memo.key(connection_id, event.listener, frame)
-                kept = memo.answers.get(key)
+                kept, place = memo.find(connection_id, event.listener, frame)
                 if kept is not None:
                     self._answer_again(event, slot, frame, kept)
                     slot += 1
                     continue
-                place = None if key is None else Place(memo.answers, key)
             try:
                 call = read_call(self._routes, connection_id, slot, event.listener, event.host, frame)
             except Exception as error:
@@ -371,7 +370,10 @@ class Boundary:
     def answer(self, call: Call, response: Message) -> None:
         """Answer at once. Raises EncodeError when the call's version cannot carry the response."""
         errors = self.count(call, response)
-        self.send(call, call.frame_with(response, errors))
+        parts = call.frame_with(response, errors)
+        if call.again is not None and self.memo is not None and isinstance(call.place, bytes):
+            self.memo.repeated.keep(call, call.place, parts, call.again)
+        self.send(call, parts)
 
     def answer_paced(self, call: Call, response: Message) -> None:
         """As `answer`; a large request is answered in slices, which consume the response."""

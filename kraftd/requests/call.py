@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from struct import Struct
 from typing import Any
 
@@ -46,7 +46,8 @@ class Call(msgspec.Struct, eq=False, gc=False):
     `message` is decoded with `version`; `slot` is its place among the requests of its connection.
     `arrived_ns` is of the runner's clock, 0 if nothing is measured. `settled` becomes true with its answer,
     even if that waits for a commit: a later fault is logged and not answered. `place` is where an AnswerMemo
-    may keep the answer. `is_large`: the lane of large requests serves it. `throttle_ms` is how long the
+    may keep the answer. `again` does what the request does once more, and returns whether the answer is the
+    same. `is_large`: the lane of large requests serves it. `throttle_ms` is how long the
     requester's next large request has to wait: its answer says so, where the response can. `mute_ms` is how
     long its connection is not read once it is answered, for a quota; the answer says that, too. `by_broker`:
     the broker of this process passes it on to the controller. `refused_rows` are the responses to resources
@@ -69,6 +70,7 @@ class Call(msgspec.Struct, eq=False, gc=False):
     is_large: bool = False
     settled: bool = False
     place: Any = None
+    again: Callable[[], bool] | None = None
     throttle_ms: int = 0
     mute_ms: int = 0
     by_broker: bool = False

@@ -30,12 +30,16 @@ from kraftd.groups.events import (
 )
 from kraftd.groups.records import KeyAndValue, decode_record
 from kraftd.groups.share.effects import AskShareCoordinators, FindLatestOffsets
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.heartbeat_request import HeartbeatRequest
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.message import Message
 from testkit.keyed_batches import keyed_batch, marker_batch
 
 # A record in a log: its key and value, or the end of a transaction; and its producer id.
 Logged = tuple[KeyAndValue | bool, int]
+# A request in its version and by its client, with its answer, and what takes it again.
+Repeatable = tuple[tuple[Message, int, str], Message, Callable[[int], bool]]
 
 
 class KnownTopics:
@@ -91,7 +95,11 @@ class KnownTopics:
 
 
 class Desk:
-    """Performs effects at once, unless `is_held` keeps high watermarks back, or `failure` refuses appends."""
+    """Performs effects at once, unless `is_held` keeps high watermarks back, or `failure` refuses appends.
+
+    A request that could be taken again without being handled is handled all the same: its answer must be the
+    one that it had, and nothing may be written.
+    """
 
     def __init__(self, config: GroupConfig | None = None, partition_count: int = 1, **topics: int) -> None:
         self.config = config or GroupConfig()
@@ -105,6 +113,9 @@ class Desk:
         self.is_held = False
         self.failure: ErrorCode | None = None
         self.calls = 0
+        self.last: dict[tuple[type, str, str], Repeatable] = {}
+        self.repeatable: dict[int, Callable[[int], bool]] = {}  # what takes a request again, by its number
+        self.repeated_count = 0
         self.run_slice: Callable[[Iterator[None]], None] = next
         self.uuids: Callable[[], str] = self._next_uuid
         self.uuid_count = 0
@@ -126,6 +137,7 @@ class Desk:
 
     def reload(self) -> None:
         """Begin again with what is in the logs, as another broker would."""
+        self.last.clear()
         self.coordinator = self.new_coordinator()
         self.load()
 
@@ -142,6 +154,8 @@ class Desk:
             if isinstance(effect, Respond):
                 assert effect.token not in self.answers, f"{effect!r} is the second answer"
                 self.answers[effect.token] = effect.response
+                if effect.again is not None:
+                    self.repeatable[effect.token] = effect.again
             elif isinstance(effect, AppendRecords | AppendMarker):
                 self.append(effect)
             elif isinstance(effect, ReadRecords):
@@ -198,10 +212,28 @@ class Desk:
         """Send a request; return its number, by which its answer will be found."""
         self.calls += 1
         call = Call(self.calls, version, client_id, "/127.0.0.1")
+        whole, former = (request, version, client_id), self.last_of(request)
+        expected = former[1] if former and former[0] == whole and former[2](self.now_ms) else None
+        ends = {number: len(log) for number, log in self.logs.items()}
         call.divided = self.divide(call, request)
         self.perform(self.coordinator.handle(call, request, self.now_ms))
         self.flush()
+        if expected is not None:
+            self.repeated_count += 1
+            assert self.answers.get(call.token) == expected, f"{request!r} is answered otherwise"
+            assert ends == {number: len(log) for number, log in self.logs.items()}
+        again = self.repeatable.pop(call.token, None)
+        if again is not None:
+            self.last[self.sender(request)] = whole, self.answers[call.token], again
         return call.token  # type: ignore[no-any-return]
+
+    def sender(self, request: Any) -> tuple[type, str, str]:
+        return type(request), request.group_id, request.member_id
+
+    def last_of(self, request: Any) -> Repeatable | None:
+        """The last heartbeat of a member that can be taken again."""
+        is_heartbeat = isinstance(request, HeartbeatRequest | ConsumerGroupHeartbeatRequest)
+        return self.last.get(self.sender(request)) if is_heartbeat else None
 
     def divide(self, call: Call, request: Message) -> object:
         """What a heartbeat needs first, by slices."""

@@ -144,6 +144,9 @@ class Coordination:
 
     def _respond(self, effect: Respond) -> None:
         call: Call = effect.token
+        again = effect.again
+        if again is not None:
+            call.again = lambda: again(self._node.wall_ms)
         self._node.guarded(call, lambda: self.answer(call, effect.response))
 
     def answer(self, call: Call, response: Any) -> None:

@@ -36,12 +36,13 @@ from kraftd.wire.error_code import ErrorCode
 
 
 class Heartbeat(Changing):
-    """One heartbeat."""
+    """One heartbeat. lasting: the member, if all is as it was and the answer tells no assignment."""
 
-    __slots__ = ("request",)
+    __slots__ = ("lasting", "request")
 
     def __init__(self, state: ShardState, call: Call, request: ConsumerGroupHeartbeatRequest) -> None:
         self.request = request
+        self.lasting: Member | None = None
         super().__init__(state, call, *found_group(state, request))
 
     @property
@@ -63,7 +64,10 @@ class Heartbeat(Changing):
         owned = self.request.topic_partitions
         stepped = self.reconcile(updated, target_epoch, target, is_new, owned)
         heard(self.state, group.group_id, stepped.member_id)
-        return Outcome(self.records, self.answer(member, stepped))
+        answer = self.answer(member, stepped)
+        if not self.records and answer.assignment is None and member.epoch == self.request.member_epoch:
+            self.lasting = member
+        return Outcome(self.records, answer)
 
     # The member
 

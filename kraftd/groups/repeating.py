@@ -1,0 +1,103 @@
+"""Heartbeats that repeat the last one of their member, while nothing has changed that they depend on.
+
+Most heartbeats are such: then a member is known to live, and gets the answer that it had. `Call.again` does
+that. It is for callers that everything is allowed to, and that send the same request again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraftd.groups.classic.group import ClassicGroup
+from kraftd.groups.classic.rebalance import heard as heard_classic
+from kraftd.groups.classic.states import STABLE
+from kraftd.groups.consumer.group import ConsumerGroup
+from kraftd.groups.consumer.member import Member
+from kraftd.groups.consumer.sessions import heard
+from kraftd.groups.group_shard import GroupShard
+from kraftd.groups.group_shards import GroupShards
+from kraftd.groups.shard import ShardStatus
+from kraftd.groups.state import ShardState
+from kraftd.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kraftd.messages.heartbeat_request import HeartbeatRequest
+
+Repetition = Callable[[], bool]  # returns whether the answer is the same
+
+
+class Again:
+    """Takes a heartbeat again, at a time; returns False if it may be answered otherwise now."""
+
+    __slots__ = ("_levels", "_repetition", "_shard", "_shards")
+
+    def __init__(self, shards: GroupShards, shard: GroupShard, repetition: Repetition) -> None:
+        self._shards = shards
+        self._shard = shard
+        self._repetition = repetition
+        self._levels = shards.partition_count, shards.group_version
+
+    def __repr__(self) -> str:
+        return f"<Again in {self._shard!r}>"
+
+    def __call__(self, now_ms: int) -> bool:
+        shards, shard = self._shards, self._shard
+        if shards.shards.get(shard.partition) is not shard or shard.status is not ShardStatus.ACTIVE:
+            return False
+        if (shards.partition_count, shards.group_version) != self._levels:
+            return False
+        if shard.batches.next_offset > shard.timeline.committed:
+            return False  # answers wait for what is not committed yet
+        shard.state.now_ms = now_ms
+        return self._repetition()
+
+
+def repetition_of_classic(state: ShardState, request: HeartbeatRequest) -> Repetition | None:
+    """That of a member whose heartbeat was just answered; None in a group that rebalances."""
+    group_id, member_id, instance_id = request.group_id, request.member_id, request.group_instance_id
+    group = state.classic_group(group_id)
+    if group is None or group.state is not STABLE:
+        return None
+    member, generation = group.members[member_id], group.generation
+
+    def repeat() -> bool:
+        is_stable = group.state is STABLE and group.generation == generation
+        if not is_stable or state.groups.get(group_id) is not group:
+            return False
+        if group.members.get(member_id) is not member or not holds(group, instance_id, member_id):
+            return False
+        heard_classic(state, group, member)
+        return True
+
+    return repeat
+
+
+def repetition(
+    state: ShardState, group: ConsumerGroup, member: Member, request: ConsumerGroupHeartbeatRequest
+) -> Repetition | None:
+    """That of a member that a heartbeat did not change; None while there is more to do for the member.
+
+    The answer has no assignment.
+    """
+    facts, group_id, instance_id = group.facts, group.group_id, request.instance_id
+    if facts.epoch != facts.target_epoch or not member.is_reconciled_to(facts.target_epoch) or group.regexes:
+        return None
+    configs = state.metadata.group_configs(group_id)
+
+    def repeat() -> bool:
+        if state.groups.get(group_id) is not group or group.facts is not facts or group.regexes:
+            return False
+        member_id = member.member_id
+        if group.members.get(member_id) is not member or not holds(group, instance_id, member_id):
+            return False
+        if group.needs_refresh(state.metadata.hashes_version()):
+            return False
+        if state.metadata.group_configs(group_id) != configs:
+            return False
+        heard(state, group_id, member_id)
+        return True
+
+    return repeat
+
+
+def holds(group: ClassicGroup | ConsumerGroup, instance_id: str | None, member_id: str) -> bool:
+    """Return whether a member still has the instance id with which it sends heartbeats, if it has one."""
+    return instance_id is None or group.static_members.get(instance_id) == member_id

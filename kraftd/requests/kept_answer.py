@@ -1,0 +1,23 @@
+"""An answer that is kept for equal requests: all of it but the correlation id."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraftd.requests.call import Call
+from kraftd.wire.primitives import Buffer
+
+
+class KeptAnswer(NamedTuple):
+    """An answer without its correlation id, whose place is between `size` and `rest`."""
+
+    key: int
+    version: int
+    size: bytes
+    rest: bytes
+
+
+def kept_answer(call: Call, parts: list[Buffer]) -> KeptAnswer:
+    """The framed answer to a call."""
+    whole = b"".join(parts)
+    return KeptAnswer(call.key, call.version, whole[:4], whole[8:])
