@@ -243,6 +243,16 @@ def test_records_between_those_that_are_kept_are_read_after_a_restart() -> None:
     assert bench.share.start_offset == 15
 
 
+def test_a_gap_that_is_all_a_member_asks_for_is_all_it_gets() -> None:
+    bench = Bench([5, 5])
+    bench.acquire("a", 5)
+    bench.acquire("b", 5)
+    bench.acknowledge("b", (5, 9, [RELEASE]))
+    bench.reload()
+    assert spans(bench.acquire("c", most=5)) == [(0, 4, 1)]
+    assert spans(bench.acquire("c", most=5)) == [(5, 9, 2)]
+
+
 def test_what_is_gone_from_the_log_is_delivered_no_more() -> None:
     bench = Bench([5, 5])
     bench.acquire()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kraftd.groups.consumer.assignors import ASSIGNORS
 from kraftd.groups.consumer.assignors.spec import Assigned, GroupSpec, MemberSpec, finish
+from kraftd.groups.share.assignor import assign_simply
 
 QUICK = settings(max_examples=40)
 TOPICS = [number.to_bytes(16, "big") for number in range(1, 5)]
@@ -87,6 +88,15 @@ def test_members_of_different_topics_are_levelled() -> None:
     assigned = finish(ASSIGNORS["uniform"](spec_of([[one], [one, two], [two]], {one: 8, two: 1}, first)))
     loads = {name: sum(map(len, partitions.values())) for name, partitions in assigned.items()}
     assert loads == {"m0": 4, "m1": 4, "m2": 1}
+
+
+def test_partitions_of_share_groups_stay_with_fewer_members_if_the_others_have_them__kip932() -> None:
+    (topic, *_) = TOPICS
+    had = {"m0": 0, "m1": 1, "m2": 1}
+    assigned: Assigned = {name: {topic: frozenset((index,))} for name, index in had.items()}
+    spec = spec_of([[topic]] * 3, {topic: 2}, assigned)
+    assert finish(assign_simply(spec, {topic: frozenset((0, 1))})) == assigned
+    assert finish(assign_simply(GroupSpec({}, True, {}), {})) == {}
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))

@@ -163,6 +163,22 @@ def test_a_late_answer_of_the_share_coordinator_changes_nothing() -> None:
     assert desk.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def test_a_late_refusal_of_what_is_forgotten_meanwhile_changes_nothing() -> None:
+    desk = desk_of(orders=1)
+    desk.is_silent = True
+    Sharer(desk, "m1").join()
+    desk.heartbeat("m1", -1)
+    number = desk.send(DeleteGroupsRequest(("g",)), 2)
+    begin, forget = desk.asked
+    desk.refusal, desk.asked = ErrorCode.NOT_COORDINATOR, [begin]
+    desk.answer_asked()
+    assert noted(desk) == ([], [], ["orders"])
+    desk.refusal, desk.asked = ErrorCode.NONE, [forget]
+    desk.answer_asked()
+    answer: Any = desk.answers[number]
+    assert [row.error_code for row in answer.results] == [0]
+
+
 def test_a_group_that_moved_while_its_state_was_deleted_stays() -> None:
     desk = desk_of(orders=1)
     alter(desk, {"orders": {0: 5}})
