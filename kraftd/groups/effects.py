@@ -84,12 +84,15 @@ class ScheduleLoading(Effect, frozen=True):
 
 
 class PartitionLoaded(Effect, frozen=True):
-    """The coordinator of a partition serves requests now, of so many groups or transactional ids."""
+    """The coordinator of a partition serves requests now, of so many groups or transactional ids, took_ms
+    after it began to load.
+    """
 
     partition: int
     leader_epoch: int
     record_count: int
     count: int
+    took_ms: int = 0
 
 
 class PartitionFailed(Effect, frozen=True):

@@ -103,6 +103,7 @@ class Shard:
         self.effects = effects
         self.status = ShardStatus.LOADING
         self.start_offset = 0
+        self.load_began_ms = 0
         self.loader: ShardLoader | None = None
         self.is_replayed = False  # all of the log, although requests may not be served yet
         self.batches = Batches(0, limits.max_batch_bytes)
@@ -148,6 +149,7 @@ class Shard:
     def load(self, start_offset: int, end_offset: int) -> None:
         """Read the partition from its start to its end."""
         self.start_offset = start_offset
+        self.load_began_ms = self.state.now_ms
         self.loader = ShardLoader(self, start_offset, end_offset)
         self.read_on()
 
@@ -209,7 +211,8 @@ class Shard:
         assert self.loader is not None
         record_count, self.loader = self.loader.record_count, None
         self.status = ShardStatus.ACTIVE
-        self.effects.append(PartitionLoaded(self.partition, self.leader_epoch, record_count, count))
+        took_ms = max(0, self.state.now_ms - self.load_began_ms)
+        self.effects.append(PartitionLoaded(self.partition, self.leader_epoch, record_count, count, took_ms))
 
     def fail(self, reason: str) -> None:
         """Stop: the partition cannot be loaded."""

@@ -17,6 +17,7 @@ from kraftd.metrics import (
     cleaner_metrics,
     client_metrics,
     controller_metrics,
+    coordinator_loading,
     metadata_metrics,
     own_metrics,
     partition_metrics,
@@ -43,6 +44,7 @@ FAMILIES = (
     *cleaner_metrics.FAMILIES,
     *transaction_metrics.FAMILIES,
     *share_metrics.FAMILIES,
+    *coordinator_loading.FAMILIES,
 )
 _END = b"# EOF\n"  # ends an OpenMetrics text, once
 

@@ -65,13 +65,13 @@ def test_a_partition_is_loaded_in_slices() -> None:
     records = [encode_record(offset_record("g", "orders", n, OffsetCommitValue(n))) for n in range(1_200)]
     data = keyed_batch(records, 0, 0, 1)
     coordinator = desk.new_coordinator()
-    coordinator.step(PartitionElected(0, 1, 0, 1_200), 0)
-    effects = coordinator.step(RecordsRead(0, 1, data, 1_200), 0)
+    coordinator.step(PartitionElected(0, 1, 0, 1_200), 10_000)
+    effects = coordinator.step(RecordsRead(0, 1, data, 1_200), 10_100)
     slices = 1
     while effects == [ScheduleLoading(0, 1)]:
-        effects = coordinator.step(LoadingDue(0, 1), 0)
+        effects = coordinator.step(LoadingDue(0, 1), 10_100 + slices)
         slices += 1
-    assert effects == [PartitionLoaded(0, 1, 1_200, 1)]
+    assert effects == [PartitionLoaded(0, 1, 1_200, 1, 99 + slices)]
     assert 3 <= slices <= 6
     assert len(coordinator.shards[0].state.offsets.of_group("g")) == 1_200
 

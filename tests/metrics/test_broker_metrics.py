@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,22 @@ def test_partitions_logs_groups_and_waiting_requests_are_counted(tmp_path: Path)
     assert of("log_LogManager_OfflineLogDirectoryCount") == 1
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[1]) == 1
     assert of("log_LogManager_LogDirectoryOffline", logDirectory=PATHS[0]) == 0
+
+
+def test_the_times_that_coordinators_partitions_took_to_load_are_shown(tmp_path: Path) -> None:
+    harness = BrokerHarness(tmp_path).run()
+    harness.create_topic("__consumer_offsets", 1)
+    harness.pass_time(10)
+
+    def shown(kind: str) -> list[float]:
+        every = found(harness)
+        name = f"kafka_server_{kind}_coordinator_metrics_partition_load_time"
+        return [every[f"{name}_{which}", ()] for which in ("avg", "max")]
+
+    assert shown("group") == [0, 0]
+    harness.broker.groups.load_times.record(70, harness.broker.wall_ms)
+    assert shown("group") == [35, 70]
+    assert all(isnan(value) for kind in ("transaction", "share") for value in shown(kind))
 
 
 def test_groups_are_counted_by_protocol_and_newer_ones_by_state(tmp_path: Path) -> None:

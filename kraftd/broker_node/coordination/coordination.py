@@ -35,6 +35,7 @@ from kraftd.groups.shards import Shards
 from kraftd.partition.partition import ACKS_ALL
 from kraftd.partition.producer_entry import LEGACY_TRANSACTIONS, TRANSACTIONAL
 from kraftd.partition.validation import ProduceRefusal
+from kraftd.recent import Recent
 from kraftd.types import ZERO_UUID
 from kraftd.wire.end_marker import build_end_marker
 from kraftd.wire.error_code import ErrorCode
@@ -113,6 +114,7 @@ class Coordination:
         self._shards = coordinator
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
+        self.load_times = Recent()  # how long each partition took to load, in milliseconds
         self.is_dirty = False
         self._due_ms: int | None = None
         self._is_due_known = False  # until the coordinator does something
@@ -295,6 +297,7 @@ class Coordination:
         self.step(LoadingDue(effect.partition, effect.leader_epoch))
 
     def _loaded(self, effect: PartitionLoaded) -> None:
+        self.load_times.record(effect.took_ms, self._node.wall_ms)
         if effect.record_count:
             self._node.outbox.log(
                 "info",

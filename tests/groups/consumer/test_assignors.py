@@ -90,7 +90,7 @@ def test_members_of_different_topics_are_levelled() -> None:
     assert loads == {"m0": 4, "m1": 4, "m2": 1}
 
 
-def test_partitions_of_share_groups_stay_with_fewer_members_if_the_others_have_them__kip932() -> None:
+def test_share_partitions_stay_with_fewer_members_if_others_have_them__kip932() -> None:
     (topic, *_) = TOPICS
     had = {"m0": 0, "m1": 1, "m2": 1}
     assigned: Assigned = {name: {topic: frozenset((index,))} for name, index in had.items()}

@@ -26,7 +26,7 @@ OF_SHARE_GROUPS = re.compile(
 # About threads and queues of Kafka's coordinators, which kraftd does not have.
 OF_THREADS = re.compile(
     r"kafka\.server:type=share-coordinator-metrics "
-    r"(event-|thread-|batch-|background-|partition-load-time-|write-rate)"
+    r"(event-|thread-|batch-|background-|write-rate)"
 )
 # Counts of requests alone: they do not depend on time.
 ALIKE = (
