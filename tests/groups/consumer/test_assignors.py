@@ -92,10 +92,13 @@ def test_members_of_different_topics_are_levelled() -> None:
 
 def test_share_partitions_stay_with_fewer_members_if_others_have_them__kip932() -> None:
     (topic, *_) = TOPICS
-    had = {"m0": 0, "m1": 1, "m2": 1}
-    assigned: Assigned = {name: {topic: frozenset((index,))} for name, index in had.items()}
-    spec = spec_of([[topic]] * 3, {topic: 2}, assigned)
-    assert finish(assign_simply(spec, {topic: frozenset((0, 1))})) == assigned
+    had = {"m0": 0, "m2": 1, "m3": 1, "m4": 1}
+    former: Assigned = {name: {topic: frozenset((index,))} for name, index in had.items()}
+    spec = spec_of([[topic]] * 5, {topic: 2}, former)
+    assigned = finish(
+        assign_simply(spec, {topic: frozenset((0, 1))})
+    )  # three members for each, and m0 for both
+    assert assigned == former | {"m1": {topic: {0}}}
     assert finish(assign_simply(GroupSpec({}, True, {}), {})) == {}
 
 

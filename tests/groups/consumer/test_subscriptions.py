@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraftd.ground.refusal import Refusal
+from kraftd.groups.consumer.assignors.spec import MemberSpec, finish
 from kraftd.groups.consumer.group import ConsumerGroup, preferred_assignor
 from kraftd.groups.consumer.member import Member
 from kraftd.groups.consumer.records import Resolved
@@ -15,6 +16,7 @@ from kraftd.groups.consumer.subscriptions import (
     topics_without,
     unused_regexes,
 )
+from kraftd.groups.consumer.target import single_owners
 from kraftd.groups.modern_group import Subscribers
 from kraftd.groups.timeline import Timeline
 from kraftd.messages.consumer_group_member_metadata_value import ClassicMemberMetadata
@@ -94,12 +96,24 @@ def test_offsets_are_fetched_with_the_epoch_of_the_member_alone() -> None:
         assert refused.value.code is code
 
 
+def test_a_target_whose_partitions_others_still_have_stays_as_it_is() -> None:
+    topic = bytes(16)
+    group = group_of()
+    group.put(Member("m2", epoch=1, assigned={topic: {0: 1}}))
+    target = {"m1": {topic: frozenset((0,))}, "m2": {topic: frozenset((1,))}}
+    specs = {name: MemberSpec(None, (topic,), assigned) for name, assigned in target.items()}
+    finish(single_owners(group, specs))
+    assert {name: spec.assigned for name, spec in specs.items()} == target
+
+
 def test_the_assignor_of_most_members_is_preferred() -> None:
     assert preferred_assignor({}) is None
     assert preferred_assignor({"range": 2, "uniform": 1}) == "range"
     assert preferred_assignor({"range": 1, "uniform": 1}) == "uniform"
     assert preferred_assignor({"range": 1, "uniform": 2}, old="uniform", new="range") == "range"
     assert preferred_assignor({"range": 2, "uniform": 2}, old="uniform") == "range"
+    assert preferred_assignor({"range": 2, "uniform": 3}, old="uniform") == "uniform"
+    assert preferred_assignor({"range": 1, "uniform": 2}, new="range") == "uniform"
     assert preferred_assignor({"range": 1}, old="range") is None
     assert preferred_assignor({"range": 1}, new="own") == "own"
     assert preferred_assignor({"range": 2}, new="own") == "range"

@@ -216,8 +216,8 @@ def test_segments_become_one_while_their_indexes_fit() -> None:
         assert len(found) == count
 
 
-@pytest.mark.parametrize(("past", "count"), [(0, 1), (1, 2)])
-def test_a_segment_holds_offsets_that_its_index_can(past: int, count: int) -> None:
+@pytest.mark.parametrize(("past", "alone", "shape"), [(0, [2], [2, 1]), (1, [1, 1], [1, 2])])
+def test_a_segment_holds_offsets_that_its_index_can(past: int, alone: list[int], shape: list[int]) -> None:
     _, log = new_log(settings=COMPACTED)
     fill_up(log)
     put(log, b"filler", b"." * 50)
@@ -225,10 +225,16 @@ def test_a_segment_holds_offsets_that_its_index_can(past: int, count: int) -> No
         [(1_000, b"k", b"." * 100, ())], base_offset=MAX_RELATIVE_OFFSET + 1 + past, leader_epoch=1
     )
     append(log, bytes(data))
-    log.settings = COMPACTED._replace(segment_bytes=1 << 20)
-    active = log.segments[-1].base_offset
-    assert len(log.segments) == 3
-    assert len(groups(log, active, active)) == count
+    large = COMPACTED._replace(segment_bytes=1 << 20)
+
+    def found() -> list[int]:
+        active, log.settings = log.segments[-1].base_offset, large
+        return [len(group) for group in groups(log, active, active)]
+
+    assert found() == alone
+    log.settings = COMPACTED
+    fill_up(log)
+    assert found() == shape
 
 
 def test_segments_that_changed_meanwhile_are_not_replaced() -> None:
