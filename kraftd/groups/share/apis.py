@@ -17,6 +17,7 @@ from kraftd.groups.share.altering import Alteration, refused_alteration
 from kraftd.groups.share.asking import Asking
 from kraftd.groups.share.deleting import OffsetDeletion, refused_deletion
 from kraftd.groups.share.describing import described_share_group, visible_group
+from kraftd.groups.share.group import ShareGroup
 from kraftd.groups.share.heartbeat import ShareHeartbeat, check_heartbeat
 from kraftd.groups.share.initializing import begin
 from kraftd.groups.share.member import LEAVING_EPOCH
@@ -94,7 +95,9 @@ class ShareGroupApis:
         """The records of a heartbeat are committed, or not: then the next heartbeat asks again."""
         if error is None:
             partitions = {topic_id: one.indexes for topic_id, one in beat.begun.items()}
-            begin(self.shards, self.asking, beat.group.group_id, beat.epoch, partitions)
+            group = beat.state.groups.get(beat.group.group_id)
+            if isinstance(group, ShareGroup):
+                begin(self.shards, self.asking, group, beat.epoch, partitions)
 
     def describe(self, call: Call, request: ShareGroupDescribeRequest, now_ms: int) -> None:
         refused: list[DescribedGroup] = []

@@ -23,13 +23,16 @@ Groups = Mapping[str, Group]  # by id
 
 
 class ShareGroup(ModernGroup[ShareMember]):
-    """Kafka's ShareGroup."""
+    """Kafka's ShareGroup. asked: the partitions that share coordinators were asked to begin, without an
+    answer yet; in no record.
+    """
 
-    __slots__ = ("_state",)
+    __slots__ = ("_state", "asked")
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
         super().__init__(group_id, timeline)
         self._state: dict[None, StatePartitions] = {}
+        self.asked: set[tuple[bytes, int]] = set()
 
     def __repr__(self) -> str:
         facts = self.facts

@@ -39,13 +39,27 @@ def initialization(group_id: str, epoch: int, offsets: Offsets) -> InitializeSha
     )
 
 
-def begin(shards: GroupShards, asking: Asking, group_id: str, epoch: int, partitions: Partitions) -> None:
-    """Have partitions begun, and note the outcome in the group."""
-    offsets = {
-        topic_id: dict.fromkeys(sorted(indexes), NO_OFFSET) for topic_id, indexes in partitions.items()
-    }
-    request = initialization(group_id, epoch, offsets)
-    asking.ask(request, lambda answer, now_ms: note_answer(shards, group_id, answer, now_ms))
+def begin(shards: GroupShards, asking: Asking, group: ShareGroup, epoch: int, partitions: Partitions) -> None:
+    """Have partitions begun, and note the outcome in the group.
+
+    One that is asked for already is left out: of two requests on their way, the later would undo what members
+    have acknowledged since the earlier.
+    """
+    offsets: dict[bytes, dict[int, int]] = {}
+    for topic_id, indexes in partitions.items():
+        new = [index for index in sorted(indexes) if (topic_id, index) not in group.asked]
+        if new:
+            offsets[topic_id] = dict.fromkeys(new, NO_OFFSET)
+    if not offsets:
+        return
+    places = {(topic_id, index) for topic_id, rows in offsets.items() for index in rows}
+    group.asked |= places
+
+    def answered(answer: InitializeShareGroupStateResponse, now_ms: int) -> None:
+        group.asked -= places
+        note_answer(shards, group.group_id, answer, now_ms)
+
+    asking.ask(initialization(group.group_id, epoch, offsets), answered)
 
 
 def note_answer(

@@ -184,18 +184,42 @@ def test_a_refusal_of_the_share_coordinator_is_tried_again() -> None:
     assert one.has == {"orders": [0]}
 
 
-def test_a_lost_answer_of_the_share_coordinator_is_asked_for_again() -> None:
+def test_an_answer_that_a_former_coordinator_awaited_is_asked_for_again() -> None:
     desk = desk_of(orders=1)
     desk.is_silent = True
     one = Sharer(desk, "m1")
     one.join()
     desk.asked.clear()
+    desk.reload()
     desk.wait(29_999)
     one.beat()
     assert not desk.asked
     desk.wait(1)
     one.beat()
     assert len(desk.asked) == 1
+
+
+def test_the_share_coordinator_is_not_asked_twice_at_once() -> None:
+    """The later of two requests would undo what members acknowledge after the earlier."""
+    desk = desk_of(orders=2)
+    desk.is_silent = True
+    one = Sharer(desk, "m1")
+    one.join()
+    (first,) = desk.asked
+    desk.wait(30_000)
+    one.beat()
+    assert desk.asked == [first]
+    desk.topics.change("orders", 3)
+    one.beat()
+    (_, second) = desk.asked
+    (topic,) = second.request.topics  # type: ignore[union-attr]
+    assert [row.partition for row in topic.partitions] == [2]
+    desk.refusal = ErrorCode.NOT_COORDINATOR
+    desk.answer_asked()
+    desk.refusal = ErrorCode.NONE
+    one.beat()
+    (third,) = desk.asked
+    assert [row.partition for row in third.request.topics[0].partitions] == [0, 1, 2]  # type: ignore[union-attr]
 
 
 def test_new_partitions_come_and_deleted_topics_go() -> None:
