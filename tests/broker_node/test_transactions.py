@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kraftd.broker_node.apis.api_00_produce import ATTRIBUTES_LOW_AT
 from kraftd.messages.init_producer_id_request import InitProducerIdRequest
 from kraftd.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
@@ -17,9 +18,10 @@ from kraftd.messages.write_txn_markers_request import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from kraftd.partition.producer_entry import TRANSACTIONAL
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
-from tests.broker_node.harness import BrokerHarness
+from tests.broker_node.harness import BrokerHarness, records
 
 
 @pytest.fixture
@@ -63,3 +65,11 @@ def test_an_unknown_topic_is_named_whatever_the_transaction__kip890(harness: Bro
     assert errors("none") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     expected = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert errors("none", "t") == expected
+
+
+def test_a_batch_that_is_cut_belongs_to_no_transaction(harness: BrokerHarness) -> None:
+    batch = bytearray(records(2))
+    batch[ATTRIBUTES_LOW_AT] |= TRANSACTIONAL
+    whole, cut = (harness.produce("t", bytes(one)) for one in (batch, batch[:-1]))
+    codes = [one.error_code for one in (whole, cut)]
+    assert codes == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.INVALID_RECORD]

@@ -48,7 +48,9 @@ PARTITION_US = 80  # to judge a batch and to write it
 BYTES_A_US = 1_000
 ADMIN_CLIENT_ID = "__admin_client"  # Kafka lets it write internal topics
 TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
-MAGIC_AT, ATTRIBUTES_LOW_AT, PRODUCER_AT = 16, 22, 43  # in a batch's header
+SIZE_AT, MAGIC_AT, ATTRIBUTES_LOW_AT, PRODUCER_AT = 8, 16, 22, 43  # in a batch's header
+_SIZE = Layout(">i")  # of what follows it
+_SIZE_END = SIZE_AT + _SIZE.size
 _PRODUCER = Layout(">qhi")  # its id, its epoch, the first sequence number
 KNOWS_ABORTABLE_VERSION, ADDS_PARTITIONS_VERSION = 11, 12  # KIP-890
 # Why a partition is not verified: the producer is to send again, without looking for another leader.
@@ -134,7 +136,7 @@ def _append_all(node: BrokerNode, call: Call, errors: Results, guards: Guards) -
 
 
 def _transactional_batches(request: ProduceRequest) -> Batches:
-    """The first batches of partitions that belong to a transaction."""
+    """The first batches of partitions that belong to a transaction. As in Kafka, one that is cut is none."""
     return {
         (topic.name, topic.topic_id, one.index): Batch(*_PRODUCER.unpack_from(one.records, PRODUCER_AT))
         for topic in request.topic_data
@@ -143,6 +145,7 @@ def _transactional_batches(request: ProduceRequest) -> Batches:
         and len(one.records) >= PRODUCER_AT + _PRODUCER.size
         and one.records[MAGIC_AT] == MAGIC
         and one.records[ATTRIBUTES_LOW_AT] & TRANSACTIONAL
+        and len(one.records) >= _SIZE_END + _SIZE.unpack_from(one.records, SIZE_AT)[0]
     }
 
 

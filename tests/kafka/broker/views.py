@@ -34,6 +34,9 @@ def view(answer: Message, version: int, key: int) -> Any:
     if key == ApiKey.CREATE_TOPICS:
         for topic in shown["topics"]:  # also those that are only validated have ids
             topic.pop("topicId", None)
+    if key == ApiKey.DESCRIBE_CONFIGS:
+        for row in shown["results"]:
+            row["configs"] = [one for one in row["configs"] if not one["name"].startswith("kraftd.")]
     if key == ApiKey.API_VERSIONS:
         shown["apiKeys"] = [row for row in shown["apiKeys"] if row["apiKey"] not in NOT_SERVED]
         shown.pop("finalizedFeaturesEpoch", None)
