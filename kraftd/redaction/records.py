@@ -67,3 +67,10 @@ def redacted(message: Message) -> Message:
     if isinstance(message, UserScramCredentialRecord):
         return UserScramCredentialRecord(message.name, message.mechanism, b"", b"", b"", message.iterations)
     return NoOpRecord()
+
+
+def is_blanked(message: Message) -> bool:
+    """Return whether the record is one that `redacted` has made: it lacks what it had in the log."""
+    if isinstance(message, ConfigRecord):
+        return message.value == REDACTED
+    return isinstance(message, UserScramCredentialRecord) and not message.stored_key

@@ -18,7 +18,7 @@ from kraftd.metadata_dir.files.checkpoint import CheckpointWriter, checkpoint_pa
 from kraftd.metadata_dir.recovery import open_log
 from kraftd.metadata_dir.rescue.backup import BackupWriter, is_occupied, read_manifest, verify_backup
 from kraftd.types import OffsetAndEpoch
-from kraftd.wire.batch import iter_batches
+from kraftd.wire.batch import CorruptBatch, iter_batches
 from tests.metadata_dir.logs import batch, content
 
 WHERE = "/backup"
@@ -140,3 +140,26 @@ def test_a_directory_with_only_a_lock_is_not_occupied() -> None:
     assert not is_occupied(disk, WHERE)
     disk.open(f"{WHERE}/meta.properties", create=True)
     assert is_occupied(disk, WHERE)
+
+
+def test_a_redacted_snapshot_is_whole_or_refused() -> None:
+    snapshot = snapshot_bytes()
+    single_bytes = [snapshot[at : at + 1] for at in range(len(snapshot))]
+    for pieces in ([snapshot], [snapshot[:70], snapshot[70:]], single_bytes):
+        writer = BackupWriter(disk := MemoryDisk(), WHERE, redacted=True)
+        writer.begin_snapshot(SNAPSHOT)
+        for piece in pieces:
+            writer.append_snapshot(piece)
+        writer.end_snapshot()
+        manifest = writer.finish("cluster", 77)
+        assert manifest.redacted and read_manifest(disk, WHERE) == manifest
+        assert disk.read_bytes(checkpoint_path(f"{WHERE}/{PARTITION_DIRECTORY}", SNAPSHOT)) == snapshot
+    writer = BackupWriter(MemoryDisk(), WHERE, redacted=True)
+    writer.begin_snapshot(SNAPSHOT)
+    writer.append_snapshot(snapshot + snapshot[:30])
+    with pytest.raises(CorruptStorage, match="30 bytes at its end are no whole batch"):
+        writer.end_snapshot()
+    writer = BackupWriter(MemoryDisk(), WHERE, redacted=True)
+    writer.begin_snapshot(SNAPSHOT)
+    with pytest.raises(CorruptBatch):  # its secrets are not given a new checksum
+        writer.append_snapshot(snapshot[:-3] + bytes((snapshot[-3] ^ 1,)) + snapshot[-2:])

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from kraftd.client.quorum_log import LogBounds, QuorumLog
     from kraftd.metadata_dir.rescue.backup import BackupWriter, Manifest
 
+_WITH_SECRETS = "It holds the secrets of the metadata. For other readers, take one with --redacted."
+_WITHOUT_SECRETS = (
+    "It holds no secrets. To restore the cluster, take one without --redacted as well: SCRAM credentials and "
+    "sensitive configs are not in this one."
+)
+
 
 @click.command()
 @command_config_option
@@ -32,29 +38,36 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds to wait for a leader.",
 )
-def backup(bootstrap: str, directory: str, timeout_s: float) -> None:
+@click.option(
+    "--redacted",
+    is_flag=True,
+    help="Leave out passwords, salted keys and values of unknown configs: a backup for other readers.",
+)
+def backup(bootstrap: str, directory: str, timeout_s: float, redacted: bool) -> None:
     """Back up the metadata of a running quorum.
 
     The command copies the leader's newest snapshot and all committed records after it. The controllers keep
     serving. The backup is complete once DIR/backup.json exists. kraftd restore makes a new controller's
     directories from it.
 
-    A backup holds every secret of the metadata: salted keys of SCRAM users, and passwords in configs. Its
-    files have mode 0600. For other readers use kraftd dump, which hides secrets.
+    A backup holds every secret of the metadata, because it must restore: salted keys of SCRAM users, and
+    passwords in configs. Its files have mode 0600. With --redacted it holds none of them, and kraftd restore
+    says what it cannot restore.
     """
     from kraftd.types import time_text
 
     if not directory.strip():
         raise click.BadParameter("must name a directory", param_hint="--output")
-    taken = run(take(bootstrap, directory.rstrip("/") or "/", timeout_s))
+    taken = run(take(bootstrap, directory.rstrip("/") or "/", timeout_s, redacted))
     size_bytes = sum(one.size_bytes for one in taken.files)
     click.echo(
         f"Backed up cluster {taken.cluster_id} to {directory}: everything before offset {taken.end_offset} "
         f"(epoch {taken.epoch}, {time_text(taken.time_ms)}), {size_bytes:,} bytes."
     )
+    click.echo(_WITHOUT_SECRETS if redacted else _WITH_SECRETS)
 
 
-async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
+async def take(bootstrap: str, directory: str, timeout_s: float, redacted: bool = False) -> Manifest:
     """Write the backup into a directory. Raises CommandFailure, ClientFailure, StorageError."""
     import os
     import time
@@ -71,7 +84,7 @@ async def take(bootstrap: str, directory: str, timeout_s: float) -> Manifest:
     try:
         async with explained(addresses, timeout_s):
             bounds = await log.bounds()
-            writer = BackupWriter(RealDisk(), directory)
+            writer = BackupWriter(RealDisk(), directory, redacted=redacted)
             await copy(log, bounds, writer)
     finally:
         await log.close()

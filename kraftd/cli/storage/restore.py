@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
     from kraftd.metadata.image import Image
     from kraftd.metadata_dir.rescue.restore import RestorePlan
+    from kraftd.wire.message import Message
     from kraftd.wire.record_frame import VersionedRecord
 
 RECORDS_PER_WRITE = 5_000
+MAX_NAMED = 20
 NO_NODE = -1
 
 
@@ -50,6 +52,8 @@ def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> Non
 
     Under the old cluster id, the command first asks the registered controllers, and refuses while they are a
     quorum.
+
+    A redacted backup has no secrets. The command leaves out what lacks them, and names it.
     """
     from time import time
 
@@ -64,18 +68,21 @@ def restore(source: str, file: str, as_of: Limit, cluster_id: str | None) -> Non
     disk = RealDisk()
     source = source.rstrip("/") or "/"
     check_empty(disk, config.data_dirs)
-    old_cluster_id = cluster_of(source)
+    old_cluster_id, is_redacted = origin_of(source)
     state, last_epoch = run(state_of(source, as_of))
     plan = plan_of(config, cluster_id or old_cluster_id, state, last_epoch)
     if plan.cluster_id == old_cluster_id:
         check_quorum_is_lost(config, old_cluster_id, state)
-    runs = runs_of(state.image, config.node_id)
+    blanked: list[Message] = []
+    runs = runs_of(state.image, config.node_id, blanked if is_redacted else None)
     restore_directories(disk, plan, runs, new_uuid=new_uuid, now_ms=int(time() * 1000))
     click.echo(
         f"Restored cluster {old_cluster_id} as of offset {state.provenance.offset} "
         f"({time_text(state.provenance.timestamp_ms)}) into {config.metadata_log_dir}, "
         f"as cluster {plan.cluster_id} with node {config.node_id} as the only voter."
     )
+    if is_redacted:
+        click.echo(not_restored(blanked))
 
 
 def check_quorum_is_lost(config: DaemonConfig, cluster_id: str, state: State) -> None:
@@ -113,8 +120,11 @@ def check_alone(config: DaemonConfig) -> None:
         )
 
 
-def cluster_of(source: str) -> str:
-    """The cluster id of a backup, whose files are checked, or of a data directory. Raises CommandFailure."""
+def origin_of(source: str) -> tuple[str, bool]:
+    """(the cluster id of a backup, whose files are checked, or of a data directory; whether it is redacted).
+
+    Raises CommandFailure.
+    """
     from kraftd.log.disk import RealDisk
     from kraftd.metadata_dir.files.meta_properties import FILE_NAME, read_meta_properties
     from kraftd.metadata_dir.rescue.backup import MANIFEST, read_manifest, verify_backup
@@ -123,7 +133,7 @@ def cluster_of(source: str) -> str:
     manifest = read_manifest(disk, source)
     if manifest is not None:
         verify_backup(disk, source, manifest)
-        return manifest.cluster_id
+        return manifest.cluster_id, manifest.redacted
     properties = read_meta_properties(disk, source)
     if properties is None or properties.cluster_id is None:
         raise CommandFailure(
@@ -131,7 +141,7 @@ def cluster_of(source: str) -> str:
             f"data directory (it has no {FILE_NAME}).",
             DIRECTORY,
         )
-    return properties.cluster_id
+    return properties.cluster_id, False
 
 
 async def state_of(source: str, as_of: Limit) -> tuple[State, int]:
@@ -184,17 +194,55 @@ def feature_records(image: Image) -> tuple[VersionedRecord, ...]:
     return tuple(one for one in image.records() if isinstance(one.message, FeatureLevelRecord))
 
 
-def runs_of(image: Image, node_id: int) -> Iterator[list[bytes]]:
-    """The framed records of a snapshot, some at a time, without the registrations of other controllers."""
+def runs_of(image: Image, node_id: int, blanked: list[Message] | None = None) -> Iterator[list[bytes]]:
+    """The framed records of a snapshot, some at a time, without the registrations of other controllers.
+
+    Of a redacted source the records that lack their secrets go to `blanked` instead.
+    """
     from itertools import islice
 
     from kraftd.messages.register_controller_record import RegisterControllerRecord
+    from kraftd.redaction.records import is_blanked
     from kraftd.wire.record_frame import encode_records
 
-    kept = (
-        one
-        for one in image.records()
-        if not isinstance(one.message, RegisterControllerRecord) or one.message.controller_id == node_id
-    )
+    def is_kept(message: Message) -> bool:
+        if isinstance(message, RegisterControllerRecord):
+            return message.controller_id == node_id
+        if blanked is None or not is_blanked(message):
+            return True
+        blanked.append(message)
+        return False
+
+    kept = (one for one in image.records() if is_kept(one.message))
     while some := list(islice(kept, RECORDS_PER_WRITE)):
         yield encode_records(some)
+
+
+def not_restored(blanked: Sequence[Message]) -> str:
+    """What a redacted backup lacks, in sentences."""
+    from kraftd.history.names import SCRAM_MECHANISMS, resource_type
+    from kraftd.messages.config_record import ConfigRecord
+    from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
+
+    users = sorted(
+        f"{one.name} ({SCRAM_MECHANISMS.get(one.mechanism, one.mechanism)})"
+        for one in blanked
+        if isinstance(one, UserScramCredentialRecord)
+    )
+    configs = sorted(
+        f"{one.name} of {resource_type(one.resource_type).lower()} {one.resource_name or 'default'}"
+        for one in blanked
+        if isinstance(one, ConfigRecord)
+    )
+    return (
+        "The backup is redacted: secrets were not restored.\n"
+        f"SCRAM credentials: {_named(users)}.\n"
+        f"Sensitive configs: {_named(configs)}.\n"
+        "Records of types that the backup's kraftd did not know are missing as well. Set credentials and "
+        "configs anew; until then these users cannot log in."
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMED
+    return (", ".join(names[:MAX_NAMED]) or "none") + (f" and {more:,} more" if more > 0 else "")

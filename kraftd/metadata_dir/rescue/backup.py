@@ -22,12 +22,14 @@ from kraftd.metadata_dir.files.checkpoint import (
 )
 from kraftd.metadata_dir.metadata_log import MetadataLog
 from kraftd.metadata_dir.recovery import open_log
+from kraftd.redaction.pieces import RedactedPieces
 from kraftd.types import OffsetAndEpoch
 from kraftd.wire.batch import Batch
 
 MANIFEST = "backup.json"
 FORMAT = 1
 _READ_BYTES = 4 << 20
+_AGAIN = "Delete the directory and take the backup again"
 _REMEDY = "Restore from another backup; this one was changed or damaged after it was taken"
 
 
@@ -43,7 +45,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a backup holds: everything of a cluster before `end_offset`, whose last record is of `epoch`.
 
     `time_ms` is the timestamp of that record, `taken_ms` when the backup was taken (both -1 where unknown).
-    `log_start` is the first offset of the log beside the snapshot.
+    `log_start` is the first offset of the log beside the snapshot. A redacted backup has no secrets.
     """
 
     cluster_id: str
@@ -53,17 +55,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     taken_ms: int
     log_start: int
     files: list[BackedUpFile]
+    redacted: bool = False
     format: int = FORMAT
 
 
 class BackupWriter:
     """Writes a backup: begin_snapshot, its pieces and end_snapshot if there is a snapshot, then batches, then
-    finish.
+    finish. With `redacted` no secret reaches the disk.
 
     Raises DirectoryProblem for a directory that holds something, DiskFull, StorageFailure.
     """
 
-    def __init__(self, disk: Disk, directory: str) -> None:
+    def __init__(self, disk: Disk, directory: str, *, redacted: bool = False) -> None:
         if is_occupied(disk, directory):
             raise DirectoryProblem(
                 f"{directory} is not empty. Name a new directory for the backup; if one that was interrupted "
@@ -73,6 +76,7 @@ class BackupWriter:
         self._disk = disk
         self._partition = f"{directory}/{PARTITION_DIRECTORY}"
         self._part: PartFile | None = None
+        self._redaction = RedactedPieces() if redacted else None
         self._log: MetadataLog | None = None
         self._end = OffsetAndEpoch(0, 0)
         self._time_ms = -1
@@ -86,13 +90,16 @@ class BackupWriter:
         self._part = PartFile(self._disk, self._partition, snapshot_id)
 
     def append_snapshot(self, piece: bytes) -> None:
-        """Write the next bytes of the snapshot."""
+        """Write the next bytes of the snapshot. Raises CorruptBatch, if it is redacted."""
         assert self._part is not None
-        self._part.append(piece)
+        self._part.append(piece if self._redaction is None else self._redaction.append(piece))
 
     def end_snapshot(self) -> None:
         """Finish the snapshot. Raises CorruptStorage if it is not whole."""
         assert self._part is not None
+        if self._redaction is not None and self._redaction.held_bytes:
+            reason = f"{self._redaction.held_bytes} bytes at its end are no whole batch"
+            raise CorruptStorage(self._part.path, self._part.size_bytes, None, reason, _AGAIN)
         self._part.freeze(verify_checkpoint)
         self._end = self._part.snapshot_id
         reader = CheckpointReader(self._disk, checkpoint_path(self._partition, self._end))
@@ -105,7 +112,7 @@ class BackupWriter:
             return
         if self._log is None:
             self._log = open_log(self._disk, self._partition).log
-        self._log.append(batch.view)
+        self._log.append(batch.view if self._redaction is None else RedactedPieces().append(batch.view))
         self._end = OffsetAndEpoch(batch.header.next_offset, batch.header.leader_epoch)
         self._time_ms = batch.header.max_timestamp_ms
 
@@ -123,6 +130,7 @@ class BackupWriter:
             time_ms=self._time_ms,
             taken_ms=taken_ms,
             log_start=log.log_start,
+            redacted=self._redaction is not None,
             files=[
                 _describe(self._disk, self.directory, f"{PARTITION_DIRECTORY}/{name}")
                 for name in self._disk.list_names(self._partition)
