@@ -25,6 +25,7 @@ from kraftd.host.upkeep.high_watermark_keeper import HighWatermarkKeeper
 from kraftd.log.disk import RealDisk
 from kraftd.log.errors import CheckpointMissing, StorageError
 from kraftd.metadata.state import BROKER_RESOURCE
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.raft.events import ShutdownRequested, Started
 from kraftd.raft.replica import CommittedIsLost
 from kraftd.replica.credentials import NodeCredentials
@@ -40,7 +41,7 @@ from kraftd.runtime.clock import Clock
 from kraftd.runtime.connections.acceptor import Acceptor
 from kraftd.runtime.connections.binding import bind, bind_metrics
 from kraftd.runtime.entry_points import EntryPointError
-from kraftd.runtime.file_modes import wider_modes
+from kraftd.runtime.file_modes import START_FILES, wider_files, wider_modes
 from kraftd.runtime.peers.peer_watch import CannotJoin, QuorumLives
 from kraftd.runtime.policies import load_policies
 from kraftd.runtime.randomness import SystemRandomness
@@ -179,6 +180,10 @@ class Daemon:
             self.log.warning(
                 "other users have rights to this", path=wide.path, mode=f"{wide.mode:o}", remedy=wide.remedy
             )
+        for directory in self.config.data_dirs:
+            inside = wider_files(directory, PARTITION_DIRECTORY, START_FILES)
+            if inside is not None:
+                self.log.warning("other users have rights to files", **inside._asdict())
 
     def _make_node(self) -> Node:
         """The controller, by the configuration and the state on disk. Raises StartupError."""

@@ -22,7 +22,7 @@ from kraftd.metadata_dir.files.meta_properties import (
 )
 from kraftd.metadata_dir.files.quorum_state import QuorumStateFile, check_static_voters
 from kraftd.metadata_dir.rehearsal import Refusal
-from kraftd.runtime.file_modes import wider_modes
+from kraftd.runtime.file_modes import wider_files, wider_modes
 
 if TYPE_CHECKING:
     from kraftd.config import DaemonConfig
@@ -44,6 +44,10 @@ def probe_directories(config: DaemonConfig) -> Iterator[Finding]:
         yield from _voters(config)
     for wide in wider_modes([*config.data_dirs, config.audit_log]):
         yield note("files", wide.path, f"other users have rights to it (mode {wide.mode:o})", wide.remedy)
+    for directory in config.data_dirs:
+        inside = wider_files(directory)
+        if inside is not None:
+            yield note("files", directory, str(inside), inside.remedy)
     for directory in config.data_dirs:
         if os.path.isdir(directory):
             yield from _disk(directory, config.quorum_fetch_timeout_ms)

@@ -133,6 +133,7 @@ def origin_of(source: str) -> tuple[str, bool]:
     manifest = read_manifest(disk, source)
     if manifest is not None:
         verify_backup(disk, source, manifest)
+        warn_of_modes(source)
         return manifest.cluster_id, manifest.redacted
     properties = read_meta_properties(disk, source)
     if properties is None or properties.cluster_id is None:
@@ -142,6 +143,17 @@ def origin_of(source: str) -> tuple[str, bool]:
             DIRECTORY,
         )
     return properties.cluster_id, False
+
+
+def warn_of_modes(backup: str) -> None:
+    """Say on standard error if other users may read a backup, which may hold secrets."""
+    from kraftd.runtime.file_modes import wider_files, wider_modes
+
+    for found in wider_modes([backup]):
+        click.echo(f"{backup}: other users have rights to it (mode {found.mode:o}). {found.remedy}", err=True)
+    inside = wider_files(backup)
+    if inside is not None:
+        click.echo(f"{backup}: {inside}. {inside.remedy}", err=True)
 
 
 async def state_of(source: str, as_of: Limit) -> tuple[State, int]:
