@@ -79,12 +79,15 @@ class Authority:
         path.write_text(self.pem)
         return path
 
-    def issue(self, subject: str, *, days: float = 30, host: str = "127.0.0.1", rsa_bits: int = 0) -> Issued:
+    def issue(
+        self, subject: str | x509.Name, *, days: float = 30, host: str = "127.0.0.1", rsa_bits: int = 0
+    ) -> Issued:
         """A certificate for client and server; with negative days it has expired. Its key is EC or RSA."""
+        name = _name(subject) if isinstance(subject, str) else subject
         key: Key = ec.generate_private_key(ec.SECP256R1())
         if rsa_bits:
             key = rsa.generate_private_key(65537, rsa_bits)
-        return Issued(key, self._sign(_name(subject), key.public_key(), days, host), self.certificate)
+        return Issued(key, self._sign(name, key.public_key(), days, host), self.certificate)
 
     def _sign(
         self,

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from random import Random
 
 import pytest
+from cryptography import x509
+from cryptography.x509.name import _ASN1Type
+from cryptography.x509.oid import NameOID
 
 from kraftd.security.distinguished_names import rfc2253
 from kraftd.security.principal_mapping import NoMatchingRule, PrincipalMapper
 from kraftd.security.sasl.jaas import parse_jaas
+from testkit.certificates import Authority
+from testkit.process import free_port, wait_until
+from testkit.secured_client import Unreachable
+from tests.runtime.daemon_process import DaemonProcess
 from tests.security.der_names import random_name
 from tests.security.oracle import ask_java
+from tests.security.secured_daemon import connect, tls_keys, tls_of
 
 pytestmark = pytest.mark.kafka
 
@@ -132,3 +142,45 @@ def test_distinguished_names_are_written_as_java_writes_them() -> None:
     answered = answers([f"dn {encoded(name)}" for name in names])
     for name, answer in zip(names, answered, strict=True):
         assert rfc2253(name) == base64.b64decode(answer).decode(), name.hex()
+
+
+def test_certificates_of_any_encoding_log_in_as_the_principal_that_java_names(tmp_path: Path) -> None:
+    authority, port = Authority(), free_port()
+    keys = {
+        "listeners": f"CONTROLLER://127.0.0.1:{port}",
+        "listener.security.protocol.map": "CONTROLLER:SSL",
+        **tls_keys(tmp_path, authority, "CN=node"),
+        "listener.name.controller.ssl.client.auth": "required",
+        "kraftd.audit.log": str(tmp_path / "audit.log"),
+    }
+    daemon = DaemonProcess(tmp_path, port, **{key.replace(".", "__"): value for key, value in keys.items()})
+    daemon.format().begin()
+    cn, unit, country = NameOID.COMMON_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME, NameOID.COUNTRY_NAME
+    attribute, kinds = x509.NameAttribute, _ASN1Type
+    several = x509.RelativeDistinguishedName
+    subjects = [
+        x509.Name([attribute(cn, "J\u00fcrgen \u20ac", kinds.BMPString)]),
+        x509.Name([attribute(cn, "ab\U0001d11e", kinds.UniversalString)]),
+        x509.Name([attribute(cn, "alice", kinds.T61String), attribute(unit, "a+b=c", kinds.PrintableString)]),
+        x509.Name([attribute(country, "DE"), attribute(cn, ' #"a,b;<c>\\ ', kinds.UTF8String)]),
+        x509.Name([several([attribute(cn, "multi"), attribute(unit, "valued", kinds.BMPString)])]),
+        x509.Name([several([attribute(NameOID.EMAIL_ADDRESS, "a@b.c"), attribute(cn, "\x1b[31m\n")])]),
+    ]
+    try:
+        wait_until(lambda: is_reached(port, authority), "the listener answers")
+        for subject in subjects:
+            connect(port, tls_of(authority, authority.issue(subject))).__exit__(None, None, None)
+    finally:
+        daemon.stop()
+    events = [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]
+    principals = [one["principal"] for one in events if "CN=first" not in one.get("principal", "CN=first")]
+    answered = answers([f"dn {encoded(subject.public_bytes())}" for subject in subjects])
+    assert principals == [f"User:{base64.b64decode(answer).decode()}" for answer in answered]
+
+
+def is_reached(port: int, authority: Authority) -> bool:
+    try:
+        with connect(port, tls_of(authority, authority.issue("CN=first"))):
+            return True
+    except Unreachable:
+        return False
