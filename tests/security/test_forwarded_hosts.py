@@ -74,7 +74,7 @@ def is_active(daemon: DaemonProcess) -> bool:
 
 
 def may_create(client: Client, user: str, address: bytes) -> bool:
-    """Whether a user's CreateTopics passes that a broker forwards from an address."""
+    """Return whether a CreateTopics of the user is allowed that a broker forwards from an address."""
     request = CreateTopicsRequest([CreatableTopic("t", 1, 1)], 5_000, validate_only=True)
     carried = b"".join(encode_request(ApiKey.CREATE_TOPICS, VERSION, 1, "c", request))[4:]
     principal = struct.pack(">h", 0) + encode_bytes(DefaultPrincipalData("User", user, False), 0)
