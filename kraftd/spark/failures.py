@@ -5,32 +5,47 @@ from __future__ import annotations
 import logging
 import re
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kraftd.spark.errors import InputError
 
+JAVA_END_S = 2
 _OURS = re.compile(r"kraftd\.spark\.errors\.InputError: ([^\n]+)")
 
 
 @contextmanager
 def ends_on_failure() -> Iterator[None]:
     """End the process with exit code 1 and one line on stderr when the input, or Spark, fails."""
+    root = logging.getLogger()
+    root.addFilter(_is_news)
     try:
         yield
     except InputError as error:
         _end(str(error))
-    except (PySparkException, Py4JError) as error:
-        _end(what_failed(error))
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        death = _death_of_java(error)
+        if death is None and isinstance(error, ConnectionError):
+            raise
+        _end(what_failed(error) if death is None else death)
     except KeyboardInterrupt:
         print("kraftd-spark: interrupted", file=sys.stderr)
         sys.exit(130)
+    finally:
+        root.removeFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether a line of the log says more than an error that is raised, unlike Py4J's."""
+    return not (record.exc_info and isinstance(record.exc_info[1], Py4JError))
 
 
 @contextmanager
@@ -59,6 +74,17 @@ def _interrupt(_signal: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def end_session(session: SparkSession, clean_up: Callable[[], None] = lambda: None) -> None:
+    """Clean up and stop Spark, quietly on an interrupt. Nothing of it can be called once its JVM ended."""
+    if _death_of_java(sys.exc_info()[1]) is not None:
+        session.sparkContext._accumulatorServer.handle_error = lambda *_: None
+        return
+    quiet_if_interrupted(session)
+    with suppress(Py4JError):  # the error that ended the run is reported, not a failed clean-up
+        clean_up()
+    session.stop()
+
+
 def quiet_if_interrupted(session: SparkSession) -> None:
     """Cancel Spark's jobs and streams without its stack traces if a KeyboardInterrupt is on its way.
 
@@ -72,6 +98,23 @@ def quiet_if_interrupted(session: SparkSession) -> None:
             session.sparkContext.cancelAllJobs()
             for query in session.streams.active:
                 query.stop()
+
+
+def _death_of_java(error: BaseException | None) -> str | None:
+    """How the JVM that this process started has ended, if this error is that it does not answer.
+
+    Its sockets are closed a moment before its end can be seen.
+    """
+    java = getattr(SparkContext._gateway, "proc", None)
+    is_silent = isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
+    if java is None or not is_silent:
+        return None
+    try:
+        code = java.wait(JAVA_END_S)
+    except subprocess.TimeoutExpired:
+        return None
+    how = f"was killed by signal {-code}: is there memory?" if code < 0 else f"ended with exit code {code}"
+    return f"Spark's JVM {how}"
 
 
 def what_failed(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -156,3 +157,26 @@ def test_sigint_ends_a_run_with_one_line_and_whole_tables(tmp_path: Path) -> Non
     for name in names:
         assert (output / name / "_SUCCESS").exists(), name
     assert not list(tmp_path.glob("kraftd-spark-input-*")), "copies are deleted"
+
+
+def test_a_jvm_that_is_killed_ends_a_run_with_one_line(tmp_path: Path) -> None:
+    directory, output = written(tmp_path / "node"), tmp_path / "out"
+    words = ["tables", "--input", str(directory.path), "--output", str(output), "--master", "local[1]"]
+    command = [sys.executable, "-m", "kraftd.spark.main", *words]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert run.stderr is not None
+    lines = []
+    try:
+        for line in run.stderr:
+            lines.append(line)
+            if "decoding" in line:
+                (java,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+                os.kill(int(java), signal.SIGKILL)
+                break
+        stdout, stderr = run.communicate(timeout=300)
+    finally:
+        run.kill()
+    rest = [line for line in stderr.splitlines() if "kraftd-spark: [" not in line]
+    assert rest == ["kraftd-spark: Spark's JVM was killed by signal 9: is there memory?"], (lines, stderr)
+    assert run.returncode == 1 and not stdout
+    assert not (output / ".staging").exists()

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from kraftd.spark.commands.options import find_input, input_options, print_note
-from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
+from kraftd.spark.failures import end_session, ends_on_failure
 from kraftd.spark.inputs.input_log import refuse_output_in_input
 from kraftd.spark.inputs.storage import absolute, join
 from kraftd.spark.live import live_cluster_id, read_live
@@ -99,8 +99,7 @@ def ingest_command(
             progress = query.lastProgress
             print_note(f"{cluster}: up to date" if progress is None else f"{cluster}: {_summary(progress)}")
         finally:
-            quiet_if_interrupted(session)
-            session.stop()
+            end_session(session)
 
 
 def append_batch(rows: DataFrame, directory: str) -> None:

@@ -24,7 +24,7 @@ from kraftd.spark.commands.options import (
 )
 from kraftd.spark.divided_tables import need_no_spark, write_tables_here
 from kraftd.spark.errors import InputError
-from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
+from kraftd.spark.failures import end_session, ends_on_failure
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.input_log import refuse_output_in_input
 from kraftd.spark.inputs.layout import Replica
@@ -102,6 +102,5 @@ def _with_spark(
         timeline = make_timeline(session, whole.source, as_of, mode, print_note)
         write_tables(timeline, replicas, staging, names, step)
     finally:
-        quiet_if_interrupted(session)
-        session.stop()
+        end_session(session)
     return timeline

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import click
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from kraftd.history.points import Point
@@ -25,12 +24,12 @@ from kraftd.spark.commands.options import (
 from kraftd.spark.coordinators.choice import choose_tables
 from kraftd.spark.coordinators.tables import write_coordinator_tables
 from kraftd.spark.divided_tables import need_no_spark, write_tables_here
-from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted
+from kraftd.spark.failures import end_session, ends_on_failure
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.input_log import refuse_output_in_input
 from kraftd.spark.inputs.layout import Replica
 from kraftd.spark.inputs.replicas import CommittedLog
-from kraftd.spark.inputs.storage import absolute, is_local, join
+from kraftd.spark.inputs.storage import absolute, delete_directory, is_local, join
 from kraftd.spark.lake.tables import CATALOG_FILE, FORMATS, refuse_tables_of_a_lake
 from kraftd.spark.lake.update import Target, update_lake
 from kraftd.spark.session import start_session
@@ -173,7 +172,7 @@ def _session(start: Callable[[], SparkSession], target: str) -> Iterator[SparkSe
     try:
         yield session
     finally:
-        quiet_if_interrupted(session)
-        with suppress(Py4JError):  # the error that ended the run is reported, not a failed clean-up
-            delete(session, join(target, STAGING))
-        session.stop()
+        staging = join(target, STAGING)
+        end_session(session, partial(delete, session, staging))
+        if is_local(staging):
+            delete_directory(staging)  # if the JVM did not live to do it

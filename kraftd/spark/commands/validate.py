@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from kraftd.spark.as_of import make_timeline
 from kraftd.spark.commands.options import Progress, find_input, input_options, print_note
 from kraftd.spark.errors import InputError
-from kraftd.spark.failures import ends_on_failure, quiet_if_interrupted, what_failed
+from kraftd.spark.failures import end_session, ends_on_failure, what_failed
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.input_log import notes_of
 from kraftd.spark.session import start_session
@@ -75,8 +75,7 @@ def _session(start: Callable[[], SparkSession]) -> Iterator[SparkSession]:
     try:
         yield session
     finally:
-        quiet_if_interrupted(session)
-        session.stop()
+        end_session(session)
 
 
 def _run(checks: Mapping[str, Check], mode: str, stage: Callable[[], None]) -> tuple[int, int]:
