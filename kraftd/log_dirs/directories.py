@@ -6,6 +6,7 @@ event loop's thread. What blocks is a job or comes in slices.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from kraftd.log_dirs import clean_shutdown
 from kraftd.log_dirs.found_logs import Damaged, FoundLog
 from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in_turn
 from kraftd.log_dirs.log_making import LogMaking
+from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import (
     HIGH_WATERMARKS,
@@ -63,8 +65,9 @@ class LogDirectories:
         self.resources = resources
         self.directories = {directory.path: directory for directory in directories}
         self.settings_of = settings_of
-        self.logs: dict[TopicPartition, DataLog] = {}
-        self.futures: dict[TopicPartition, DataLog] = {}
+        self._counts: Counter[str] = Counter()  # of both, by path
+        self.logs = LogTable(self._counts)
+        self.futures = LogTable(self._counts)
         self.rivals: dict[TopicPartition, list[FoundLog]] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
         self.strays: list[str] = []
@@ -106,7 +109,8 @@ class LogDirectories:
         lost = []
         for logs in (self.logs, self.futures):
             for key in [key for key, log in logs.items() if log.parent == path]:
-                log = logs.pop(key)
+                log = logs[key]
+                del logs[key]
                 self._forget(log)
                 log.fail(error)
                 if logs is self.logs:  # else the partition goes on in its present directory
@@ -121,11 +125,7 @@ class LogDirectories:
         online = self.online
         if len(online) == 1:
             return online
-        counts = dict.fromkeys(online, 0)
-        for logs in (self.logs, self.futures):
-            for log in logs.values():
-                counts[log.parent] += 1
-        found = sorted((path for path in counts if path not in self.cordoned), key=counts.__getitem__)
+        found = sorted((path for path in online if path not in self.cordoned), key=self._counts.__getitem__)
         return found or self.online[:1]
 
     # --- logs ---
@@ -215,7 +215,7 @@ class LogDirectories:
 
         Call `checkpoints_of` for its directory afterwards. Raises StorageError.
         """
-        log = (self.futures if future else self.logs).pop((topic, partition), None)
+        log = (self.futures if future else self.logs).pop((topic, partition))
         if log is None:
             return None
         self._retire(log, unique, now_ms)
@@ -249,7 +249,7 @@ class LogDirectories:
         Raises StorageError.
         """
         key = (topic, partition)
-        log = self.logs.pop(key, None)
+        log = self.logs.pop(key)
         found = self.rivals.pop(key, [] if log is None else [FoundLog(log)])
         wanted = found if topic_id is not None else []
         kept = next((each for each in wanted if each.log.topic_id == topic_id), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -13,10 +15,13 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_whole
 from kraftd.log.errors import CorruptStorage, DirectoryProblem, DiskFull, StorageError, StorageFailure
 from kraftd.log.memory_disk import MemoryDisk, SimulatedCrash, everything_survives, nothing_unsynced_survives
+from kraftd.log_dirs import cleaner
 from kraftd.log_dirs.clean_shutdown import decode_clean_shutdown, encode_clean_shutdown
+from kraftd.log_dirs.cleaner import CleanerSettings, LogCleaner
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.jobs import WriteJob, attempt
 from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
 from kraftd.types import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
@@ -48,6 +53,22 @@ def stopped(disk: MemoryDisk, directories: LogDirectories, broker_epoch: int = 7
     return disk.after_crash(everything_survives)
 
 
+class Uncopied(LogTable):
+    """A table of logs that may be looked at by key, and whose keys may be listed."""
+
+    def values(self) -> NoReturn:
+        raise AssertionError("all logs are looked at in one go")
+
+    items = values
+
+
+def uncopied(directories: LogDirectories) -> None:
+    """From now on, let a look at all logs in one go fail."""
+    logs, directories.logs = directories.logs, Uncopied(Counter())
+    for key in list(logs):
+        directories.logs[key] = logs[key]
+
+
 def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
     _, directories, _ = started()
     parents = [directories.create("t", each, TOPIC_ID, NOW_MS).parent for each in range(5)]
@@ -61,6 +82,74 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
         (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING, DIRECTORY_LOST, of_replaced_disk)
     ):
         assert directories.create("v", number, TOPIC_ID, NOW_MS, directory_id=unknown).parent == A
+
+
+def test_the_choice_of_a_directory_looks_at_no_log() -> None:
+    _, directories, _ = started()
+    directories.create("t", 0, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    uncopied(directories)
+    assert directories.by_fewest_logs() == [B, A]
+
+
+def test_logs_are_counted_through_every_change_of_a_table() -> None:
+    """Moves, deletions, logs that are set aside and a directory that fails."""
+    _, directories, _ = started()
+    for number in range(4):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    assert directories.by_fewest_logs() == [B, A]
+    for number in range(3):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_B, unique=UNIQUE)
+    directories.replace_with_future("t", 0, UNIQUE, NOW_MS)  # 3 in A; 1 in B, and 2 future ones
+    directories.delete("t", 1, UNIQUE, NOW_MS, future=True)
+    assert directories.by_fewest_logs() == [B, A]
+    directories.delete("t", 3, UNIQUE, NOW_MS)
+    directories.delete("t", 3, UNIQUE, NOW_MS)
+    directories.create("u", 0, TOPIC_ID, NOW_MS, directory_id=ID_B)
+    assert directories.by_fewest_logs() == [A, B]  # 2 and 3
+    directories.keep_one("u", 0, b"n" * 16, lambda: UNIQUE)
+    directories.delete("t", 2, UNIQUE, NOW_MS, future=True)
+    assert directories.by_fewest_logs() == [B, A]  # 1 and 2
+    directories.fail(B, StorageFailure("the disk is gone"))
+    assert directories.by_fewest_logs() == [A]
+
+
+def test_a_checkpoint_copies_no_list_of_all_logs_and_takes_each_as_it_is_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pace, "MAX_SLICE_WORK_US", pace.ROW_US)
+    _, directories, _ = started()
+    for number in range(4):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    directories.create("t", 3, TOPIC_ID, NOW_MS, directory_id=ID_B, unique=UNIQUE)
+    uncopied(directories)
+    slices = directories.checkpoints_in_slices(A)
+    next(slices)
+    directories.delete("t", 2, UNIQUE, NOW_MS)
+    directories.replace_with_future("t", 3, UNIQUE, NOW_MS)
+    points = at_once(slices)[0].offsets
+    assert [key for key, _ in points] == [("t", 0), ("t", 1)]
+
+
+def test_a_look_for_a_log_to_clean_copies_no_list_of_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cleaner, "LOGS_PER_SLICE", 1)
+    _, directories, _ = started()
+    for number in range(3):
+        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    uncopied(directories)
+    looked: list[tuple[str, int]] = []
+
+    def last_stable_of(key: tuple[str, int]) -> int | None:
+        looked.append(key)
+        return 0
+
+    def failed(*_: object) -> NoReturn:
+        raise AssertionError("a log cannot be judged")
+
+    slices = LogCleaner(directories, CleanerSettings()).choose(last_stable_of, failed, NOW_MS)
+    next(slices)
+    directories.delete("t", 1, UNIQUE, NOW_MS)
+    assert at_once(slices) is None
+    assert ("t", 1) not in looked
 
 
 def test_no_other_directory_takes_a_log_whose_directory_is_offline() -> None:
