@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from kraftd.answers.effects import MetadataMoved, StopRequested
+from kraftd.broker_node.partitions.replicas import Hosted, Replicas
+from kraftd.ground.pace import at_once
 from kraftd.log.errors import StorageFailure
+from kraftd.log_dirs.offset_checkpoint import HIGH_WATERMARKS, decode_offsets
 from kraftd.messages.describe_log_dirs_request import DescribableLogDirTopic, DescribeLogDirsRequest
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
@@ -160,3 +163,31 @@ def test_logs_without_records_cost_no_sync(tmp_path: Path) -> None:
     after.run()
     after.pass_time(20_000)
     assert after.produce("t", records(), index=39).error_code == 0
+
+
+def test_high_watermarks_are_looked_for_among_open_logs_only(
+    harness: BrokerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Very many logs are made one after the other: meanwhile a look at all partitions would be long."""
+    harness.produce("t", records(3), index=1)
+    harness.threads.held = []
+    harness.create_topic("v", 50)
+    looked: list[tuple[str, int]] = []
+    get = Replicas.get
+
+    def listed(replicas: Replicas) -> NoReturn:
+        raise AssertionError("all partitions are looked at")
+
+    def noted(replicas: Replicas, topic: str, partition: int) -> Hosted | None:
+        looked.append((topic, partition))
+        return get(replicas, topic, partition)
+
+    monkeypatch.setattr(Replicas, "__iter__", listed)
+    monkeypatch.setattr(Replicas, "get", noted)
+    harness.threads.held = None
+    at_once(harness.executor.logs.checkpoint_high_watermarks())
+    assert sorted(set(looked)) == sorted(harness.directories.logs) and ("v", 49) not in looked
+    harness.timer.run_soon()
+    path = harness.directories.logs["t", 1].parent
+    found = decode_offsets(harness.disk.read_bytes(f"{path}/{HIGH_WATERMARKS}"))
+    assert dict(found)["t", 1] == 3
