@@ -57,8 +57,8 @@ class LogNotOpened(Event, frozen=True):
     topic_id: Uuid
 
 
-class MoveBegun(NamedTuple):
-    """A future log that is being filled, or why there is none."""
+class MoveBegun(Event, frozen=True):
+    """A future log that is being filled, or why there is none. It was asked for, or found at a start."""
 
     topic: str
     partition: int
@@ -68,9 +68,9 @@ class MoveBegun(NamedTuple):
 
 
 class MovesBegun(Event, frozen=True):
-    """The answer to a MoveLogs. `request_id` is None for future logs that were found at a start."""
+    """The answer to a MoveLogs, after a MoveBegun for each."""
 
-    request_id: int | None
+    request_id: int
     moves: tuple[MoveBegun, ...]
 
 

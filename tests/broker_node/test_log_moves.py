@@ -116,17 +116,129 @@ def test_a_move_to_the_present_directory_ends_a_move__kip113(harness: BrokerHarn
     present, target = harness.directories.logs[KEY].parent, other(harness)
     harness.produce("t", records(5))
     harness.threads.held = []
-    move(harness, target)
+    ask(harness, target)
+    run_held(harness)
     assert KEY in harness.directories.futures
     assert move(harness, present) is ErrorCode.NONE
     assert not harness.directories.futures
-    held, harness.threads.held = harness.threads.held, None
-    for work in held:
-        work()
+    run_held(harness)
+    harness.threads.held = None
     harness.pass_time(3_000)
     assert harness.directories.logs[KEY].parent == present and not harness.directories.futures
     assert described(harness) == [(present, 0, False)]
     assert harness.produce("t", records(1)).error_code == 0
+
+
+def run_held(harness: BrokerHarness) -> None:
+    """Let the threads do what was held back, and no more."""
+    held, harness.threads.held = harness.threads.held or [], []
+    for work in held:
+        work()
+    harness.timer.run_soon()
+
+
+def error_at(harness: BrokerHarness, slot: int) -> ErrorCode | None:
+    """The error of a move that was asked for; None while there is no answer."""
+    found = harness.response(slot)
+    return None if found is None else ErrorCode(found.results[0].partitions[0].error_code)
+
+
+def test_a_thread_makes_future_logs_one_after_the_other__kip113(harness: BrokerHarness) -> None:
+    harness.create_topic("u", 4)
+    present = {key: log.parent for key, log in harness.directories.logs.items()}
+    moved = [key for key, path in sorted(present.items()) if path == PATHS[0]]
+    assert len(moved) > 1
+    rows = [AlterReplicaLogDirTopic(topic, (index,)) for topic, index in moved]
+    request = AlterReplicaLogDirsRequest([AlterReplicaLogDir(PATHS[1], rows)])
+    harness.wire.is_cut_off = True
+    harness.threads.held = []
+    made: list[str] = []
+
+    def note(operation: str, path: str) -> None:
+        if "-future" in path:
+            made.append(operation)
+
+    harness.disk.fault = note
+    slot = harness.client_send(ApiKey.ALTER_REPLICA_LOG_DIRS, 2, request)
+    assert made == [], "the event loop makes no directory and no file"
+    for count in range(len(moved)):
+        assert len(harness.directories.futures) == count and harness.response(slot) is None
+        run_held(harness)
+    assert sorted(harness.directories.futures) == moved and made
+    answer = harness.response(slot)
+    assert all(not one.error_code for topic in answer.results for one in topic.partitions)
+
+
+def test_a_move_that_is_cancelled_before_its_log_is_made_leaves_none__kip113(harness: BrokerHarness) -> None:
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.threads.held = []
+    slot = ask(harness, target)
+    assert move(harness, present) is ErrorCode.NONE and error_at(harness, slot) is None
+    run_held(harness)
+    assert error_at(harness, slot) is ErrorCode.NONE and not harness.directories.futures
+    harness.threads.held = None
+    harness.pass_time(3_000)
+    assert described(harness) == [(present, 0, False)]
+    assert move(harness, target) is ErrorCode.NONE
+    harness.pass_time(3_000)
+    assert harness.directories.logs[KEY].parent == target
+
+
+def test_the_last_of_two_moves_counts_if_neither_log_is_made_yet__kip113(harness: BrokerHarness) -> None:
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.threads.held = []
+    harness.wire.is_cut_off = True
+    slots = [ask(harness, path) for path in (target, present, target)]
+    run_held(harness)
+    assert error_at(harness, slots[0]) is ErrorCode.NONE and not harness.directories.futures
+    run_held(harness)
+    assert error_at(harness, slots[2]) is ErrorCode.NONE
+    assert harness.directories.futures[KEY].parent == target
+    harness.threads.held, harness.wire.is_cut_off = None, False
+    harness.pass_time(5_000)
+    assert harness.directories.logs[KEY].parent == target and not harness.directories.futures
+
+
+def test_a_topic_that_is_deleted_while_a_future_log_is_made_leaves_none__kip113(
+    harness: BrokerHarness,
+) -> None:
+    harness.threads.held = []
+    slot = ask(harness, other(harness))
+    harness.delete_topic("t")
+    run_held(harness)
+    harness.threads.held = None
+    harness.pass_time(3_000)
+    assert not harness.directories.futures and not harness.directories.logs
+    assert error_at(harness, slot) is ErrorCode.NONE
+
+
+def test_a_stop_accounts_for_the_future_log_that_is_being_made__kip113(
+    harness: BrokerHarness, tmp_path: Path
+) -> None:
+    target = other(harness)
+    harness.produce("t", records(5))
+    harness.threads.held = []
+    ask(harness, target)
+    harness.executor.close_files()
+    run_held(harness)
+    assert KEY in harness.directories.futures
+    after = restarted(harness, tmp_path)
+    assert after.directories.logs[KEY].parent == target, "the move goes on after a restart"
+
+
+def test_a_directory_that_fails_while_a_future_log_is_made_refuses_the_move__kip858(
+    harness: BrokerHarness,
+) -> None:
+    present, target = harness.directories.logs[KEY].parent, other(harness)
+    harness.threads.held = []
+    slot = ask(harness, target)
+    harness.executor.logs.directories.fail(target, StorageFailure("the disk is gone"))
+    run_held(harness)
+    assert error_at(harness, slot) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not harness.directories.futures
+    harness.threads.held = None
+    harness.pass_time(1_000)
+    assert described(harness) == [(present, 0, False)]
 
 
 def test_a_move_that_cannot_be_is_refused_as_in_kafka__kip113(harness: BrokerHarness) -> None:

@@ -84,6 +84,7 @@ def _judge(node: BrokerNode, key: Key, path: str, moves: list[LogMove]) -> Error
     if hosted.log.parent != path:
         if node.directory_errors and node.log_moves.target(key) is None:
             return ErrorCode.KAFKA_STORAGE_ERROR  # a future log may be in one that is offline
+        node.log_moves.asked(key, path)
         moves.append(LogMove(topic, index, path))
     return ErrorCode.NONE
 

@@ -52,6 +52,7 @@ class LogMoves:
         self._assignments = assignments
         self._cordoning = cordoning
         self._continue = begun
+        self._asked: dict[TopicPartition, str] = {}  # the directory of a future log that is to be made
         self._moving: dict[TopicPartition, Moving] = {}
 
     def __repr__(self) -> str:
@@ -66,7 +67,8 @@ class LogMoves:
     def handlers(self) -> dict[type, Callable[..., None]]:
         """The events of the host about future logs."""
         return {
-            MovesBegun: self._begun,
+            MoveBegun: self._begun,
+            MovesBegun: self._continue,
             FutureCaughtUp: self._caught_up,
             FutureLost: lambda event: self._end((event.topic, event.partition)),
             LogReplaced: self._replaced,
@@ -74,33 +76,38 @@ class LogMoves:
 
     # -- what a request asks
 
+    def asked(self, key: TopicPartition, path: str) -> None:
+        """Note that a future log is going to be made."""
+        self._asked[key] = path
+
     def target(self, key: TopicPartition) -> str | None:
         """The directory to which a log is being moved."""
         moving = self._moving.get(key)
-        return None if moving is None else moving.future.parent
+        return self._asked.get(key, None if moving is None else moving.future.parent)
 
     def cancel(self, key: TopicPartition) -> None:
         """Move a log no more: it stays where it is."""
-        if key in self._moving:
+        if self._asked.pop(key, None) is not None or key in self._moving:
             self._end(key)
             self._outbox.emit(CancelMove(*key))
 
     def forget(self, hosted: Hosted) -> None:
         """The partition is gone, and its future log with it."""
-        self._moving.pop((hosted.topic, hosted.index), None)
+        key = hosted.topic, hosted.index
+        self._asked.pop(key, None)
+        self._moving.pop(key, None)
 
     # -- what the host reports
 
-    def _begun(self, event: MovesBegun) -> None:
-        for one in event.moves:
-            self._add(one)
-        if event.request_id is not None:
-            self._continue(event)
-
-    def _add(self, begun: MoveBegun) -> None:
-        key = begun.topic, begun.partition
-        if begun.future is not None and self._replicas.get(*key) is not None:
-            self._moving[key] = Moving(begun.future, begun.directory_id)
+    def _begun(self, event: MoveBegun) -> None:
+        key = event.topic, event.partition
+        moving = self._moving.get(key)
+        self._asked.pop(key, None)
+        if event.future is None or self._replicas.get(*key) is None:
+            return
+        if moving is None or moving.future is not event.future:
+            self._end(key)
+            self._moving[key] = Moving(event.future, event.directory_id)
 
     def _caught_up(self, event: FutureCaughtUp) -> None:
         key = event.topic, event.partition

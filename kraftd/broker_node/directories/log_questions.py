@@ -65,7 +65,6 @@ class LogQuestions:
         self._waiting[self._last] = call, then
         return self._last
 
-    def _go_on(self, request_id: int | None, found: object) -> None:
-        assert request_id is not None
+    def _go_on(self, request_id: int, found: object) -> None:
         call, then = self._waiting.pop(request_id)
         self._guarded(call, lambda: then(found))

@@ -1,9 +1,9 @@
 """Copies the logs of partitions to other directories of their broker (KIP-113): future logs, which then take
 the place of the present ones.
 
-A thread reads, or the event loop where nothing has to wait; the loop appends. The rules are in
-`kraftd.partition.future`. A future log is durable as far as the present one before it replaces that one, and
-the controller knows by then (`kraftd.broker_node.directories.log_moves`).
+A thread reads, or the event loop where nothing has to wait; the loop appends. `future_making` makes the logs.
+The rules are in `kraftd.partition.future`. A future log is durable as far as the present one before it takes
+its place, and the controller knows by then (`kraftd.broker_node.directories.log_moves`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from kraftd.broker_node.effects import CancelMove, LogMove, MoveLogs, OpenLog, ReplaceLog
-from kraftd.broker_node.events import FutureCaughtUp, FutureLost, LogReplaced, MoveBegun, MovesBegun
+from kraftd.broker_node.effects import CancelMove, OpenLog, ReplaceLog
+from kraftd.broker_node.events import FutureCaughtUp, FutureLost, LogReplaced, MoveBegun
 from kraftd.broker_node.partitions.replicas import Hosted
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.ground.windowed_rate import WindowedRate
 from kraftd.host.broker_logs.appending import append_batches
+from kraftd.host.broker_logs.future_making import FutureMaking
 from kraftd.host.broker_logs.log_cleaning import LogCleaning
 from kraftd.host.broker_logs.producer_reload import ProducerReload
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
@@ -81,6 +82,7 @@ class FutureLogs:
         limit: Callable[[], int | None],
     ) -> None:
         self.moves: dict[TopicPartition, Move] = {}
+        self.making = FutureMaking(directories, ports, step, new_unique_text, self._copied, self._drop)
         self._directories = directories
         self._loader = loader
         self._cleaning = cleaning
@@ -99,34 +101,20 @@ class FutureLogs:
 
     # -- what the node wants
 
-    def begin(self, effect: MoveLogs) -> None:
-        """Make future logs; MovesBegun comes back in a later callback."""
-        begun = tuple(map(self._begin, effect.moves))
-        self._ports.timer.call_soon(self._step, MovesBegun(effect.request_id, begun))
-        self._ports.timer.call_soon(self.look)
+    def close(self) -> None:
+        """Make no further log."""
+        self.making.close()
 
-    def _begin(self, move: LogMove) -> MoveBegun:
-        key, directories = (move.topic, move.partition), self._directories
-        log, target = directories.logs.get(key), directories.directories[move.path]
-        storage_error = MoveBegun(*key, None, error=ErrorCode.KAFKA_STORAGE_ERROR)
-        if log is None or move.path in directories.offline:
-            return storage_error
-        try:
-            future = directories.create(
-                *key,
-                log.topic_id,
-                self._now_ms(),
-                directory_id=target.directory_id,
-                is_new=False,
-                unique=self._unique_text(),
-                failed=lambda path, error: self._lines.error("no log could be made", error=str(error)),
+    def _copied(self, key: TopicPartition, future: DataLog) -> MoveBegun:
+        """A future log is there: it is to be filled."""
+        present, move = self._directories.logs[key], self.moves.get(key)
+        if move is None or move.has_failed:
+            move = self._add(key, future)
+            self._lines.info(
+                "a log is copied", partition=f"{key[0]}-{key[1]}", of=present.parent, to=future.parent
             )
-        except (StorageError, ValueError) as error:
-            self._lines.error("a log is not moved", partition=f"{key[0]}-{key[1]}", error=str(error))
-            return storage_error
-        self._add(key, future)
-        self._lines.info("a log is copied", partition=f"{key[0]}-{key[1]}", of=log.parent, to=move.path)
-        return MoveBegun(*key, future, target.directory_id)
+        self._ports.timer.call_soon(self._go_on, move)
+        return MoveBegun(*key, future, self._directories.id_of(future))
 
     def _add(self, key: TopicPartition, future: DataLog) -> Move:
         self._cleaning.pause(key)
@@ -138,7 +126,11 @@ class FutureLogs:
         self.forget((effect.topic, effect.partition))
 
     def forget(self, key: TopicPartition) -> None:
-        """Delete the future log of a partition, if there is one."""
+        """Delete the future log of a partition, if there is one, or as soon as it is made."""
+        self.making.cancel(key)
+        self._drop(key)
+
+    def _drop(self, key: TopicPartition) -> None:
         self.moves.pop(key, None)
         future = self._directories.futures.get(key)
         if future is None:
@@ -204,7 +196,7 @@ class FutureLogs:
         bounds = future.log_start, future.log_end
         move.future = future_of(hosted.partition, future.epochs, *bounds, states)
         self._lines.info("a log is copied on", partition=f"{key[0]}-{key[1]}", to=future.parent)
-        self._ports.timer.call_soon(self._step, MovesBegun(None, (MoveBegun(*key, future, id),)))
+        self._ports.timer.call_soon(self._step, MoveBegun(*key, future, id))
 
     def _go_on(self, move: Move) -> None:
         """Copy until a thread is needed, or nothing is left."""

@@ -139,7 +139,7 @@ class BrokerExecutor(AnsweringExecutor):
         return {
             NotRegistered: self._not_registered,
             OpenLog: self._open_log,
-            MoveLogs: self.futures.begin,
+            MoveLogs: self.futures.making.begin,
             CancelMove: self.futures.cancel,
             ReplaceLog: self.futures.replace,
             DeleteLog: self._delete_log,
@@ -191,6 +191,7 @@ class BrokerExecutor(AnsweringExecutor):
         for one in self._repeating.values():
             one.stop()
         self.cleaning.close()
+        self.futures.close()
         self.logs.close(self.node.lifecycle.broker_epoch, run_all)
 
     def _not_registered(self, effect: NotRegistered) -> None:
