@@ -100,6 +100,10 @@ class Alteration:
         if response.error_code or not self.offsets:
             self._respond(response)
             return
+        if any(index < 0 for offsets in self.offsets.values() for index in offsets):
+            # As from Kafka, which finds it on its way to the share coordinators.
+            self._respond(refused_alteration(ErrorCode.UNKNOWN_SERVER_ERROR, "A partition is negative."))
+            return
         request = initialization(self.group_id, self.epoch, self.offsets)
         self.asking.ask(request, partial(self._begun, response))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from kraftd.acl import AclOperation
@@ -54,7 +54,7 @@ class Progress:
         """Of all partitions that are initialized. Raises Refusal."""
         state = self.shards.shard_of(self.group_id, now_ms).state
         group = state.groups.get(self.group_id)
-        topics: dict[bytes, Iterable[int]] = {}
+        topics: dict[bytes, Sequence[int]] = {}
         if isinstance(group, ShareGroup):
             for topic_id, one in group.known().initialized.items():
                 name = self.shards.topics.topic_name(topic_id)
@@ -65,7 +65,7 @@ class Progress:
 
     def of(self, request: DescribeShareGroupOffsetsRequestGroup) -> None:
         """Of the partitions that are asked for."""
-        topics: dict[bytes, Iterable[int]] = {}
+        topics: dict[bytes, Sequence[int]] = {}
         missing: list[Topic] = []
         refused: list[Topic] = []
         for topic in request.topics or ():
@@ -79,9 +79,13 @@ class Progress:
                 topics[topic_id] = topic.partitions
         self._read(topics, [*missing, *refused])
 
-    def _read(self, topics: Mapping[bytes, Iterable[int]], others: list[Topic]) -> None:
+    def _read(self, topics: Mapping[bytes, Sequence[int]], others: list[Topic]) -> None:
         if not topics:
             self._finish(others)
+            return
+        if not self.group_id or not all(_can_be_read(indexes) for indexes in topics.values()):
+            error = ErrorCode.UNKNOWN_SERVER_ERROR  # as from Kafka, which does not ask its coordinators
+            self.put(DescribeShareGroupOffsetsResponseGroup(self.group_id, [], error, error.message))
             return
         rows = [
             ReadStateSummaryData(topic_id, [PartitionData(index, -1) for index in indexes])
@@ -132,6 +136,10 @@ class Progress:
 
 def _has_lag(row: PartitionResult) -> bool:
     return not row.error_code and row.start_offset != NO_OFFSET and row.delivery_complete_count != NO_COUNT
+
+
+def _can_be_read(indexes: Sequence[int]) -> bool:
+    return len(indexes) > 0 and min(indexes) >= 0
 
 
 def _without_offsets(topic: DescribeShareGroupOffsetsRequestTopic, error: ErrorCode) -> Topic:

@@ -16,6 +16,11 @@ from kraftd.messages.delete_share_group_offsets_request import (
     DeleteShareGroupOffsetsRequestTopic,
 )
 from kraftd.messages.delete_share_group_state_request import DeleteShareGroupStateRequest
+from kraftd.messages.describe_share_group_offsets_request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
 from kraftd.messages.share_group_state_partition_metadata_value import ShareGroupStatePartitionMetadataValue
 from kraftd.types import ZERO_UUID
 from kraftd.wire.error_code import ErrorCode
@@ -188,3 +193,23 @@ def test_a_group_that_moved_while_its_state_was_deleted_stays() -> None:
     desk.answer_asked()
     (row,) = desk.answers[number].results  # type: ignore[attr-defined]
     assert row.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_what_no_share_coordinator_takes_is_an_unknown_error() -> None:
+    """Kafka finds an empty group id, no partitions, or a negative one at the end of its way to the state."""
+    desk = desk_of(orders=2)
+
+    def describe(group_id: str, topic: str, *indexes: int) -> tuple[int, int]:
+        rows = [DescribeShareGroupOffsetsRequestTopic(topic, indexes)]
+        group = DescribeShareGroupOffsetsRequestGroup(group_id, rows)
+        (row,) = desk.ask(DescribeShareGroupOffsetsRequest([group]), 1).groups
+        return row.error_code, len(row.topics)
+
+    assert describe("", "orders", 0) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+    assert describe("g", "orders") == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+    assert describe("g", "orders", 0, -1) == (ErrorCode.UNKNOWN_SERVER_ERROR, 0)
+    assert describe("", "nowhere", -1) == (ErrorCode.NONE, 1)
+    assert describe("g", "orders", 9) == (ErrorCode.NONE, 1)
+    refused = alter(desk, {"orders": {0: 5, -1: 5}})
+    assert (refused.error_code, refused.responses) == (ErrorCode.UNKNOWN_SERVER_ERROR, [])
+    assert noted(desk) == (["orders"], [], [])
