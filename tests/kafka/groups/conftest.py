@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +15,11 @@ from tests.kafka.groups.pair import CONFIG, PARTITIONS
 BROKER = 1
 
 
-@pytest.fixture(scope="package")
-def group_broker(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+@contextmanager
+def small_groups(home: Path, kind: Kind) -> Iterator[Cluster]:
+    """A controller and a stock broker, both running."""
     cluster = Cluster(
-        tmp_path_factory.mktemp("groups"),
+        home,
         kind,
         broker_properties={
             "num.network.threads": 1,
@@ -42,4 +45,10 @@ def group_broker(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with cluster:
         cluster.start_controller()
         cluster.start_brokers(BROKER)
+        yield cluster
+
+
+@pytest.fixture(scope="package")
+def group_broker(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with small_groups(tmp_path_factory.mktemp("groups"), kind) as cluster:
         yield cluster

@@ -47,7 +47,7 @@ from tests.kafka.groups.test_share_state import has_share_coordinator
 
 pytestmark = pytest.mark.kafka
 
-SEED = os.environ.get("KRAFTD_GROUPS_SEED", "1")
+SEED = int(os.environ.get("KRAFTD_GROUPS_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_SHARE_GROUPS_STEPS", "60"))
 SUBSCRIPTIONS: list[tuple[str, ...]] = [("orders",), ("orders", "audit"), ("audit", "missing"), ("orders",)]
 
@@ -177,11 +177,16 @@ class Crowd:
             self.both.ask(DescribeShareGroupOffsetsRequest([group]))
 
 
-def test_random_share_members_are_answered_alike__kip932(both: Both) -> None:
-    random = Random(f"shares-{SEED}")
-    crowds = [Crowd(both, random, f"sharers-{SEED}-{number}") for number in range(2)]
-    for _ in range(STEPS):
+def play_shares(both: Both, seed: int, steps: int) -> None:
+    """Play random members of two share groups; raise where an answer differs."""
+    random = Random(f"shares-{seed}")
+    crowds = [Crowd(both, random, f"sharers-{seed}-{number}") for number in range(2)]
+    for _ in range(steps):
         random.choice(crowds).step()
+
+
+def test_random_share_members_are_answered_alike__kip932(both: Both) -> None:
+    play_shares(both, SEED, STEPS)
     assert both.codes.keys() >= {0, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}, both.codes
 
 

@@ -37,7 +37,6 @@ pytestmark = pytest.mark.kafka
 SEED = int(os.environ.get("KRAFTD_GROUPS_SEED", "1"))
 STEPS = int(os.environ.get("KRAFTD_SHARES_STEPS", "600"))
 TOPIC = "__share_group_state"
-GROUPS = ["g", "a:b"]  # others use the broker as well
 CONFIG = ShareStateConfig(share_coordinator_snapshot_update_records_per_snapshot=4)
 SHARE = 2
 
@@ -45,8 +44,9 @@ SHARE = 2
 class Drawn:
     """Draws requests of two groups and three partitions, some of which there are not."""
 
-    def __init__(self, random: Random, topic_ids: list[bytes]) -> None:
+    def __init__(self, random: Random, topic_ids: list[bytes], groups: list[str]) -> None:
         self.random = random
+        self.groups = groups
         self.topic_ids = topic_ids
 
     def draw(self) -> tuple[Message, int]:
@@ -57,7 +57,7 @@ class Drawn:
         choice = self.random.choice
         topic_id = choice([*self.topic_ids * 8, b"\7" * 16])
         return (
-            choice([one for one in GROUPS for _ in range(8)] + [""]),
+            choice([one for one in self.groups for _ in range(8)] + [""]),
             topic_id,
             choice([0, 0, 0, 1, 1, 1, -1, 90]),
         )
@@ -134,17 +134,18 @@ def alike(answer: Any) -> Any:
     return answer
 
 
-def test_the_state_of_share_groups_is_that_of_a_stock_broker(group_broker: Cluster) -> None:
-    pair = Pair(group_broker)
+def play_share_state(pair: Pair, seed: int, steps: int) -> set[int]:
+    """Raise where an answer about share states, or a state differs; return the error codes."""
     ids = [topic_id for topic_id in pair.desk.topics.ids.values() if topic_id]  # type: ignore[attr-defined]
     desk = ShareStateDesk(CONFIG, PARTITIONS)
     desk.topics = pair.desk.topics
     desk.coordinator.topics = desk.topics
-    drawn = Drawn(Random(SEED), ids)
+    groups = [f"g{seed}", f"a:b{seed}"]  # others use the broker as well
+    drawn = Drawn(Random(seed), ids, groups)
     errors: set[int] = set()
     with Client(HOST, pair.port) as client:
         wait_until(lambda: has_share_coordinator(client, ids[0]), "the broker keeps share groups", 60)
-        for step in range(STEPS):
+        for step in range(steps):
             request, version = drawn.draw()
             own, theirs = alike(desk.ask(request, version)), alike(client.call(request, version))
             assert own == theirs, f"step {step}: {request!r}\n Kafka  {theirs!r}\n kraftd {own!r}"
@@ -152,27 +153,28 @@ def test_the_state_of_share_groups_is_that_of_a_stock_broker(group_broker: Clust
         loaded = ShareCoordinator(CONFIG, desk.topics)
         for partition in range(PARTITIONS):
             load(loaded, client, TOPIC, partition, desk.now_ms)
-    assert errors >= {0, *(int(error) for error in EXPECTED_ERRORS)}, errors
+    assert states(loaded, groups) == states(desk.coordinator, groups)
+    return errors
 
-    def states(coordinator: Any) -> Any:
-        """By key of the drawn groups, without the times, which are those of two clocks."""
-        return {
-            key: (state.start_offset, state.batches, state.snapshot_epoch, state.update_count, *epochs(state))
-            for shard in coordinator.shards.values()
-            for key, state in shard.states.items()
-            if key.group_id in GROUPS
-        }
 
-    def epochs(state: Any) -> tuple[int, ...]:
-        return (
+def states(coordinator: Any, groups: list[str]) -> Any:
+    """By key of the drawn groups, without the times, which are those of two clocks."""
+    return {
+        key: (
+            state.start_offset,
+            state.batches,
+            state.snapshot_epoch,
+            state.update_count,
             state.state_epoch,
             state.leader_epoch,
             state.highest_state_epoch,
             state.highest_leader_epoch,
             state.delivery_complete_count,
         )
-
-    assert states(loaded) == states(desk.coordinator)
+        for shard in coordinator.shards.values()
+        for key, state in shard.states.items()
+        if key.group_id in groups
+    }
 
 
 EXPECTED_ERRORS = {
@@ -181,3 +183,8 @@ EXPECTED_ERRORS = {
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.FENCED_STATE_EPOCH,
 }
+
+
+def test_the_state_of_share_groups_is_that_of_a_stock_broker(group_broker: Cluster) -> None:
+    errors = play_share_state(Pair(group_broker), SEED, STEPS)
+    assert errors >= {0, *(int(error) for error in EXPECTED_ERRORS)}, errors

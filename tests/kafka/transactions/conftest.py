@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +16,7 @@ PROPERTIES = {
     "transaction.state.log.min.isr": 1,
     "transaction.state.log.num.partitions": 3,
     "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 3000,
+    "broker.session.timeout.ms": 30_000,  # a busy machine fences neither: epochs of coordinators are compared
     "auto.create.topics.enable": "false",
     "unstable.api.versions.enable": "true",
     "num.network.threads": 1,
@@ -22,9 +24,9 @@ PROPERTIES = {
 }
 
 
-@pytest.fixture(scope="package")
-def whole_kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, CombinedNode]]:
-    home = tmp_path_factory.mktemp("transactions")
+@contextmanager
+def one_of_each(home: Path) -> Iterator[dict[Kind, CombinedNode]]:
+    """A node of each kind, both ready."""
     kinds: tuple[Kind, ...] = ("kraftd", "apache")
     nodes: dict[Kind, CombinedNode] = {one: CombinedNode(one, home / one, PROPERTIES) for one in kinds}
     try:
@@ -37,3 +39,9 @@ def whole_kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind
     finally:
         for node in nodes.values():
             node.kill()
+
+
+@pytest.fixture(scope="package")
+def whole_kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, CombinedNode]]:
+    with one_of_each(tmp_path_factory.mktemp("transactions")) as nodes:
+        yield nodes

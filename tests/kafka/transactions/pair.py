@@ -38,6 +38,7 @@ class TransactionPair:
         self.ports = {kind: nodes[kind].client_port for kind in KINDS}
         self.clients = {kind: Client(HOST, port) for kind, port in self.ports.items()}
         self.producer_ids: dict[int, int] = {}
+        self.prefix = ""  # of the transactional ids of the present run
         self._stuck: set[str] = set()
 
     def __repr__(self) -> str:
@@ -98,8 +99,10 @@ class TransactionPair:
             return theirs, ours
         self._learn(theirs, ours)
         for answer in (theirs, ours):
-            if isinstance(answer, ListTransactionsResponse):  # of other runs and tests, other ids
-                rows = [one for one in answer.transaction_states if one.transactional_id.startswith("v")]
+            if isinstance(answer, ListTransactionsResponse):  # those of other runs end by their timeouts
+                rows = [
+                    one for one in answer.transaction_states if one.transactional_id.startswith(self.prefix)
+                ]
                 answer.transaction_states = sorted(rows, key=lambda one: one.transactional_id)
         back = {own: shared for shared, own in self.producer_ids.items()}
         return _flat(view(theirs, version, key), {}), _flat(view(ours, version, key), back)
