@@ -52,6 +52,9 @@ PROPERTIES: dict[str, object] = {
     "num.partitions": 2,
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 500,
+    "broker.session.timeout.ms": 30_000,  # a busy machine fences neither
+    "group.consumer.assignment.interval.ms": 0,
+    "group.share.assignment.interval.ms": 0,
     "num.network.threads": 1,
     "num.io.threads": 2,
     # Nothing happens because time goes by.

@@ -67,9 +67,10 @@ TYPES = (ACCEPT, ACCEPT, ACCEPT, RELEASE, RELEASE, REJECT, GAP)
 class Drawn:
     """Draws requests of three members, mostly as a client would send them."""
 
-    def __init__(self, random: Random, isolation: str) -> None:
+    def __init__(self, random: Random, isolation: str, name: str) -> None:
         self.random = random
-        self.isolation = self.group = self.topic = isolation
+        self.isolation = isolation
+        self.group = self.topic = name
         self.topic_id = b""
         self.epochs = dict.fromkeys(MEMBERS, 0)
         self.held: dict[str, list[tuple[int, int, int]]] = {member: [] for member in MEMBERS}
@@ -261,17 +262,17 @@ def begin(pair: BrokerPair, drawn: Drawn) -> None:
         pair.ask(request, 2)
 
 
-@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
-def test_random_members_of_share_groups_are_answered_alike__kip932(pair: BrokerPair, isolation: str) -> None:
-    drawn = Drawn(Random(SEED), isolation)
+def play(pair: BrokerPair, seed: int, isolation: str, steps: int) -> tuple[set[int], int]:
+    """Raise where an answer differs; return the error codes of fetches and the count of batches acquired."""
+    drawn = Drawn(Random(seed), isolation, f"{isolation}-{seed}")
     begin(pair, drawn)
     errors: set[int] = set()
     acquired = 0
-    for step in range(STEPS):
+    for step in range(steps):
         request, version = drawn.draw()
         answers = pair.ask(request, version)
         kafka, kraftd = pair.views(request, version, answers)
-        assert kafka == kraftd, f"seed {SEED} step {step}: {request}\n{difference(kafka, kraftd)}"
+        assert kafka == kraftd, f"seed {seed} step {step}: {request}\n{difference(kafka, kraftd)}"
         drawn.learn(request, answers[0])
         if getattr(request, "share_session_epoch", 0) == -1:
             time.sleep(0.1)  # what the member held is released after the answer
@@ -281,5 +282,11 @@ def test_random_members_of_share_groups_are_answered_alike__kip932(pair: BrokerP
             acquired += sum(
                 len(row.acquired_records) for topic in answer.responses for row in topic.partitions
             )
+    return errors, acquired
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_random_members_of_share_groups_are_answered_alike__kip932(pair: BrokerPair, isolation: str) -> None:
+    errors, acquired = play(pair, SEED, isolation, STEPS)
     assert acquired > STEPS // 20
     assert len(errors) > 2
