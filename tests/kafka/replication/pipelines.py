@@ -86,15 +86,24 @@ class LibrdkafkaPipeline:
     librdkafka 2.16 ends its handle of a broker that metadata names no more, as while it starts again. If that
     broker was the group's coordinator, `send_offsets_to_transaction` may wait for the ended handle: it sends
     no TxnOffsetCommit, and does not return after its timeout either. So a worker that does nothing for
-    STUCK_S is replaced by one of its transactional id, and becomes a zombie: after a roll the group may
+    `stuck_s` is replaced by one of its transactional id, and becomes a zombie: after a roll the group may
     catch up that much later.
     """
 
     def __init__(
-        self, bootstrap: str, group: str, protocol: str, topics: Topics, workers: int, seed: int
+        self,
+        bootstrap: str,
+        group: str,
+        protocol: str,
+        topics: Topics,
+        workers: int,
+        seed: int,
+        stuck_s: float = STUCK_S,
     ) -> None:
         self.group, self.topics = group, topics
+        self._stuck_s = stuck_s
         self.errors: list[str] = []
+        self.commits = 0
         self._bootstrap, self._protocol = bootstrap, protocol
         self._stopped = threading.Event()
         self._rngs = [random.Random(seed + n) for n in range(workers)]
@@ -130,7 +139,7 @@ class LibrdkafkaPipeline:
     def _replace_stuck(self) -> None:
         while not self._stopped.wait(1):
             for number, worker in enumerate(self._workers):
-                if time.monotonic() - worker.alive_s > STUCK_S:
+                if time.monotonic() - worker.alive_s > self._stuck_s:
                     self.errors.append(f"{time.strftime('%X')} {worker.transactional_id} is stuck")
                     worker.is_replaced = True
                     if worker.consumer is not None:
@@ -139,7 +148,7 @@ class LibrdkafkaPipeline:
 
     def _work(self, worker: _Worker) -> None:
         session = {"session.timeout.ms": 6000} if self._protocol == "classic" else {}
-        common = {"bootstrap.servers": self._bootstrap, "log_level": 0}
+        common = {"bootstrap.servers": self._bootstrap, "reconnect.backoff.max.ms": 1000, "log_level": 0}
         while not self._stopped.is_set() and not worker.is_replaced:
             consumer = worker.consumer = Consumer(
                 {
@@ -198,6 +207,7 @@ class LibrdkafkaPipeline:
         while True:
             try:
                 producer.commit_transaction(20)
+                self.commits += 1
                 return
             except KafkaException as error:
                 if not error.args[0].retriable():
