@@ -186,6 +186,8 @@ def test_a_large_placement_is_made_in_parts() -> None:
     racks = Racks([broker(0, "a"), broker(1, "b")])
     parts = list(rounds(racks, SeededRandomness(3), 250, 2))
     assert [len(part) for part in parts] == [100, 100, 50]
+    ring = list(rounds(Racks([broker(0), broker(1)]), SeededRandomness(3), 250, 2))
+    assert [len(part) for part in ring] == [100, 100, 50]  # not one for each round of two
     assert Counter(replicas[0] for part in parts for replicas in part) == {0: 125, 1: 125}
 
 

@@ -43,8 +43,9 @@ from kraftd.messages.topic_record import TopicRecord
 from kraftd.messages.unfence_broker_record import UnfenceBrokerRecord
 from kraftd.messages.unregister_broker_record import UnregisterBrokerRecord
 from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
+from kraftd.metadata.image import Image
 from kraftd.metadata.snapshot_records import broker_record
-from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
+from kraftd.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE, TopicState
 from kraftd.requests.call import Call
 from kraftd.security.principals import Principal
 from kraftd.types import METADATA_TOPIC, uuid_text
@@ -162,6 +163,26 @@ def test_added_partitions_are_named_by_topic_and_counted(harness: Harness) -> No
     harness.send(ApiKey.CREATE_PARTITIONS, 3, CreatePartitionsRequest([topic], 1000))
     (added,) = events(harness, "partitions added")
     assert (added["topic"], added["count"], added["api"]) == ("a", 3, "CREATE_PARTITIONS")
+
+
+def test_very_many_added_partitions_are_counted_with_one_look_at_each_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster().brokers(1)
+    topics = [cluster.topic(name, (1,)) for name in ("a", "b")]
+    messages = [PartitionRecord(index, topic.id, (1,), (1,)) for index in range(300) for topic in topics]
+    looks: list[bytes] = []
+
+    def look(image: Image, topic_id: bytes) -> TopicState | None:
+        looks.append(topic_id)
+        return image.topics.get(topic_id)
+
+    monkeypatch.setattr(Image, "topic", look)
+    assert audited(cluster, *messages) == [
+        ("partitions added", {"topic": "a", "count": 300}),
+        ("partitions added", {"topic": "b", "count": 300}),
+    ]
+    assert looks == [topic.id for topic in topics]
 
 
 def test_changes_of_isrs_and_leaders_are_counted_per_request() -> None:

@@ -174,6 +174,38 @@ def test_its_records_are_appended_at_once_noted_and_applied_in_slices(
     assert not made.records  # freed on the way
 
 
+def test_records_of_one_batch_are_encoded_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+
+    def encode(records: Any) -> list[bytes]:
+        encoded.append(len(records))
+        return encode_records(records)
+
+    monkeypatch.setattr(long_decisions, "encode_records", encode)
+    monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 2)
+    harness = RecordedSlices()
+    harness.begin(decision(5))
+    done = []
+    while harness.long.is_under_way:
+        before = len(encoded)
+        done += harness.run_callback()
+        assert len(encoded) <= before + 1
+    assert encoded == [2, 2, 1]
+    assert [one[1] for one in done if one[:1] == ("append",)] == [5]
+
+
+def test_a_leadership_lost_while_records_are_encoded_refuses_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 2)
+    harness = RecordedSlices()
+    call = harness.begin(decision(5))
+    for _ in range(2):
+        assert not [one for one in harness.run_callback() if one[:1] == ("append",)]
+    harness.done.clear()
+    assert harness.long.abandon() is None
+    assert [one[:2] for one in harness.done] == [("refuse", call)]
+    assert not harness.long.busy
+
+
 def test_records_that_are_not_atomic_are_appended_in_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_decisions, "MAX_RUN_RECORDS", 2)
     harness = RecordedSlices()

@@ -188,21 +188,26 @@ def rounds(
 def _rounds_of_ring(
     racks: Racks, rng: Randomness, partition_count: int, replication_factor: int
 ) -> Iterator[list[tuple[int, ...]]]:
-    """The placement by a Striper of one rack without fenced brokers, one round of its ring at a time."""
+    """The placement by a Striper of one rack without fenced brokers, some rounds of its ring at a time."""
     brokers = racks.unfenced[0]
     count = len(brokers)
     first = rng.below(count) if count else 0
     rng.below(1)  # chooses the first rack
     racks.check(replication_factor)
     left = partition_count
+    placed: list[tuple[int, ...]] = []
     while True:
         starts = range(min(count, left))
         length = len(starts) + replication_factor - 1
         ring = brokers[first : first + length]
         while len(ring) < length:
             ring += brokers[: length - len(ring)]
-        yield [tuple(ring[start : start + replication_factor]) for start in starts]
+        placed += [tuple(ring[start : start + replication_factor]) for start in starts]
         left -= len(starts)
         if not left:
+            yield placed
             return
+        if len(placed) >= PLACED_PER_PACE_CHECK:
+            yield placed
+            placed = []
         brokers = shuffled(brokers, rng)  # each broker leads once more, with other followers

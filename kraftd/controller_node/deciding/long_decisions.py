@@ -222,13 +222,17 @@ class LongDecisions:
     def _append_run(
         self, records: list[VersionedRecord], atomic: bool, answer: list[Buffer] | None
     ) -> Generator[SliceEffects, None, int]:
-        """Append records at once, apply them in slices; returns the offset after them.
+        """Append records at once, encode and apply them in slices; returns the offset after them.
 
         `answer` is the decision's, passed with the last of its records.
         """
+        values: list[bytes] = []
+        for first in range(0, len(records), MAX_RUN_RECORDS):
+            if values:
+                yield None
+            values += encode_records(records[first : first + MAX_RUN_RECORDS])
         image, epoch = self._context.image, self._rights.active_epoch
         assert epoch is not None
-        values = encode_records(records)
         base_offset = self._appends.next_offset
         end_offset = base_offset + len(values)
         effects = self._appends.request(values, epoch, atomic)

@@ -50,6 +50,7 @@ from kraftd.wire.record_frame import VersionedRecord
 
 MAX_NAMES = 10
 CREATED = "topics created"
+ADDED = "partitions added"
 PARTITIONS_CHANGED = "partitions changed"
 _DIRECTORY_KINDS = ("broker-changed", "broker-directories-changed", "broker-directories-cordoned")
 _OWN_NAMES = {"level": "finalized_level"}  # a line has a level of its own
@@ -118,6 +119,9 @@ def audit(
     created = _created_alone(records)
     if created:
         return [AuditLine(CREATED, end_offset, _named(created), caller)]
+    added = _added_alone(image, records)
+    if added is not None:
+        return [AuditLine(ADDED, end_offset, one, caller) for one in added]
     changed = _changed_alone(image, records)
     if changed is not None:
         return [AuditLine(PARTITIONS_CHANGED, end_offset, changed, caller)] if changed else []
@@ -129,7 +133,7 @@ def audit(
     return [AuditLine(name, end_offset, detail, caller) for name, detail in _events(found, call)]
 
 
-# -- the two common cases, which must be cheap
+# -- the cases of very many records, which must be cheap
 
 
 def _created_alone(records: list[VersionedRecord]) -> list[str]:
@@ -142,6 +146,16 @@ def _created_alone(records: list[VersionedRecord]) -> list[str]:
         elif kind is not PartitionRecord or not names:
             return []
     return names
+
+
+def _added_alone(image: Image, records: list[VersionedRecord]) -> list[Fields] | None:
+    """The topics with their numbers of new partitions, if the records only add those."""
+    counts: dict[bytes, int] = {}
+    for message, _ in records:
+        if type(message) is not PartitionRecord:
+            return None
+        counts[message.topic_id] = counts.get(message.topic_id, 0) + 1
+    return [{"topic": _topic_name(image, topic_id), "count": count} for topic_id, count in counts.items()]
 
 
 def _changed_alone(image: Image, records: list[VersionedRecord]) -> PartitionsChanged | None:
@@ -173,7 +187,7 @@ def _events(found: _Summary, call: Call | None) -> list[tuple[str, Fields | Deta
     if found.deleted:
         events.append(("topics deleted", _named(found.deleted)))
     for topic, count in found.added_partitions.items():
-        events.append(("partitions added", {"topic": topic, "count": count}))
+        events.append((ADDED, {"topic": topic, "count": count}))
     for resource, keys in found.configs.items():
         events.append(("configs changed", {"resource": resource, **keys}))
     if found.acls_added or found.acls_removed:
@@ -193,6 +207,11 @@ def _named(names: list[str]) -> NamedTopics:
     return NamedTopics(names[:MAX_NAMES], len(names))
 
 
+def _topic_name(image: Image, topic_id: bytes) -> str:
+    topic = image.topic(topic_id)
+    return uuid_text(topic_id) if topic is None else topic.name
+
+
 # -- one function a record type
 
 
@@ -202,15 +221,13 @@ def _topic(found: _Summary, _: Image, record: TopicRecord) -> None:
 
 
 def _topic_removed(found: _Summary, image: Image, record: RemoveTopicRecord) -> None:
-    topic = image.topic(record.topic_id)
-    found.deleted.append(uuid_text(record.topic_id) if topic is None else topic.name)
+    found.deleted.append(_topic_name(image, record.topic_id))
 
 
 def _partition(found: _Summary, image: Image, record: PartitionRecord) -> None:
     if record.topic_id in found.created_ids:
         return
-    topic = image.topic(record.topic_id)
-    name = uuid_text(record.topic_id) if topic is None else topic.name
+    name = _topic_name(image, record.topic_id)
     found.added_partitions[name] = found.added_partitions.get(name, 0) + 1
 
 
