@@ -16,6 +16,7 @@ from kraftd.messages.describe_topic_partitions_request import (
 )
 from kraftd.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from kraftd.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraftd.messages.partition_change_record import PartitionChangeRecord
 from kraftd.security.authorizer import StandardAuthorizer
 from kraftd.security.authorizer_settings import AuthorizerSettings
 from kraftd.wire.api import ApiKey
@@ -109,3 +110,14 @@ def test_topic_that_is_requested_twice_is_answered_once(harness: ClientHarness) 
     topics = [MetadataRequestTopic(name=name) for name in ("a", "b", "a", "nope", "nope")]
     answer = harness.client_ask(ApiKey.METADATA, 12, MetadataRequest(topics))
     assert [one.name for one in answer.topics] == ["a", "b", "nope"]
+
+
+def test_eligible_and_last_known_replicas_are_described__kip966(harness: ClientHarness) -> None:
+    image = harness.node.image
+    change = PartitionChangeRecord(
+        1, image.topic_names()["a"], eligible_leader_replicas=(1,), last_known_elr=(1,)
+    )
+    image.apply(change, image.offset, image.epoch)
+    (topic,) = ask(harness, "a").topics
+    found = [(one.eligible_leader_replicas, one.last_known_elr) for one in topic.partitions]
+    assert [tuple(map(tuple, one)) for one in found] == [((), ()), ((1,), (1,))]

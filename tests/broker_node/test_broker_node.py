@@ -97,3 +97,14 @@ def test_a_killed_broker_answers_again_once_it_is_registered_and_unfenced(
     after.wire.is_cut_off = False
     after.pass_time(30_000)
     assert [one.node_id for one in after.response(slot).brokers] == [100]
+
+
+def test_fetch_before_version_7_has_no_session_and_the_others_are_counted__kip227(
+    harness: BrokerHarness,
+) -> None:
+    for version, count in ((6, 0), (7, 1)):
+        request = harness.fetch_request("t", {0: 0}, max_wait_ms=0, session_epoch=0)
+        answer = harness.client_ask(ApiKey.FETCH, version, request)
+        assert (answer.session_id > 0) is bool(count)
+        cache = harness.broker.session_cache
+        assert (len(cache), cache.partitions) == (count, count)

@@ -162,6 +162,21 @@ def test_a_follower_that_lags_leaves_the_isr_and_comes_back(replicated: Replicat
     assert (members[1].broker_id, members[1].broker_epoch) == (FOLLOWER, replicated.broker_epoch)
 
 
+def test_a_follower_without_a_broker_epoch_joins_by_its_log_alone__kip903(replicated: Replicated) -> None:
+    """As one of a release before the KIP, whose fetches name no epoch."""
+    replicated.fetch(0)
+    replicated.produce()
+    replicated.lag()
+    assert replicated.isr() == (100,)
+    replicated.session_id = replicated.epoch = 0
+    replicated.fetch(0, broker_epoch=-1)
+    replicated.fetch(1, broker_epoch=-1)
+    replicated.harness.pass_time(10)
+    assert replicated.isr() == (100, FOLLOWER)
+    members = replicated.proposals()[-1].topics[0].partitions[0].new_isr_with_epochs
+    assert (members[1].broker_id, members[1].broker_epoch) == (FOLLOWER, -1)
+
+
 def test_an_idle_follower_stays_in_the_isr_when_records_come(replicated: Replicated) -> None:
     replicated.fetch(0)
     for _ in range(6):  # each takes 500 ms and names no partition

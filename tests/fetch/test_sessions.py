@@ -268,6 +268,26 @@ def test_epochs_wrap_to_one_and_unknown_ids_are_not_found() -> None:
         assert response is not None and response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_an_answer_without_a_session_has_the_id_0__kip227() -> None:
+    server = Server()
+    response = server.fetch(fetch_request(0, -1, {(topic_id(0), 0): 0}))
+    assert response is not None and (response.error_code, response.session_id) == (0, 0)
+    assert len(server.sessions.cache) == 0
+
+
+def test_epoch_0_ends_the_session_that_it_names_and_begins_another__kip227() -> None:
+    server, wanted = Server(), {(topic_id(0), 0): 0}
+    first = server.fetch(fetch_request(0, 0, wanted))
+    assert first is not None and first.session_id > 0
+    second = server.fetch(fetch_request(first.session_id, 0, wanted))
+    assert second is not None and second.session_id not in (0, first.session_id)
+    assert len(server.sessions.cache) == 1 and len(partitions_of(second)) == 1
+    gone = server.fetch(fetch_request(first.session_id, 1, {}))
+    assert gone is not None and gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    closed = server.fetch(fetch_request(second.session_id, -1, {}))
+    assert closed is not None and closed.session_id == 0 and len(server.sessions.cache) == 0
+
+
 def test_progress_of_a_follower_is_noted_where_it_or_the_partition_changed() -> None:
     server = Server()
     source = server.world.source

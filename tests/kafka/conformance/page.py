@@ -28,6 +28,7 @@ delegation tokens. Some do not delete topics (`delete.topic.enable=false`). The 
 such pairs, and no expired tokens or existing snapshots.
 
 What a broker's listener serves is [at the end](#a-brokers-listener).
+The rules of six KIPs, each with its tests, are in [kips.md](kips.md).
 
 """
 BROKERS = "\n## A broker's listener\n"
