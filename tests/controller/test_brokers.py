@@ -22,6 +22,7 @@ from kraftd.metadata.state import NO_LEADER
 from kraftd.types import uuid_text
 from kraftd.wire.error_code import ErrorCode
 from tests.controller.cluster import Cluster, directory
+from tests.controller.test_broker_states import beat
 
 
 def request(broker_id: int = 1, *, incarnation: int = 1, **more: Any) -> BrokerRegistrationRequest:
@@ -102,6 +103,17 @@ def test_a_new_incarnation_waits_for_the_end_of_the_old_session() -> None:
     with pytest.raises(Refusal):
         register(cluster, request(incarnation=2), now_ms=10_000)
     assert register(cluster, request(incarnation=2), now_ms=10_001) > epoch
+
+
+def test_a_controlled_shutdown_does_not_end_the_session_as_in_kafka() -> None:
+    """Kafka's controller knows a session by its last heartbeat alone, be the broker fenced or not."""
+    cluster = Cluster()
+    register(cluster, request())
+    assert beat(cluster, 1, now_ms=2_000, want_shut_down=True).should_shut_down
+    assert cluster.image.brokers[1].fenced
+    with pytest.raises(Refusal, match="alive with another incarnation"):
+        register(cluster, request(incarnation=2), now_ms=11_000)
+    register(cluster, request(incarnation=2), now_ms=11_001)
 
 
 def test_a_new_incarnation_does_not_wait_if_no_heartbeat_ever_came() -> None:
