@@ -20,7 +20,7 @@ from kraftd.wire.api import ApiKey, response_version
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.frames import encode_response, parse_response
 from kraftd.wire.message import Message
-from kraftd.wire.slices import MAX_STRUCTS_PER_SLICE
+from kraftd.wire.slices import MAX_STRUCTS_PER_SLICE, EncodedRows
 
 OUTER_ID, INNER_ID = 5, 7
 RECORDS = bytes(range(256)) * 40
@@ -150,3 +150,17 @@ def test_an_envelope_around_an_answer_in_slices_has_no_error__kip590() -> None:
     pending = call(ApiKey.UNREGISTER_BROKER, 0, carried=True)
     whole = b"".join(last(pending.frame_in_slices(UnregisterBrokerResponse(0, 42, "no"))))
     assert opened(whole).error_code == ErrorCode.NONE
+
+
+def test_a_large_answer_is_not_copied_into_its_envelope__kip590() -> None:
+    row = CreatableTopicResult("a", bytes(16), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    refused = EncodedRows(CreateTopicsResponse, "topics", 7)
+    rows = refused.encode(row) * 40_000
+    refused.add_encoded(rows, 40_000)
+    pending = call(ApiKey.CREATE_TOPICS, 7, carried=True)
+    parts = last(pending.frame_in_slices(CreateTopicsResponse(), refused))
+    assert any(part is rows for part in parts)
+    message = opened(b"".join(parts))
+    _, carried = parse_response(ApiKey.CREATE_TOPICS, 7, bytes(message.response_data or b""))
+    assert isinstance(carried, CreateTopicsResponse)
+    assert carried.topics == [row] * 40_000
