@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import time
 import uuid
 from collections.abc import Iterator
@@ -29,10 +27,11 @@ from kraftd.wire.batch import iter_batches
 from kraftd.wire.error_code import ErrorCode
 from testkit.process import wait_until
 from testkit.secured_client import Client, Unreachable
+from tests.faults.clocks import SteppedClock, lacking
 from tests.runtime.daemon_process import CLUSTER_ID, DaemonProcess
 from tests.security.secured_daemon import PLAIN_MODULE, connect, plain
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="not run: no gcc on the PATH")
+pytestmark = pytest.mark.skipif(lacking() is not None, reason=f"not run: {lacking()}")
 HOUR_MS = 3_600_000
 SESSION_MS = 1_500
 JAAS = f'{PLAIN_MODULE} required username="admin" password="secret" user_admin="secret";'
@@ -42,9 +41,8 @@ class SteppedDaemon(DaemonProcess):
     """A controller with its own wall clock, behind SASL, so that it gives delegation tokens."""
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        library, self._step = home / "stepped_clock.so", home / "step"
-        source = Path(__file__).with_name("stepped_clock.c")
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+        clock = SteppedClock(home)
+        self.set_clock = clock.set
         super().__init__(
             home,
             sasl__mechanism__controller__protocol="PLAIN",
@@ -56,15 +54,9 @@ class SteppedDaemon(DaemonProcess):
         )
         text = self.properties.read_text().replace("CONTROLLER:PLAINTEXT,", "CONTROLLER:SASL_PLAINTEXT,")
         self.properties.write_text(text)
-        self.set_clock(0)
         self.format()
-        monkeypatch.setenv("LD_PRELOAD", str(library))
-        monkeypatch.setenv("KRAFTD_CLOCK_STEP", str(self._step))
-
-    def set_clock(self, ahead_ms: int) -> None:
-        """Set its wall clock; the bytes are written in place, because the process maps them."""
-        with self._step.open("r+b" if self._step.exists() else "wb") as file:
-            file.write((ahead_ms * 1_000_000).to_bytes(8, "little", signed=True))
+        for name, value in clock.environment.items():
+            monkeypatch.setenv(name, value)
 
     def admin(self) -> Client:
         return connect(self.port, login=plain("admin", "secret"))

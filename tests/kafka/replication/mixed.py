@@ -33,7 +33,8 @@ SETTINGS = {
 
 class MixedCluster(Cluster):
     """Brokers by id and kind, under a controller of one kind. They reach it through `network`, and each other
-    through `links`, if there is such a one.
+    through `links`, if there is such a one. `releases` names those of stock brokers that are not the newest,
+    `release_version` is the one for which the cluster is formatted. `environments` are of brokers.
     """
 
     def __init__(
@@ -46,7 +47,11 @@ class MixedCluster(Cluster):
         links: Proxy | None = None,
         session_timeout_ms: int = 3000,
         settings: Mapping[str, object] | None = None,
+        releases: Mapping[int, str] | None = None,
+        release_version: str | None = None,
+        environments: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
+        environments = environments or {}
         timeout = {"broker.session.timeout.ms": session_timeout_ms}
         settings = {
             **SETTINGS,
@@ -58,6 +63,8 @@ class MixedCluster(Cluster):
         super().__init__(home, controller, controller_properties=timeout, broker_properties=settings)
         if network is not None:
             network.guard(self.controller)
+        if release_version is not None:
+            self.controller.format(self.cluster_id, "--standalone", "--release-version", release_version)
         self.start_controller()
         self.ours: dict[int, Controller] = {}
         for broker_id in [one for one, kind in kinds.items() if kind == "kraftd"]:
@@ -71,17 +78,18 @@ class MixedCluster(Cluster):
             }
             node = Controller("kraftd", broker_id, home / f"ours-{broker_id}", port, properties)
             node.format(self.cluster_id)
+            node.environment |= environments.get(broker_id, {})
             node.start()
             self.ours[broker_id] = node
         self.ids = sorted(kinds)
         stock = [one for one, kind in kinds.items() if kind == "apache"]
-        if links is None:
-            self.start_brokers(*stock)
-        for broker_id in stock if links is not None else ():
+        for broker_id in stock:
             port = free_port()
             properties = settings | _behind_door(links, broker_id, port)
             broker = Broker(broker_id, home / f"broker-{broker_id}", port, self._quorum, properties)
+            broker.release = (releases or {}).get(broker_id, broker.release)
             broker.format(self.cluster_id, "--no-initial-controllers")
+            broker.environment |= environments.get(broker_id, {})
             broker.start()
             self.brokers[broker_id] = broker
         self.wait_for_live_brokers(*self.ids)
@@ -147,7 +155,8 @@ def _behind_door(links: Proxy | None, broker_id: int, port: int) -> dict[str, ob
 class Writer:
     """An idempotent producer with acks=all, which writes numbers to both partitions until it is stopped."""
 
-    def __init__(self, bootstrap: str, pause_s: float = 0.0) -> None:
+    def __init__(self, bootstrap: str, pause_s: float = 0.0, topic: str = TOPIC) -> None:
+        self._topic = topic
         self.acknowledged: list[set[bytes]] = [set(), set()]
         self._pause_s = pause_s
         self._stopped = threading.Event()
@@ -168,7 +177,9 @@ class Writer:
         number = 0
         while not self._stopped.is_set():
             for partition in (0, 1):
-                self._producer.produce(TOPIC, b"%08d" % number, partition=partition, callback=self._delivered)
+                self._producer.produce(
+                    self._topic, b"%08d" % number, partition=partition, callback=self._delivered
+                )
             number += 1
             self._producer.poll(0.005)
             self._stopped.wait(self._pause_s)
