@@ -37,9 +37,10 @@ class Changing:
     """A change of a group by a member. `records` are what it changes, in the order to be written.
 
     recorded: what the member has after its step, as its record says it.
+    is_recounted: who is subscribed to what was counted anew, with the member as it has become.
     """
 
-    __slots__ = ("call", "group", "recorded", "records", "state")
+    __slots__ = ("call", "group", "is_recounted", "recorded", "records", "state")
 
     def __init__(
         self, state: ShardState, call: Call, group: ConsumerGroup, records: list[CoordinatorRecord]
@@ -49,6 +50,7 @@ class Changing:
         self.group = group
         self.records = records
         self.recorded: Message | None = None
+        self.is_recounted = False
 
     # The member
 
@@ -87,6 +89,7 @@ class Changing:
         version = state.metadata.hashes_version()
         if not must_raise and not group.needs_refresh(version):
             return facts.epoch
+        self.is_recounted = True
         topics = topics_after(group, member, updated)
         metadata_hash = state.metadata_hash(topics)
         epoch = facts.epoch
@@ -105,7 +108,7 @@ class Changing:
         holder_id = group.static_members.get(updated.instance_id or "")
         computed = None
         if group.facts.target_epoch < epoch:
-            computed = new_target(self.state, group, epoch, member, updated)
+            computed = new_target(self.state, group, epoch, member, updated, self.is_recounted)
         if computed is None:
             last_id = updated.member_id if updated.instance_id is None else holder_id or ""
             return group.facts.target_epoch, group.target(last_id)

@@ -35,9 +35,12 @@ def new_target(
     epoch: int,
     member: Member,
     updated: Member,
+    is_recounted: bool,
 ) -> tuple[list[CoordinatorRecord], Partitions] | None:
     """The records of a new target, and what it has for a member that was changed; None if it is not due.
 
+    is_recounted: if not, whether all are subscribed to the same is told as before the change, as Kafka does:
+    a member that joins with no subscription may get a part in the target, of which it takes nothing.
     Raises Refusal.
     """
     if not is_due(state, group):
@@ -49,12 +52,13 @@ def new_target(
         return None
     holder_id = group.static_members.get(updated.instance_id or "")
     replaced_id = None if holder_id == updated.member_id else holder_id
-    is_there = updated.member_id in group.members or holder_id is not None
-    homogeneous = is_homogeneous(
-        regexes_after(group, member, updated),
-        topics_after(group, member, updated),
-        len(group.members) + (not is_there),
-    )
+    if is_recounted:
+        is_there = updated.member_id in group.members or holder_id is not None
+        count = len(group.members) + (not is_there)
+        regexes, topics = regexes_after(group, member, updated), topics_after(group, member, updated)
+        homogeneous = is_homogeneous(regexes, topics, count)
+    else:
+        homogeneous = is_homogeneous(group.regexes, group.topics, len(group.members))
     assignor = assignor_of(state, preferred_assignor(group.assignors, member.assignor, updated.assignor))
     plan = Plan(group, epoch, assignor, homogeneous, state.metadata, updated, replaced_id)
     try:

@@ -43,9 +43,12 @@ from kraftd.wire.error_code import ErrorCode
 class ShareHeartbeat:
     """One heartbeat. Afterwards, `begun` are the partitions that the share coordinator is to begin, in the
     group's epoch.
+
+    member_count: as a new target takes it. As in Kafka, a member that joins is one of them only if who is
+    subscribed to what was counted anew.
     """
 
-    __slots__ = ("begun", "call", "epoch", "group", "records", "request", "state")
+    __slots__ = ("begun", "call", "epoch", "group", "member_count", "records", "request", "state")
 
     def __init__(self, state: ShardState, call: Call, request: ShareGroupHeartbeatRequest) -> None:
         self.state = state
@@ -54,6 +57,7 @@ class ShareHeartbeat:
         self.records: list[CoordinatorRecord] = []
         self.group = found_group(state.groups, state.timeline, request.group_id, may_make=self.is_joining)
         self.epoch = self.group.facts.epoch
+        self.member_count = len(self.group.members)
         self.begun: Topics = {}
 
     @property
@@ -131,6 +135,7 @@ class ShareHeartbeat:
         version = state.metadata.hashes_version()
         if not must_raise and not group.needs_refresh(version):
             return group.topics, False
+        self.member_count += updated.member_id not in group.members
         topics = names_after(group.topics, member, updated)
         metadata_hash = state.metadata_hash(topics)
         must_raise |= metadata_hash != facts.metadata_hash
@@ -151,8 +156,8 @@ class ShareHeartbeat:
         if is_large(state, group):
             assign_later(state, group.group_id, partial(plan_of, state, group))
             return last
-        count = len(group.members) + (updated.member_id not in group.members)
-        plan = SharePlan(group, self.epoch, is_homogeneous({}, topics, count), state.metadata, updated)
+        homogeneous = is_homogeneous({}, topics, self.member_count)
+        plan = SharePlan(group, self.epoch, homogeneous, state.metadata, updated)
         assigned = finish(plan.compute())
         self.records += plan.records(assigned, state.now_ms)
         return self.epoch, assigned.get(updated.member_id, NOTHING)

@@ -185,6 +185,19 @@ def test_a_member_subscribes_by_a_pattern() -> None:
     assert refused(desk, joining("m2", None, regex="(")) == ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
+def test_a_member_without_a_subscription_does_not_change_who_agrees__kip848() -> None:
+    """It joins before the target that a pattern's topics call for: as in Kafka, it has a part in it."""
+    desk = desk_of()
+    Consumer(desk.ask, "m1", topics=None, regex="orders").join()
+    desk.wait(10)
+    two = Consumer(desk.ask, "m2", topics=(), regex="")
+    two.join()
+    rows = {member.member_id: member for member in described(desk).members}
+    targets = {name: row.target_assignment.topic_partitions for name, row in rows.items()}
+    assert [len(topic.partitions) for name in ("m1", "m2") for topic in targets[name]] == [2, 2]
+    assert two.count() == 0  # it takes nothing of what it is not subscribed to
+
+
 def test_requests_that_are_not_valid_are_refused() -> None:
     desk = desk_of(group_consumer_max_size=1)
     invalid = [
