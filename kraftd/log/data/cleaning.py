@@ -70,7 +70,7 @@ class Cleaning:
         self._pause = pause
         self._settings = log.settings
         self._directory = log.directory
-        self._log_end = log.log_end
+        self._log_start, self._log_end = log.log_start, log.log_end
         self._segments = list(log.segments)
         self._files = log.files
         self._disk = self._files.resources.disk
@@ -171,8 +171,12 @@ class Cleaning:
         return next((one for one in bases if one > segment.base_offset), self._log_end)
 
     def _aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records there; their entries may be in later segments."""
-        return self._files.aborted(segments_from(self._segments, start), start, end)
+        """The aborted transactions with records there; their entries may be in later segments.
+
+        As in Kafka, also those that ended in the first segment before start: if their markers are not read,
+        keys of their producer's next transaction are not noted, and more records stay.
+        """
+        return self._files.aborted(segments_from(self._segments, start), self._log_start, end)
 
     # --- batches ---
 

@@ -28,8 +28,11 @@ def play_all(runs: list[Callable[[BrokerPair], object]]) -> int:
             try:
                 while runs:
                     runs.pop(0)(pair)
-            except (AssertionError, TimeoutError) as problem:
+            except (AssertionError, OSError) as problem:
                 print(problem, flush=True)
+                for side in pair.sides:
+                    if not side.node.alive:
+                        print(f"{side} has ended:\n{side.node.log_tail()}", flush=True)
                 differences += 1
     print(f"{total - differences} of {total} runs without a difference")
     return 1 if differences else 0

@@ -1,4 +1,7 @@
-"""Random logs cleaned here and by Kafka's cleaner: equal segments and indexes, byte for byte."""
+"""Random logs cleaned here and by Kafka's cleaner: equal segments and indexes, byte for byte.
+
+Other seeds, or more: ``KRAFTD_CLEANING_SEED``, ``KRAFTD_CLEANING_LOGS``.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ from testkit.java import QUICK_START, classpath, compile_java, find_java, find_j
 
 pytestmark = pytest.mark.kafka
 
-LOGS = 24
+SEED = int(os.environ.get("KRAFTD_CLEANING_SEED", "0"))
+LOGS = int(os.environ.get("KRAFTD_CLEANING_LOGS", "24"))
+AFTER_A_MARKER = 92_082  # the dirty part begins between the marker of an aborted transaction and the next one
 START_MS = 1_700_000_000_000
 TRANSACTIONAL = 16
 APPEND_TIME = 8
@@ -160,7 +165,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if data and not name.startswith(last)}
 
 
-@pytest.mark.parametrize("seed", range(LOGS))
+@pytest.mark.parametrize("seed", [*range(SEED, SEED + LOGS), AFTER_A_MARKER])
 def test_kafkas_cleaner_leaves_the_same_segments(tmp_path: Path, kafka: Kafka, seed: int) -> None:
     random = Random(seed)
     settings = DataLogSettings(
