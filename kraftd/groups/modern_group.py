@@ -31,6 +31,7 @@ from kraftd.messages.share_group_target_assignment_metadata_value import (
 from kraftd.wire.error_code import ErrorCode
 
 NO_TARGET_EPOCH = -1
+_NEVER = -1  # no version of metadata
 
 
 class Subscribers(NamedTuple):
@@ -96,7 +97,7 @@ class ModernGroup(Generic[M]):
         self.members: dict[str, M] = {}
         self.targets: dict[str, Partitions] = {}
         self.topics: dict[str, Subscribers] = {}
-        self._seen_version = -1
+        self._seen_version = _NEVER
         self._seen_epoch = 0
 
     def is_empty(self) -> bool:
@@ -124,6 +125,10 @@ class ModernGroup(Generic[M]):
     def needs_refresh(self, version: int) -> bool:
         """Return whether the topics are to be compared: the metadata is newer, or what was noted is lost."""
         return version != self._seen_version or self.facts.epoch < self._seen_epoch
+
+    def has_expired(self) -> bool:
+        """Return whether the topics were not compared yet, or what was noted of it is lost."""
+        return self._seen_version == _NEVER or self.facts.epoch < self._seen_epoch
 
     def refreshed(self, version: int, epoch: int) -> None:
         """The topics were compared by this metadata, which led to this epoch."""

@@ -37,7 +37,7 @@ class Changing:
     """A change of a group by a member. `records` are what it changes, in the order to be written.
 
     recorded: what the member has after its step, as its record says it.
-    is_recounted: who is subscribed to what was counted anew, with the member as it has become.
+    is_recounted: subscriptions were counted anew, with the member as it has become.
     """
 
     __slots__ = ("call", "group", "is_recounted", "recorded", "records", "state")
@@ -89,11 +89,12 @@ class Changing:
         version = state.metadata.hashes_version()
         if not must_raise and not group.needs_refresh(version):
             return facts.epoch
-        self.is_recounted = True
         topics = topics_after(group, member, updated)
         metadata_hash = state.metadata_hash(topics)
         epoch = facts.epoch
-        if must_raise or metadata_hash != facts.metadata_hash:
+        must_raise |= metadata_hash != facts.metadata_hash
+        self.is_recounted = must_raise or group.has_expired()
+        if must_raise:
             epoch += 1
             self.records.append(epoch_record(group.group_id, epoch, metadata_hash))
             state.counts.consumer_rebalances += 1

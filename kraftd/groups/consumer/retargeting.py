@@ -39,8 +39,8 @@ def new_target(
 ) -> tuple[list[CoordinatorRecord], Partitions] | None:
     """The records of a new target, and what it has for a member that was changed; None if it is not due.
 
-    is_recounted: if not, whether all are subscribed to the same is told as before the change, as Kafka does:
-    a member that joins with no subscription may get a part in the target, of which it takes nothing.
+    is_recounted: if not, Kafka's subscription type is that of before the change: a member that joins with no
+    subscription may get a part in the target, of which it takes nothing.
     Raises Refusal.
     """
     if not is_due(state, group):

@@ -44,8 +44,8 @@ class ShareHeartbeat:
     """One heartbeat. Afterwards, `begun` are the partitions that the share coordinator is to begin, in the
     group's epoch.
 
-    member_count: as a new target takes it. As in Kafka, a member that joins is one of them only if who is
-    subscribed to what was counted anew.
+    member_count: as a new target takes it. As in Kafka, a member that joins is one of them only if
+    subscriptions were counted anew.
     """
 
     __slots__ = ("begun", "call", "epoch", "group", "member_count", "records", "request", "state")
@@ -135,10 +135,11 @@ class ShareHeartbeat:
         version = state.metadata.hashes_version()
         if not must_raise and not group.needs_refresh(version):
             return group.topics, False
-        self.member_count += updated.member_id not in group.members
         topics = names_after(group.topics, member, updated)
         metadata_hash = state.metadata_hash(topics)
         must_raise |= metadata_hash != facts.metadata_hash
+        if must_raise or group.has_expired():
+            self.member_count += updated.member_id not in group.members
         if must_raise:
             self.epoch += 1
             self.records.append(epoch_record(group.group_id, self.epoch, metadata_hash))

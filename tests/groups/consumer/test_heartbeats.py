@@ -190,6 +190,7 @@ def test_a_member_without_a_subscription_does_not_change_who_agrees__kip848() ->
     desk = desk_of()
     Consumer(desk.ask, "m1", topics=None, regex="orders").join()
     desk.wait(10)
+    desk.topics.change("unrelated", 1)
     two = Consumer(desk.ask, "m2", topics=(), regex="")
     two.join()
     rows = {member.member_id: member for member in described(desk).members}
