@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from kraftd.spark.decoding.arrays import return_freed_memory
 from kraftd.spark.decoding.fields import DAMAGE
 from kraftd.spark.inputs.small_logs import COMPRESSION, COMPRESSION_LEVEL, SMALL_BYTES, SUCCESS
 from kraftd.spark.inputs.storage import (
@@ -74,7 +75,12 @@ def write_splits(session: SparkSession | None, tasks: Sequence[SplitPartition], 
         parts = [write_part(number, task, unfinished) for number, task in numbered]
     else:
         slices = session.sparkContext.parallelize(numbered, len(numbered))
-        parts = slices.map(lambda task: write_part(task[0], task[1], unfinished)).collect()
+
+        def write(task: tuple[int, SplitPartition]) -> Part:
+            return_freed_memory()
+            return write_part(*task, unfinished)
+
+        parts = slices.map(write).collect()
     if not any(part.rows for part in parts):
         parts.append(_write_file(f"{EMPTY}.parquet", iter(()), unfinished))
     commit(session, unfinished.directory, job.directory, [part.name for part in parts])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from kraftd.spark.replay.source import Replay
 from kraftd.spark.replay.topics import topic_lives
 from kraftd.spark.tables import partition_records
 from kraftd.spark.tables.filling import CLEARED, KEY, PLACE, Clears, fill
-from kraftd.spark.tables.partition_records import divided, read_records
+from kraftd.spark.tables.partition_records import divided, parts_of, read_records
 from kraftd.spark.tables.partitions import REPLAYED, reads_of
 from kraftd.spark.timeline import Timeline
 from tests.spark.images import Rows, in_order
@@ -39,13 +40,12 @@ def filled(timeline: Timeline, replay: Replay, *, whole: bool) -> Rows:
         for batch in divided(read_records(each, aborted, permissive=False), GROUPS):
             for place, blob in zip(*batch.to_pydict().values(), strict=True):
                 groups[place].append(pa.ipc.open_stream(blob).read_all())
+    parts = [list(parts_of(pa.concat_tables(group), GROUPS)) for group in groups if group]
+    assert max(map(len, parts)) > 1
     return [
         row
-        for group in groups
-        if group
-        for row in fill(
-            pa.concat_tables(group), NAMES, last=not whole, clears=meant if len(clears) else None
-        ).to_pylist()
+        for part in chain.from_iterable(parts)
+        for row in fill(part, NAMES, last=not whole, clears=meant if len(clears) else None).to_pylist()
     ]
 
 
@@ -66,6 +66,7 @@ def test_partitions_filled_by_column_are_those_of_a_replay(
     seed: int, whole: bool, begins_at_0: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(partition_records, "ROWS_PER_BLOCK", 40)
+    monkeypatch.setattr(partition_records, "ROWS_PER_PART", 8)
     path = Story(tmp_path / "node", seed=seed).directory.path if begins_at_0 else None
     path = path or behind_a_checkpoint(tmp_path, seed)[0]
     log = committed_log(find_replicas([str(path)]))

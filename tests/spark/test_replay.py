@@ -17,7 +17,7 @@ import pytest
 
 from kraftd.spark import divided_tables
 from kraftd.spark.cluster_tables import DAMAGED, write_small_tables
-from kraftd.spark.divided_tables import write_divided_tables
+from kraftd.spark.divided_tables import need_no_spark, write_divided_tables
 from kraftd.spark.errors import InputError
 from kraftd.spark.inputs.extent import Extent
 from kraftd.spark.inputs.layout import find_replicas
@@ -31,6 +31,7 @@ from kraftd.spark.replay.source import Replay
 from kraftd.spark.tables.catalog import NAMES
 from kraftd.spark.tables.columns import schema_of
 from tests.spark.images import Rows
+from tests.spark.test_planning import written
 from tests.spark.test_tables import Story
 from tests.spark.test_truth import behind_a_checkpoint, compare, plain, truth_of
 
@@ -165,3 +166,16 @@ def test_what_is_damaged_is_left_out_of_a_divided_log_as_of_a_small_one(
         assert sorted(map(repr, ours.to_pylist())) == sorted(map(repr, theirs.to_pylist()))
     (damage,) = open_parquet(str(other / DAMAGED)).to_table().to_pylist()
     assert damage["path"] == str(directory.log) and "checksum" in damage["reason"]
+
+
+@pytest.mark.parametrize(("mib", "needs_none"), [(120, True), (130, False)])
+def test_a_directory_like_that_of_200000_partitions_needs_no_spark(
+    mib: int, tmp_path: Path, *, needs_none: bool
+) -> None:
+    """Apache Kafka's has 46 MB of log, and two checkpoints of 49 MB together."""
+    directory = written(tmp_path / "node")
+    (directory.log.parent / f"{7:020d}-{1:010d}.checkpoint").touch()
+    with next(directory.log.parent.glob("*.checkpoint")).open("wb") as file:
+        file.truncate(mib << 20)
+    log = committed_log(find_replicas([str(directory.path)]), permissive=True)
+    assert need_no_spark(log) is needs_none

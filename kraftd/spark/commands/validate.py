@@ -35,7 +35,7 @@ def validate_command(
 
     The command checks checksums, offsets and epochs, compares checkpoints with the replayed log and replicas
     with each other, and checks the invariants of the controller. A note names what it could not check, which
-    is no fault: a torn tail, a directory in use, a tail that no majority holds. Logs of at most 64 MiB need
+    is no fault: a torn tail, a directory in use, a tail that no majority holds. Logs of at most 128 MiB need
     no Spark; with --master, Spark checks those too.
 
     Exit codes: 0 every check passed, 2 a check failed, 1 nothing could be read.

@@ -22,3 +22,11 @@ def array_of(kind: pa.DataType, buffers: Buffers) -> pa.Array:
     else:
         return pa.Array.from_buffers(kind, length, parts, null_count=nulls)
     return pa.Array.from_buffers(kind, length, parts, null_count=nulls, children=inner)
+
+
+def return_freed_memory() -> None:
+    """Let Arrow give freed memory back to the system from now on.
+
+    Its own allocator keeps what the largest step of a worker needed, and a worker has steps of all kinds.
+    """
+    pa.set_memory_pool(pa.system_memory_pool())

@@ -15,7 +15,7 @@ from kraftd.spark.inputs.storage import join, open_output, write_bytes
 
 SMALL_BYTES = 8 << 20
 """Most bytes of log and checkpoints for which one task is the fastest way: about 100,000 records."""
-DIVIDED_BYTES = 64 << 20
+DIVIDED_BYTES = 128 << 20
 """Most bytes of log and checkpoints for which groups of partitions are replayed in processes, which is faster
 than Spark on few cores.
 """

@@ -13,6 +13,8 @@ from kraftd.spark.inputs.planning import SPLIT_BYTES, Split
 from kraftd.spark.inputs.storage import join, list_directories, list_files, open_parquet
 from kraftd.spark.source.reading import Wanted, read_split
 
+ROWS_PER_BATCH = 1 << 14
+"""How many rows of a Parquet file are decoded at a time: memory holds a batch, not a row group."""
 _PARQUET = ".parquet"
 
 
@@ -41,6 +43,7 @@ class Piece:
             yield from fragment.to_batches(
                 columns=list(columns),
                 filter=condition,
+                batch_size=ROWS_PER_BATCH,
                 batch_readahead=0,
                 fragment_readahead=0,
                 use_threads=False,
