@@ -29,4 +29,6 @@ def return_freed_memory() -> None:
 
     Its own allocator keeps what the largest step of a worker needed, and a worker has steps of all kinds.
     """
-    pa.set_memory_pool(pa.system_memory_pool())
+    pool = pa.system_memory_pool()
+    pa.set_memory_pool(pool)
+    pool.release_unused()  # what earlier steps left

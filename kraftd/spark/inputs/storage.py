@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyarrow import ArrowInvalid, NativeFile, fs
 
 from kraftd.spark.errors import InputError
@@ -123,6 +124,15 @@ def open_parquet(path: str) -> ds.Dataset:
     try:
         return ds.dataset(name, filesystem=system, format="parquet")
     except OSError as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+
+
+def open_parquet_file(path: str) -> pq.ParquetFile:
+    """One Parquet file, of which a read holds a column's part of a row group and a batch, and no more."""
+    system, name = _resolve(path)
+    try:
+        return pq.ParquetFile(system.open_input_file(name), pre_buffer=False)
+    except (OSError, ArrowInvalid) as error:
         raise InputError(f"{path}: {_reason(error)}") from None
 
 

@@ -10,7 +10,13 @@ import pyarrow.compute as pc
 
 from kraftd.spark.decoding.fields import source_schema
 from kraftd.spark.inputs.planning import SPLIT_BYTES, Split
-from kraftd.spark.inputs.storage import join, list_directories, list_files, open_parquet
+from kraftd.spark.inputs.storage import (
+    join,
+    list_directories,
+    list_files,
+    open_parquet,
+    open_parquet_file,
+)
 from kraftd.spark.source.reading import Wanted, read_split
 
 ROWS_PER_BATCH = 1 << 14
@@ -35,19 +41,13 @@ class Piece:
             for batch in read_split(self.source, schema, wanted, permissive=permissive):
                 yield batch.filter(batch["offset"].is_valid())
             return
-        offset = pc.field("offset")
-        condition = pc.field("type").isin(list(types)) & (offset >= first) & (offset <= last)
-        for fragment in open_parquet(self.source).get_fragments():
-            if self.row_group is not None:
-                fragment = fragment.subset(row_group_ids=[self.row_group])
-            yield from fragment.to_batches(
-                columns=list(columns),
-                filter=condition,
-                batch_size=ROWS_PER_BATCH,
-                batch_readahead=0,
-                fragment_readahead=0,
-                use_threads=False,
-            )
+        with open_parquet_file(self.source) as file:
+            groups = range(file.num_row_groups) if self.row_group is None else [self.row_group]
+            for batch in file.iter_batches(ROWS_PER_BATCH, groups, list(columns), use_threads=False):
+                offsets = batch["offset"]
+                wanted = pc.and_(pc.greater_equal(offsets, first), pc.less_equal(offsets, last))
+                wanted = pc.and_(wanted, pc.is_in(batch["type"], pa.array(types)))
+                yield batch.filter(wanted).select(list(columns))
 
 
 def dataset_pieces(directory: str) -> list[Piece]:
