@@ -24,6 +24,7 @@ from kraftd.wire.batch import iter_batches
 from tests.spark.logs import START_MS
 from tests.spark.test_planning import written
 from tests.spark.three_days import History
+from tests.spark.truth import KINDS
 
 
 def test_each_action_cause_and_kind_has_a_color_of_its_own() -> None:
@@ -108,6 +109,15 @@ def test_the_page_has_the_numbers_of_kafkas_states(history: History, tmp_path: P
     assert [row["day_ms"] for row in days] == sorted({row["day_ms"] for row in days}, reverse=True)
     assert sum(row["leader_moves"] for row in days) == len(history.log.causes) and len(days) == 3
     span = figures.find_span(tables)
+    highest: Counter[str] = Counter()
+    for row in figures.unhealthy_over_time(tables, span):
+        highest[row["kind"]] = max(highest[row["kind"]], row["partitions"])
+    for kind, holds in KINDS.items():
+        states = (step.state for step in history.steps)
+        counts = [
+            sum(holds(row, state) is not None for row in state["partitions"].values()) for state in states
+        ]
+        assert highest[kind] == max(counts), "also of an incident of seconds in days"
     (offline,) = figures.offline_intervals(tables, span)
     assert offline["topic_name"] == "single" and offline["end_timestamp_ms"] is None
     assert offline["lasted_ms"] == history.newest_ms - offline["start_timestamp_ms"] > 0

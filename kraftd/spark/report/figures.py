@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,18 +100,37 @@ def _over_time(tables: WrittenTables, name: str, span: Span, by: str, what: str)
 
 
 def unhealthy_over_time(tables: WrittenTables, span: Span) -> Rows:
-    """The number of unhealthy partitions, by kind, after each part of the span in which it changed."""
-    changes: Counter[tuple[int, str]] = Counter()
-    for column, change in (("start_timestamp_ms", 1), ("end_timestamp_ms", -1)):
-        keys = {"at_ms": span.bucket(ds.field(column)), "kind": ds.field("kind")}
-        is_known = ds.field(column).is_valid()
-        for row in tables.grouped("partition_intervals", keys, [(column, "count")], is_known).to_pylist():
-            changes[row["at_ms"], row["kind"]] += change * row[f"{column}_count"]
-    totals: Counter[str] = Counter()
-    found = []
-    for (at, kind), change in sorted(changes.items()):
-        totals[kind] += change
-        found.append({"at_ms": at, "kind": kind, "change": change, "partitions": totals[kind]})
+    """The most unhealthy partitions at a time, by kind, in each part of the span in which that changed.
+
+    So a short incident is as high as it was. A row follows where fewer were left in the next part.
+    """
+    changes: defaultdict[str, list[Any]] = defaultdict(list)
+    for column, sign in (("start_timestamp_ms", 1), ("end_timestamp_ms", -1)):
+        keys = {"at_ms": ds.field(column), "kind": ds.field("kind")}
+        found = tables.grouped("partition_intervals", keys, [(column, "count")], ds.field(column).is_valid())
+        for kind in found["kind"].unique().to_pylist():
+            rows = found.filter(pc.equal(found["kind"], kind))
+            changes[kind].append((rows["at_ms"].to_numpy(), rows[f"{column}_count"].to_numpy() * sign))
+    return [row for kind, of_it in sorted(changes.items()) for row in _most_of(kind, of_it, span)]
+
+
+def _most_of(kind: str, changes: Sequence[Any], span: Span) -> Rows:
+    """The rows of a kind, from pairs of times and changes of the number."""
+    times, places = np.unique(np.concatenate([at for at, _ in changes]), return_inverse=True)
+    net = np.zeros(len(times), np.int64)
+    np.add.at(net, places, np.concatenate([count for _, count in changes]))
+    after = np.cumsum(net)
+    parts = span.bucket(pa.array(times)).to_numpy()
+    begins = np.flatnonzero(np.append(True, parts[1:] != parts[:-1]))
+    left = after[np.append(begins[1:], len(parts)) - 1]
+    most = np.maximum(np.maximum.reduceat(after, begins), np.append(0, left[:-1]))
+    found: Rows = []
+    for at, high, rest in zip(parts[begins].tolist(), most.tolist(), left.tolist(), strict=True):
+        if found and found[-1]["at_ms"] == at:
+            found.pop()
+        found.append({"at_ms": at, "kind": kind, "partitions": high})
+        if rest < high:
+            found.append({"at_ms": at + span.width_ms, "kind": kind, "partitions": rest})
     return found
 
 
