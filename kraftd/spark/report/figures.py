@@ -117,7 +117,7 @@ def unhealthy_over_time(tables: WrittenTables, span: Span) -> Rows:
 def _most_of(kind: str, changes: Sequence[Any], span: Span) -> Rows:
     """The rows of a kind, from pairs of times and changes of the number."""
     times, places = np.unique(np.concatenate([at for at, _ in changes]), return_inverse=True)
-    net = np.zeros(len(times), np.int64)
+    net: Any = np.zeros(len(times), np.int64)
     np.add.at(net, places, np.concatenate([count for _, count in changes]))
     after = np.cumsum(net)
     parts = span.bucket(pa.array(times)).to_numpy()
