@@ -95,9 +95,10 @@ def quiet_if_interrupted(session: SparkSession) -> None:
         with suppress(Exception):
             session.sparkContext._accumulatorServer.handle_error = lambda *_: None
             session.sparkContext.setLogLevel("OFF")
-            session.sparkContext.cancelAllJobs()
+            # First: a stream whose job is cancelled ends by itself, unseen, and perhaps after the session.
             for query in session.streams.active:
                 query.stop()
+            session.sparkContext.cancelAllJobs()
 
 
 def _death_of_java(error: BaseException | None) -> str | None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pyarrow.dataset as ds
 import pytest
@@ -169,3 +170,17 @@ def test_an_interrupt_ends_the_streams_of_a_session(spark: SparkSession, tmp_pat
             quiet_if_interrupted(spark)
             spark.sparkContext.setLogLevel("WARN")
     assert not query.isActive
+
+
+def test_an_interrupt_waits_for_streams_before_it_cancels_their_jobs() -> None:
+    """Spark does not list a stream whose job was cancelled, though its thread has still to end."""
+    active = [query := Mock()]
+    context = Mock(cancelAllJobs=Mock(side_effect=active.clear))
+    session = Mock(sparkContext=context, streams=Mock(active=active))
+    with suppress(KeyboardInterrupt):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            quiet_if_interrupted(session)
+    query.stop.assert_called_once_with()
+    context.cancelAllJobs.assert_called_once_with()
