@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from importlib.resources import files
 from time import monotonic_ns
 
 import msgspec
+from prometheus_client.exposition import choose_encoder
 
 from kraftd.control_characters import visible_json
 from kraftd.metrics.board_names import board_families
@@ -20,6 +21,7 @@ from kraftd.metrics.health import health
 from kraftd.metrics.hosted_survey import HostedSurvey, survey_hosted
 from kraftd.metrics.http import TEXT, Request, Response, Stream
 from kraftd.metrics.readings import Readings
+from kraftd.metrics.shared_work import SharedWork
 from kraftd.metrics.sliced import WRITE_BUDGET_NS, Sliced
 from kraftd.metrics.status import status
 from kraftd.metrics.survey import Survey, survey
@@ -63,6 +65,8 @@ class Pages:
         self._held = held
         self._survey = Sliced[Survey](held)
         self._hosted = Sliced[HostedSurvey](held)
+        self._scrapes = SharedWork[bytes]()
+        self._statuses = SharedWork[bytes]()
 
     async def handle(self, request: Request) -> Response | Stream:
         match request.path:
@@ -84,6 +88,9 @@ class Pages:
         return Response(HTTPStatus.NOT_FOUND, TEXT, _UNKNOWN)
 
     async def _status(self) -> bytes:
+        return await self._statuses.get("", self._new_status)
+
+    async def _new_status(self) -> bytes:
         if self._ask_leader is not None:
             await self._ask_leader()
         await self._survey_hosted()
@@ -110,15 +117,19 @@ class Pages:
             await self._hosted.go_on(lambda: survey_hosted(broker), self._hosted.is_due)
 
     async def _metrics(self, accept: str) -> Response:
+        content_type = choose_encoder(accept)[1]
+        text = await self._scrapes.get(content_type, partial(self._scrape, accept))
+        return Response(HTTPStatus.OK, content_type, text)
+
+    async def _scrape(self, accept: str) -> bytes:
         readings = self._read()
         if readings.node.active:  # the others show what it knows better
             await self._survey_partitions(SCRAPE_SURVEY_NS)
             readings = self._read()
         began_ns = monotonic_ns()
         surveyed = replace(readings, survey=self._survey.found if readings.node.active else None)
-        exposition = Exposition(surveyed, accept, self._families)
         pieces = []
-        for piece in exposition.pieces():
+        for piece in Exposition(surveyed, accept, self._families).pieces():
             pieces.append(piece)
             took_ns = monotonic_ns() - began_ns
             if took_ns >= WRITE_BUDGET_NS:
@@ -127,7 +138,7 @@ class Pages:
                 began_ns = monotonic_ns()
         text = b"".join(pieces)
         self._held(monotonic_ns() - began_ns)
-        return Response(HTTPStatus.OK, exposition.content_type, text)
+        return text
 
     def __repr__(self) -> str:
         return "<Pages / /metrics /healthz /readyz>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,32 @@ async def test_a_scrape_of_the_active_controller_counts_some_of_the_partitions(
     assert counted[0] is False  # a scrape ends when its time is spent
     assert counted[-1] is True
     assert "\nkraftd_under_replicated_partitions 3.0\n" in texts[-1]
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/status.json"])
+async def test_many_requests_at_once_hold_the_loop_for_one_piece_at_a_time(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(sliced_module, "WRITE_BUDGET_NS", 0)
+    monkeypatch.setattr(pages_module, "WRITE_BUDGET_NS", 0)
+    made: list[int] = []
+    monkeypatch.setattr(pages_module, "status", lambda *_: made.append(0) or {})
+    held: list[int] = []
+    pages = Pages(lambda: readings(harness), held.append)
+    request = Request("GET", path, {}, keep_alive=True)
+    asking = asyncio.gather(*(pages.handle(request) for _ in range(64)))
+    most = 0
+    while not asking.done():
+        before = len(held)
+        await asyncio.sleep(0)
+        most = max(most, len(held) - before)
+    bodies = {one.body for one in await asking if isinstance(one, Response)}
+    assert most <= 2  # the end of one and the beginning of the next
+    assert len(bodies) == 1 or path == "/metrics"
+    assert len(made) <= 2 and len(bodies) <= 2  # one for the first, one that all others share
+    before = len(held)
+    await pages.handle(request)
+    assert path != "/metrics" or len(held) > before  # nothing old is kept
 
 
 async def test_a_terminal_obeys_no_name_in_the_status(
