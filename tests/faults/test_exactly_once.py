@@ -1,6 +1,6 @@
 """A node that serves transactional producers and groups is killed again and again: exactly once stays so.
 
-A seed draws the moments: ``KRAFTD_KILLS_SEED``.
+A seed draws the moments: ``KRAFTD_KILLS_SEED``. How many there are with 50 producers: ``KRAFTD_KILLS_COUNT``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from testkit.process import wait_until
 from tests.kafka.replication.pipelines import ABORTED, LibrdkafkaPipeline, Topics
 
 SEED = int(os.environ.get("KRAFTD_KILLS_SEED", "1"))
+KILLS = int(os.environ.get("KRAFTD_KILLS_COUNT", "20"))
+PROGRESS_S = 300  # the most that clients may take to go on
 SOURCE, LAST, PARTITIONS = "source", "last", 3
 PROPERTIES = {
     "transaction.state.log.replication.factor": 1,
@@ -148,7 +150,7 @@ def play(home: Path, protocols: tuple[str, ...], groups: int, producers: int, ki
 
         def write(until: Callable[[], bool]) -> None:
             nonlocal written
-            until_s = time.monotonic() + 120
+            until_s = time.monotonic() + PROGRESS_S
             while not until():
                 assert time.monotonic() < until_s, [one.last_errors() for one in pipelines]
                 for partition in range(PARTITIONS):
@@ -188,4 +190,4 @@ def test_copies_of_four_producers_are_exactly_once_after_kills(tmp_path: Path) -
 
 @pytest.mark.thorough
 def test_copies_of_fifty_producers_in_twenty_groups_are_exactly_once_after_kills(tmp_path: Path) -> None:
-    play(tmp_path, ("classic", "consumer"), groups=20, producers=50, kills=20)
+    play(tmp_path, ("classic", "consumer"), groups=20, producers=50, kills=KILLS)

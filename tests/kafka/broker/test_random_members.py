@@ -356,7 +356,8 @@ class Members:
 
     def describe_share_offsets(self) -> tuple[Message, int]:
         name = self.random.choice([*self.topics, "no-such"])
-        rows = [DescribeShareGroupOffsetsRequestTopic(name, self.random.choice(INDEXES))]
+        known = [some for some in INDEXES if 9 not in some]  # Kafka asks for others for half a minute
+        rows = [DescribeShareGroupOffsetsRequestTopic(name, self.random.choice(known))]
         group = DescribeShareGroupOffsetsRequestGroup(self.any_group(), self.random.choice([None, rows]))
         return DescribeShareGroupOffsetsRequest([group]), 1
 
