@@ -109,3 +109,13 @@ def test_a_large_group_is_assigned_in_slices(name: str, is_homogeneous: bool) ->
     topics = [TOPICS if is_homogeneous or number % 2 else TOPICS[:2] for number in range(1000)]
     slices = ASSIGNORS[name](spec_of(topics, counts, {}))
     assert sum(1 for _ in slices) >= 5
+
+
+@pytest.mark.parametrize(("topics", "expected"), [((), {}), ((TOPICS[0],), {TOPICS[0]: frozenset((2,))})])
+def test_ranges_of_members_said_to_agree_are_of_the_first_ones_topics(
+    topics: tuple[bytes, ...], expected: dict[bytes, frozenset[int]]
+) -> None:
+    """Kafka says so of a group that a member joins without a subscription while a target is due."""
+    members = {"m1": MemberSpec(None, (TOPICS[0],), {}), "m0": MemberSpec(None, topics, {})}
+    assigned = finish(ASSIGNORS["range"](GroupSpec(members, True, {TOPICS[0]: 3})))
+    assert assigned["m1"] == expected

@@ -33,11 +33,18 @@ class _Topic:
 
 
 def assign_ranges(spec: GroupSpec) -> Slices[Assigned]:
-    """Assign ranges; what members have had so far does not matter."""
+    """Assign ranges; what members have had so far does not matter.
+
+    As in Kafka, the first member's topics are those of all, if these are said to be subscribed to the same.
+    """
     member_ids = sorted(spec.members, key=lambda member_id: _rank(spec, member_id))
+    subscribed = {
+        member_id: spec.members[member_ids[0] if spec.is_homogeneous else member_id].topic_ids
+        for member_id in member_ids
+    }
     topics: dict[Uuid, _Topic] = {}
     for member_id in member_ids:
-        for topic_id in spec.members[member_id].topic_ids:
+        for topic_id in subscribed[member_id]:
             topic = topics.get(topic_id)
             if topic is None:
                 topic = topics[topic_id] = _Topic(spec.partition_counts[topic_id])
@@ -48,7 +55,7 @@ def assign_ranges(spec: GroupSpec) -> Slices[Assigned]:
     assigned: Assigned = {}
     done = 0
     for member_id in member_ids:
-        ranges = {topic_id: topics[topic_id].take() for topic_id in spec.members[member_id].topic_ids}
+        ranges = {topic_id: topics[topic_id].take() for topic_id in subscribed[member_id]}
         assigned[member_id] = {topic_id: indexes for topic_id, indexes in ranges.items() if indexes}
         done += len(ranges) + sum(map(len, ranges.values()))
         if done >= PARTITIONS_A_SLICE:
