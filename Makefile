@@ -17,7 +17,7 @@ WORLDS := tests/simulation/test_many_worlds.py
 REAL := $(shell grep -rlE 'mark\.(kafka|container)\b' tests --include='test_*.py' | grep -vE '^tests/(faults|spark)/' | sort)
 ARGS ?=
 
-.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit replication clients-test image-test thorough
+.PHONY: help setup spark-setup spark-demo run run-controller wheel release incidents test conformance demo lint format schemas codegen fuzz bench hostile audit replication clients-test kafka-suite image-test thorough
 .PHONY: clean
 
 help:  ## what can be made
@@ -118,6 +118,9 @@ audit: setup  ## known vulnerabilities of all locked requirements; asks a servic
 
 clients-test: setup  ## Go's franz-go and its own test suite, with three brokers found by kraftd alone; needs Go 1.26
 	$(BIN)/pytest -n 0 -s -v tests/kafka/clients/franz_go_suite.py $(ARGS)
+
+kafka-suite: setup  ## Apache Kafka's own tests of clients, tools and requests, at clusters of kraftd; an hour; KAFKA_SUITE=regex
+	$(BIN)/pytest -n 0 -s tests/kafka/clients/kafka_suite.py $(ARGS)
 
 image-test: setup  ## build the container image and run it for real, with buildah and podman
 	docker/image-test.sh

@@ -27,6 +27,27 @@ ARTIFACTS = (
     ("org.apache.logging.log4j", "log4j-api", "2.25.4"),
 )
 
+# Kafka's tests of clients, tools and servers (classifier `test`), and the libraries that they use.
+_TESTED = (
+    "kafka-clients-integration-tests",
+    "kafka-clients",
+    "kafka-server-common",
+    "kafka-server",
+    "kafka-tools",
+    "kafka_2.13",
+)
+_KIT = ("kafka-clients-integration-tests", "kafka-test-common-runtime", "kafka-test-common-internal-api")
+SUITE = (
+    *(("org.apache.kafka", f"{artifact}:test", KAFKA_VERSION) for artifact in _TESTED),
+    *(("org.apache.kafka", artifact, KAFKA_VERSION) for artifact in _KIT),
+    ("org.junit.platform", "junit-platform-console-standalone", "1.13.1"),
+    ("org.mockito", "mockito-core", "5.14.2"),
+    ("net.bytebuddy", "byte-buddy", "1.15.4"),
+    ("net.bytebuddy", "byte-buddy-agent", "1.15.4"),
+    ("org.objenesis", "objenesis", "3.3"),
+    ("org.hamcrest", "hamcrest", "3.0"),
+)
+
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>kraftd.test</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
 <dependencies>
@@ -81,6 +102,19 @@ def streams_libs() -> Path:
     return libs
 
 
+def suite_libs() -> Path:
+    """The folder with Kafka's own tests, its kit for clusters, and what runs them; fetched first if absent.
+
+    Raises FetchError.
+    """
+    libs, last = cache_dir() / f"kafka-{KAFKA_VERSION}" / "suite", f"kafka_2.13-{KAFKA_VERSION}-test.jar"
+    if not (libs / last).exists():
+        with locked(f"kafka-{KAFKA_VERSION}"):
+            if not (libs / last).exists():
+                copy_jars(SUITE, libs, last, alone=True)
+    return libs
+
+
 def _last_jar(libs: Path, version: str) -> Path:
     """The jar that is moved into place last: if it exists, all others exist."""
     return libs / f"kafka_2.13-{version}.jar"
@@ -98,14 +132,11 @@ def copy_jars(
 ) -> None:
     """Put the jars of Maven Central's artifacts, and of all their dependencies, into a folder.
 
-    They appear one by one, `last` at the end. `alone` leaves out dependencies. Raises FetchError.
+    They appear one by one, `last` at the end. An artifact may be `name:classifier`. `alone` leaves out
+    dependencies. Raises FetchError.
     """
     exclusions = _EXCLUDE_ALL if alone else ""
-    dependencies = "\n".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{version}</version>{exclusions}</dependency>"
-        for group, artifact, version in artifacts
-    )
+    dependencies = "\n".join(_dependency(*one, exclusions) for one in artifacts)
     libs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=libs.parent) as scratch:
         pom, fetched = Path(scratch, "pom.xml"), Path(scratch, "libs")
@@ -120,6 +151,15 @@ def copy_jars(
         # Each rename is atomic, and the last jar shows that all exist: no process uses an incomplete set.
         for jar in sorted(fetched.iterdir(), key=lambda jar: jar.name == last):
             jar.replace(libs / jar.name)
+
+
+def _dependency(group: str, artifact: str, version: str, exclusions: str) -> str:
+    name, _, classifier = artifact.partition(":")
+    classified = f"<classifier>{classifier}</classifier>" if classifier else ""
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+        f"<version>{version}</version>{classified}{exclusions}</dependency>"
+    )
 
 
 if __name__ == "__main__":

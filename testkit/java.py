@@ -235,8 +235,11 @@ def tools() -> ToolRunner:
     return ResidentTools(javac) if javac else PlainTools()
 
 
-def compile_java(javac: Path, source: Path, *with_it: Path) -> Path:
-    """The folder with the classes of these sources, compiled against Kafka's jars once per content."""
+def compile_java(javac: Path, source: Path, *with_it: Path, beside: Sequence[Path] = ()) -> Path:
+    """The folder with the classes of these sources, compiled against Kafka's jars once per content.
+
+    beside are further jars to compile against.
+    """
     sources = [source, *with_it]
     content = b"".join(each.read_bytes() for each in sources)
     digest = hashlib.sha256(content + str(javac).encode()).hexdigest()[:16]
@@ -247,7 +250,8 @@ def compile_java(javac: Path, source: Path, *with_it: Path) -> Path:
         if not classes.is_dir():
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 built = Path(scratch, "built")
-                subprocess.run([javac, "-cp", classpath(), "-d", built, *sources], check=True)
+                path = os.pathsep.join([classpath(), *map(str, beside)])
+                subprocess.run([javac, "-cp", path, "-d", built, *sources], check=True)
                 classes.parent.mkdir(exist_ok=True)
                 built.rename(classes)
     return classes
