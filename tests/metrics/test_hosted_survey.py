@@ -15,7 +15,7 @@ from kraftd.metrics.pages import Pages
 from tests.broker_node.harness import PATHS, BrokerHarness, records
 from tests.broker_node.test_failures import failing, in_directory
 from tests.broker_node.test_following import LEADER, Follower, batch
-from tests.broker_node.test_log_moves import move, other
+from tests.broker_node.test_log_moves import ask, other, run_held
 from tests.metrics.watched import readings
 
 
@@ -49,7 +49,8 @@ def test_directories_are_shown_with_what_is_in_them_and_moves_to_them(tmp_path: 
     harness.produce("t", records(3))
     present, target = harness.directories.logs["t", 0].parent, other(harness)
     harness.threads.held = []
-    move(harness, target)
+    ask(harness, target)
+    run_held(harness)  # makes the future log; its records would be copied next
     harness.broker.cordoning.paths = frozenset({target})
     found, _ = surveyed(harness)
     assert (found.replicas, found.leads, found.fetchers, found.lagging) == (1, 1, [], [])
