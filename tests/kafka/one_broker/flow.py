@@ -32,8 +32,11 @@ class Flow:
         return f"<Flow, {len(self.acknowledged)} acknowledged, {len(self.read)} read>"
 
     def _write(self) -> None:
+        # A snapshot of producers keeps the last batch of each. If a stop loses the answers to two batches, as
+        # a stock broker's can, the retry of the first is out of order for the next broker of either kind.
         config = {"bootstrap.servers": self._bootstrap, "message.timeout.ms": PATIENCE_S * 1000}
-        producer = Producer({**config, "enable.idempotence": True, "reconnect.backoff.max.ms": 500})
+        config |= {"enable.idempotence": True, "max.in.flight": 1, "reconnect.backoff.max.ms": 500}
+        producer = Producer(config)
 
         def delivered(error: Any, message: Message) -> None:
             if error is not None:
