@@ -32,8 +32,8 @@ class Flow:
         return f"<Flow, {len(self.acknowledged)} acknowledged, {len(self.read)} read>"
 
     def _write(self) -> None:
-        # A snapshot of producers keeps the last batch of each. If a stop loses the answers to two batches, as
-        # a stock broker's can, the retry of the first is out of order for the next broker of either kind.
+        # A snapshot of producers keeps the last batch of each. A stop of a stock broker may lose answers to
+        # two batches. The next broker, of either kind, then refuses the retry of the first: out of order.
         config = {"bootstrap.servers": self._bootstrap, "message.timeout.ms": PATIENCE_S * 1000}
         config |= {"enable.idempotence": True, "max.in.flight": 1, "reconnect.backoff.max.ms": 500}
         producer = Producer(config)
