@@ -31,6 +31,7 @@ ARTIFACTS = (
 _TESTED = (
     "kafka-clients-integration-tests",
     "kafka-clients",
+    "kafka-metadata",
     "kafka-server-common",
     "kafka-server",
     "kafka-tools",
