@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraftd.ground.pace import at_once
 from kraftd.redaction.batches import redacted_batches
 from kraftd.wire.batch import CorruptBatch, iter_batches
 from kraftd.wire.primitives import Buffer
@@ -27,12 +28,7 @@ class RedactedPieces:
         held = bytes(self._held)
         whole = held[: _whole_bytes(held)]
         del self._held[: len(whole)]
-        work = redacted_batches(whole)
-        while True:
-            try:
-                next(work)
-            except StopIteration as result:
-                return bytes(result.value)
+        return bytes(at_once(redacted_batches(whole)))
 
 
 def _whole_bytes(data: bytes) -> int:

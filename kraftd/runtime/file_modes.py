@@ -51,7 +51,7 @@ class WiderFiles(NamedTuple):
         )
 
 
-def current_umask() -> int:
+def _current_umask() -> int:
     mask = os.umask(0o777)  # it can only be read by setting it
     os.umask(mask)
     return mask
@@ -59,7 +59,7 @@ def current_umask() -> int:
 
 def wider_modes(paths: Iterable[str]) -> list[WiderMode]:
     """Of paths that exist, those that are open to more users than new files would be."""
-    mask = current_umask()
+    mask = _current_umask()
     found = []
     for path in paths:
         try:
@@ -76,7 +76,7 @@ def wider_files(directory: str, first: str = "", limit: int | None = None) -> Wi
 
     The subdirectory `first` is examined before the others.
     """
-    mask = current_umask()
+    mask = _current_umask()
     wide = [one for one in islice(_modes_below(directory, first), limit) if one[1] & mask]
     if not wide:
         return None
