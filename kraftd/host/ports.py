@@ -168,5 +168,9 @@ class Ports(NamedTuple):
     log: Log
     failed: Callable[[BaseException], None]
 
+    def wall_ms(self) -> int:
+        """The time of the wall clock."""
+        return self.timer.now_ms() + self.timer.wall_ahead_ms()
+
 
 Effects = Iterable[Any]

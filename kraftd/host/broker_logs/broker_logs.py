@@ -182,10 +182,12 @@ class BrokerLogs:
                 elif isinstance(inner, LogStartMoved):
                     log.increment_log_start(inner.log_start_offset)
                 elif isinstance(inner, TruncateLog):
-                    log.truncate_to(inner.end_offset, self._now_ms())
+                    log.truncate_to(inner.end_offset, self._ports.wall_ms())
                     self._reload_producers(key, log)
                 elif isinstance(inner, StartLogAt):
-                    log.truncate_fully_and_start_at(inner.offset, self._now_ms(), inner.log_start_offset)
+                    log.truncate_fully_and_start_at(
+                        inner.offset, self._ports.wall_ms(), inner.log_start_offset
+                    )
             except StorageError as error:
                 self.failed(key, log, error)
                 if isinstance(inner, TruncateLog):
@@ -215,7 +217,9 @@ class BrokerLogs:
         if log is None or key in self._refusing:
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
         try:
-            append_batches(log, append, self._now_ms(), lambda: self._snapshot_of(key, append.base_offset))
+            append_batches(
+                log, append, self._ports.wall_ms(), lambda: self._snapshot_of(key, append.base_offset)
+            )
         except StorageError as error:
             self.failed(key, log, error)
             return ended._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
@@ -273,7 +277,7 @@ class BrokerLogs:
 
     def flush_by_time(self) -> None:
         """Flush what is due by time."""
-        self._flush(self.directories.flushes_by_time(self._now_ms()))
+        self._flush(self.directories.flushes_by_time(self._ports.wall_ms()))
 
     def _flush(self, begun: Iterable[tuple[DataLog, object]]) -> None:
         for log, job in begun:
@@ -284,11 +288,11 @@ class BrokerLogs:
             )
 
     def _flushed(self, log: DataLog, job: object, _result: None) -> None:
-        log.end_flush(job, self._now_ms())  # type: ignore[arg-type]
+        log.end_flush(job, self._ports.wall_ms())  # type: ignore[arg-type]
 
     def _flush_failed(self, log: DataLog, job: object, error: Exception) -> None:
         failure = error if isinstance(error, StorageError) else StorageFailure(f"{log.directory}: {error!r}")
-        log.end_flush(job, self._now_ms(), failure)  # type: ignore[arg-type]
+        log.end_flush(job, self._ports.wall_ms(), failure)  # type: ignore[arg-type]
         key = log.topic, log.partition
         if log in (self.directories.logs.get(key), self.directories.futures.get(key)):
             self.failed(key, log, failure)  # else it was deleted meanwhile, and its files have other names
@@ -304,7 +308,7 @@ class BrokerLogs:
 
     def remove_due(self) -> None:
         """Remove deleted files whose time has come."""
-        for job in self.directories.deletions(self._now_ms()):
+        for job in self.directories.deletions(self._ports.wall_ms()):
             self._ports.work_threads.run(
                 job.run,
                 lambda _: None,
@@ -326,7 +330,7 @@ class BrokerLogs:
         log.settings = self.directories.settings_of(key[0])  # nothing may have been appended since a change
         before, producers = log.log_start, partial(self._snapshot_of, key, log.log_end)
         try:
-            removed = remove_expired(log, self._now_ms(), high_watermark, producers)
+            removed = remove_expired(log, self._ports.wall_ms(), high_watermark, producers)
         except StorageError as error:
             self.failed(key, log, error)
             return 1
@@ -369,10 +373,6 @@ class BrokerLogs:
             errors = {path: str(error) for path, error in directories.offline.items()}
             self._ports.timer.call_soon(self._step, LogsFailed(lost, ids, errors))
 
-    def _now_ms(self) -> int:
-        timer = self._ports.timer
-        return timer.now_ms() + timer.wall_ahead_ms()
-
     # -- the stop
 
     def close(self, broker_epoch: int, run_all: RunAll = in_turn) -> None:
@@ -387,5 +387,5 @@ class BrokerLogs:
         def producers_of(key: TopicPartition) -> Callable[[], Iterable[SnapshotEntry]]:
             return lambda: self._snapshot_of(key, self.directories.logs[key].log_end)
 
-        for _ in self.directories.close(self._now_ms(), broker_epoch, producers_of, run_all):
+        for _ in self.directories.close(self._ports.wall_ms(), broker_epoch, producers_of, run_all):
             pass

@@ -101,10 +101,6 @@ class FutureLogs:
 
     # -- what the node wants
 
-    def close(self) -> None:
-        """Make no further log."""
-        self.making.close()
-
     def _copied(self, key: TopicPartition, future: DataLog) -> MoveBegun:
         """A future log is there: it is to be filled."""
         present, move = self._directories.logs[key], self.moves.get(key)
@@ -136,7 +132,7 @@ class FutureLogs:
         if future is None:
             return
         try:
-            self._directories.delete(*key, self._unique_text(), self._now_ms(), future=True)
+            self._directories.delete(*key, self._unique_text(), self._ports.wall_ms(), future=True)
         except StorageError as error:
             self._failed_log(key, future, error)
 
@@ -154,7 +150,7 @@ class FutureLogs:
             return
         try:
             log = directories.recover_future(
-                *key, effect.topic_id, effect.directory_id, self._unique_text(), self._now_ms()
+                *key, effect.topic_id, effect.directory_id, self._unique_text(), self._ports.wall_ms()
             )
         except StorageError as error:
             self._failed_log(key, directories.futures[key], error)
@@ -225,9 +221,11 @@ class FutureLogs:
             return True
         if found.offset >= found.end_offset:
             marks = current.high_watermark, current.log_start_offset
-            self._perform(move, replicated_up_to(future, future.log_end_offset, *marks, self._now_ms()))
+            self._perform(
+                move, replicated_up_to(future, future.log_end_offset, *marks, self._ports.wall_ms())
+            )
             return self._caught_up(move, log)
-        limit, now_ms = self._limit(), self._now_ms()
+        limit, now_ms = self._limit(), self._ports.wall_ms()
         if limit is not None and self._rate.is_over(limit, now_ms):
             self._ports.timer.call_at(self._ports.timer.now_ms() + THROTTLED_MS, self._go_on, move)
             return False
@@ -270,13 +268,13 @@ class FutureLogs:
             why = effects.name if isinstance(effects, ErrorCode) else "there are no records to read"
             self._fail(move, StorageFailure(f"{move.log!r} cannot follow: {why}"))
             return
-        self._rate.record(len(data), self._now_ms())
+        self._rate.record(len(data), self._ports.wall_ms())
         self._perform(move, effects)
         if not move.has_failed:
-            future.appended(future.next_offset, self._now_ms())
+            future.appended(future.next_offset, self._ports.wall_ms())
 
     def _perform(self, move: Move, effects: list[Effect]) -> None:
-        log, now_ms = move.log, self._now_ms()
+        log, now_ms = move.log, self._ports.wall_ms()
         try:
             for one in effects:
                 if isinstance(one, AppendBatches):
@@ -294,7 +292,9 @@ class FutureLogs:
     def _write(self, move: Move, append: AppendBatches) -> None:
         future = move.future
         assert future is not None
-        append_batches(move.log, append, self._now_ms(), lambda: future.snapshot_before(append.base_offset))
+        append_batches(
+            move.log, append, self._ports.wall_ms(), lambda: future.snapshot_before(append.base_offset)
+        )
 
     def _reload(self, move: Move) -> None:
         """Load the producers of a future log that was truncated."""
@@ -352,13 +352,13 @@ class FutureLogs:
 
     def _flushed(self, move: Move, job: FlushJob, _result: None) -> None:
         move.is_busy, move.was_flushed = False, True
-        move.log.end_flush(job, self._now_ms())
+        move.log.end_flush(job, self._ports.wall_ms())
         self._go_on(move)
 
     def _not_flushed(self, move: Move, job: FlushJob, error: Exception) -> None:
         move.is_busy = False
         failure = error if isinstance(error, StorageError) else StorageFailure(f"{move.log!r}: {error!r}")
-        move.log.end_flush(job, self._now_ms(), failure)
+        move.log.end_flush(job, self._ports.wall_ms(), failure)
         if self.moves.get(move.key) is move:
             self._fail(move, failure)
 
@@ -369,7 +369,7 @@ class FutureLogs:
             for epoch, start in before.epochs.entries:  # an epoch without records is not copied with them
                 if latest is None or epoch > latest:
                     move.log.assign_epoch(epoch, start)
-            log = self._directories.replace_with_future(*key, self._unique_text(), self._now_ms())
+            log = self._directories.replace_with_future(*key, self._unique_text(), self._ports.wall_ms())
         except StorageError as error:
             self._fail(move, error)
             return
@@ -385,7 +385,3 @@ class FutureLogs:
 
     def _not_written(self, error: Exception) -> None:
         self._lines.error("a checkpoint was not written", error=str(error))
-
-    def _now_ms(self) -> int:
-        timer = self._ports.timer
-        return timer.now_ms() + timer.wall_ahead_ms()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from kraftd.broker_node.effects import LogMove, MoveLogs
 from kraftd.broker_node.events import MoveBegun, MovesBegun
@@ -36,15 +37,11 @@ class MovesAsked:
         return f"<MovesAsked, {len(self.begun)} of {self.count} begun>"
 
 
-class Asked:
+class Asked(NamedTuple):
     """A move whose future log is to be made."""
 
-    def __init__(self, move: LogMove, request: MovesAsked) -> None:
-        self.move = move
-        self.request = request
-
-    def __repr__(self) -> str:
-        return f"<Asked {self.move}>"
+    move: LogMove
+    request: MovesAsked
 
     @property
     def key(self) -> TopicPartition:
@@ -127,7 +124,7 @@ class FutureMaking:
             found = directories.begin_create(
                 *key,
                 log.topic_id,
-                self._now_ms(),
+                self._ports.wall_ms(),
                 directory_id=target.directory_id,
                 is_new=False,
                 unique=self._unique_text(),
@@ -178,7 +175,3 @@ class FutureMaking:
             self._step(request.begun[-1])
         if len(request.begun) == request.count:
             self._step(MovesBegun(request.id, tuple(request.begun)))
-
-    def _now_ms(self) -> int:
-        timer = self._ports.timer
-        return timer.now_ms() + timer.wall_ahead_ms()

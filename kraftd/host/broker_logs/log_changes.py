@@ -117,7 +117,7 @@ class LogChanges:
             found = directories.begin_create(
                 *key,
                 effect.topic_id,
-                self._now_ms(),
+                self._ports.wall_ms(),
                 directory_id=effect.directory_id,
                 is_new=effect.is_new,
             )
@@ -192,14 +192,14 @@ class LogChanges:
         log = self.directories.logs.get(key)
         if log is not None:
             try:
-                self.directories.delete(*key, self._unique_text(), self._now_ms())
+                self.directories.delete(*key, self._unique_text(), self._ports.wall_ms())
                 self._checkpoints.write_soon(log.parent)
             except StorageError as error:
                 self._failed(key, log, error)
         damaged = self.directories.damaged.get(key)
         if damaged is not None:
             try:
-                self.directories.delete_damaged(*key, self._unique_text(), self._now_ms())
+                self.directories.delete_damaged(*key, self._unique_text(), self._ports.wall_ms())
                 self._checkpoints.write_soon(damaged.parent)
             except StorageError as error:
                 self._directory_failed(damaged.parent, error)
@@ -229,7 +229,3 @@ class LogChanges:
             self._lines.warning("a log was set aside: this broker does not host it", directory=directory)
             self._checkpoints.write_soon(directory.rpartition("/")[0])
         return MOVED_US
-
-    def _now_ms(self) -> int:
-        timer = self._ports.timer
-        return timer.now_ms() + timer.wall_ahead_ms()

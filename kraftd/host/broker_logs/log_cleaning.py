@@ -64,7 +64,7 @@ class LogCleaning:
 
     def load(self) -> None:
         """Read the checkpoints, in a thread."""
-        self.cleaner.looked_at_ms = self._now_ms()
+        self.cleaner.looked_at_ms = self._ports.wall_ms()
 
         def loaded(notes: list[str]) -> None:
             self._is_loaded = True
@@ -77,7 +77,7 @@ class LogCleaning:
         """Begin to clean the dirtiest log that is to be cleaned, unless one is being cleaned."""
         if self._running is not None or not self._is_loaded or self._is_closed:
             return
-        now_ms = self._now_ms()
+        now_ms = self._ports.wall_ms()
         chosen = yield from self.cleaner.choose(self._last_stable_of, self._not_judged, now_ms)
         if chosen is not None and self._is_current(chosen):
             self._begin(chosen, now_ms)
@@ -151,7 +151,7 @@ class LogCleaning:
     ) -> None:
         try:
             is_current = self._is_current(chosen) and chosen.log.replace_segments(
-                group, cleaned, self._now_ms()
+                group, cleaned, self._ports.wall_ms()
             )
         except (StorageError, FileNotFoundError) as error:
             self._failed(chosen, error)
@@ -211,10 +211,6 @@ class LogCleaning:
             self._lines.error("a checkpoint was not written", path=job.file.path, error=str(error))
 
         self._ports.work_threads.run(job.run, lambda _: None, failed)
-
-    def _now_ms(self) -> int:
-        timer = self._ports.timer
-        return timer.now_ms() + timer.wall_ahead_ms()
 
 
 def _name(key: TopicPartition) -> str:

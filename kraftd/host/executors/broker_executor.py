@@ -191,7 +191,7 @@ class BrokerExecutor(AnsweringExecutor):
         for one in self._repeating.values():
             one.stop()
         self.cleaning.close()
-        self.futures.close()
+        self.futures.making.close()
         self.logs.close(self.node.lifecycle.broker_epoch, run_all)
 
     def _not_registered(self, effect: NotRegistered) -> None:
