@@ -18,8 +18,14 @@ from kraftd.groups.errors import answer_to_failed_append
 from kraftd.groups.group import Group
 from kraftd.groups.offsets.removal import expire_offsets, remove_topics
 from kraftd.groups.outcome import Outcome
-from kraftd.groups.records import CoordinatorRecord, UnknownRecordType, decode_record
-from kraftd.groups.replay import replay
+from kraftd.groups.records import (
+    CoordinatorRecord,
+    UnknownRecordType,
+    decode_offset,
+    decode_record,
+    is_offset_key,
+)
+from kraftd.groups.replay import replay, replay_offset
 from kraftd.groups.shard import Answer, Limits, Shard
 from kraftd.groups.share.group import ShareGroup
 from kraftd.groups.share.sessions import watch as watch_share_group
@@ -51,6 +57,11 @@ class GroupShard(Shard):
         replay(self.state, record, offset, producer_id)
 
     def on_loaded_record(self, record: Record, producer_id: int) -> None:
+        if is_offset_key(record.key):
+            self.state.timeline.offset = record.offset
+            key, value = decode_offset(record.key, record.value)
+            replay_offset(self.state, key, value, record.offset, producer_id)
+            return
         try:
             _, decoded = decode_record(record.key, record.value)
         except UnknownRecordType:
@@ -105,6 +116,7 @@ class GroupShard(Shard):
         answer: Answer,
     ) -> None:
         """Apply and append the marker of a transaction's end (WriteTxnMarkers); answer with an error code."""
+        self.unsent[self.partition] = self
         batch = self.batches.begin(producer)
         batch.marker = (coordinator_epoch, is_commit, transaction_version)
         self.state.timeline.offset = self.batches.next_offset

@@ -126,6 +126,28 @@ def _decode(
         raise UnreadableRecord(str(problem)) from problem
 
 
+def decode_offset(
+    key: bytes | memoryview, value: bytes | memoryview | None
+) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
+    """As `decode_record`, for a key that `is_offset_key`: most records of a log are such ones."""
+    try:
+        found: OffsetCommitKey = decode_prefix(OffsetCommitKey, 0, key, 2)[0]
+        if value is None:
+            return found, None
+        version = _SHORT.unpack_from(value)[0]
+        if 0 <= version <= OFFSET_COMMIT_VERSION:
+            return found, decode_prefix(OffsetCommitValue, version, value, 2)[0]
+    except (ProtocolError, StructError):
+        pass
+    decode_record(key, value)
+    raise AssertionError("decode_record tells what is wrong")
+
+
+def is_offset_key(key: bytes | memoryview | None) -> bool:
+    """Return whether a record's key is that of a committed offset."""
+    return key is not None and key[:2] == _SHORTS[OFFSET_COMMIT]
+
+
 def offset_record(
     group_id: str, topic: str, partition: int, value: OffsetCommitValue | None
 ) -> CoordinatorRecord:

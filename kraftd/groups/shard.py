@@ -108,6 +108,7 @@ class Shard:
         self.is_replayed = False  # all of the log, although requests may not be served yet
         self.batches = Batches(0, limits.max_batch_bytes)
         self.waiting: deque[Waiting] = deque()
+        self.unsent: dict[int, Any] = {}  # shards with records to append, of a whole coordinator
 
     def __repr__(self) -> str:
         what = self.loader if self.status is ShardStatus.LOADING else self.batches
@@ -279,6 +280,7 @@ class Shard:
 
         Return whether they fit: an outcome whose records must be together may need more than a batch.
         """
+        self.unsent[self.partition] = self
         batches = self.batches
         encoded = [encode_record(record) for record in outcome.records]
         sizes = [size_of(record) for record in encoded]

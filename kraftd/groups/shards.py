@@ -34,6 +34,7 @@ class Shards(Generic[S]):
         self.partition_count = partition_count
         self.shards: dict[int, S] = {}
         self.effects: list[Effect] = []
+        self.unsent: dict[int, S] = {}  # with records to append
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.shards)} of {self.partition_count} partitions>"
@@ -94,6 +95,7 @@ class Shards(Generic[S]):
     ) -> None:
         shard = self.new_shard(partition, leader_epoch)
         shard.state.now_ms = now_ms
+        shard.unsent = self.unsent
         self.shards[partition] = shard
         shard.load(start_offset, end_offset)
 
@@ -107,8 +109,12 @@ class Shards(Generic[S]):
 
     def flush(self, now_ms: int) -> list[Effect]:
         """Append what requests and events have written; call it once an event loop callback."""
-        for shard in self.active(now_ms):
-            shard.flush()
+        unsent = list(self.unsent.values())
+        self.unsent.clear()
+        for shard in unsent:
+            if shard.status is ShardStatus.ACTIVE:
+                shard.state.now_ms = now_ms
+                shard.flush()
         return self.take_effects()
 
     def deadline_ms(self) -> int | None:

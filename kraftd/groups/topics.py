@@ -11,7 +11,11 @@ from typing import Any, TypeVar
 
 from kraftd.acl import AclOperation, AclResourceType
 from kraftd.groups.call import Call, Topics
-from kraftd.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestTopic
+from kraftd.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraftd.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -59,8 +63,10 @@ def known_commit(
     kept: list[OffsetCommitRequestTopic] = []
     answered: dict[object, OffsetCommitResponseTopic] = {}
 
-    def answer(name: str, topic_id: bytes, indexes: list[int], error: ErrorCode) -> None:
-        rows = [OffsetCommitResponsePartition(index, error) for index in indexes]
+    def answer(
+        name: str, topic_id: bytes, asked: list[OffsetCommitRequestPartition], error: ErrorCode
+    ) -> None:
+        rows = [OffsetCommitResponsePartition(row.partition_index, error) for row in asked]
         found = answered.setdefault(
             topic_id if by_id else name, OffsetCommitResponseTopic(name, topic_id, [])
         )
@@ -68,17 +74,18 @@ def known_commit(
 
     for topic in request.topics:
         name = (topics.topic_name(topic.topic_id) or "") if by_id else topic.name
-        indexes = [row.partition_index for row in topic.partitions]
         topic_id = topic.topic_id if by_id else topics.topic_id(name) or ZERO_UUID
         if by_id and not name:
-            answer(name, topic_id, indexes, ErrorCode.UNKNOWN_TOPIC_ID)
+            answer(name, topic_id, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID)
         elif not may(call, AclOperation.READ, name):
-            answer(name, topic.topic_id, indexes, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            answer(name, topic.topic_id, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif topic_id == ZERO_UUID:
-            answer(name, topic_id, indexes, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            answer(name, topic_id, topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
-            rows = [row for row in topic.partitions if topics.has_partition(name, row.partition_index)]
-            missing = [index for index in indexes if not topics.has_partition(name, index)]
+            rows: list[OffsetCommitRequestPartition] = []
+            missing: list[OffsetCommitRequestPartition] = []
+            for row in topic.partitions:
+                (rows if topics.has_partition(name, row.partition_index) else missing).append(row)
             if missing:
                 answer(name, topic_id, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             if rows:
@@ -96,6 +103,8 @@ def known_commit(
 
 def merged(first: list[T], second: list[T], key: Callable[[T], object]) -> list[T]:
     """Topics of two answers, a topic of both once. Neither list changes: an answer may be made twice."""
+    if not first and len(second) == 1:
+        return second
     by_key: dict[object, Any] = {key(topic): copy(topic) for topic in first}
     rest: list[Any] = second
     for topic in rest:

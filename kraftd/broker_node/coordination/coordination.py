@@ -13,6 +13,7 @@ from kraftd.broker_node.effects import ReadPartition
 from kraftd.ground.effect import Effect
 from kraftd.ground.event import Event
 from kraftd.groups.call import Call as CoordinatorCall
+from kraftd.groups.call import allows_all
 from kraftd.groups.effects import (
     AppendMarker,
     AppendRecords,
@@ -115,7 +116,6 @@ class Coordination:
         self._node = node
         self._batches: dict[tuple[int, int], int] = {}  # ids by partition and base offset, until written
         self.load_times = Recent()  # how long each partition took to load, in milliseconds
-        self.is_dirty = False
         self._due_ms: int | None = None
         self._is_due_known = False  # until the coordinator does something
         self._performers: dict[type, Callable[[Any], None]] = {
@@ -142,7 +142,8 @@ class Coordination:
             return boundary.allows(call, operation, type, name)
 
         self.follow_image()
-        return CoordinatorCall(call, call.version, call.client_id, f"/{call.host}", allows)
+        verdict = allows if boundary.has_authorizer else allows_all
+        return CoordinatorCall(call, call.version, call.client_id, f"/{call.host}", verdict)
 
     def _respond(self, effect: Respond) -> None:
         call: Call = effect.token
@@ -164,11 +165,15 @@ class Coordination:
 
     # -- driving
 
+    @property
+    def has_unsent(self) -> bool:
+        """Return whether requests or events have written what is not appended yet."""
+        return bool(self._shards.unsent)
+
     def flush(self) -> None:
-        """At the end of a step: append what its requests and events have written."""
-        while self.is_dirty:
-            self.is_dirty = False
-            self._carry_out(self._shards.flush(self._node.wall_ms))
+        """Append what requests and events have written."""
+        while self._shards.unsent:
+            self.perform(self._shards.flush(self._node.wall_ms))
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work, by the node's time; None for never."""
@@ -188,10 +193,6 @@ class Coordination:
         self.perform(self._shards.step(event, self._node.wall_ms))
 
     def perform(self, effects: list[Effect]) -> None:
-        self.is_dirty = True
-        self._carry_out(effects)
-
-    def _carry_out(self, effects: list[Effect]) -> None:
         self._is_due_known = False
         for effect in effects:
             self._performers[type(effect)](effect)

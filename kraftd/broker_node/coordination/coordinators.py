@@ -53,10 +53,15 @@ class Coordinators:
     def __repr__(self) -> str:
         return f"<Coordinators {list(self._by_topic.values())!r}>"
 
-    def flush(self) -> None:
-        """At the end of a step: append what it has written. One may lead to more of the other."""
+    @property
+    def have_unsent(self) -> bool:
+        """Return whether a coordinator has written what is not appended yet."""
         groups, transactions, share_states = self._every
-        while groups.is_dirty or transactions.is_dirty or share_states.is_dirty:
+        return groups.has_unsent or transactions.has_unsent or share_states.has_unsent
+
+    def flush(self) -> None:
+        """Append what the coordinators have written. One may lead to more of the other."""
+        while self.have_unsent:
             for each in self._every:
                 each.flush()
 

@@ -31,6 +31,7 @@ from kraftd.requests.events import AnswerNotWritten, ConnectionClosed, FramesRec
 from kraftd.wire.primitives import Buffer
 
 Around = Callable[[object, Callable[[], None]], None]
+SHARING = FramesReceived, SliceDue  # events after which the deadline may be looked at once a millisecond
 
 
 def at_once(_what: object, act: Callable[[], None]) -> None:
@@ -86,14 +87,14 @@ class AnsweringExecutor:
         """Step the node with an event and perform the effects."""
         self.around(event, lambda: self._step(event))
         now_ms = self.node.now_ms
-        if now_ms != self._looked_ms or type(event) is not FramesReceived:
+        if now_ms != self._looked_ms or type(event) not in SHARING:
             self._look(now_ms)
         elif self._later_look is None:
             self._later_look = self.timer.call_at(now_ms + 1, self._look_later)
 
     def _look(self, now_ms: int) -> None:
-        """Set the alarm for the node's deadline. Requests of one millisecond share a look, which asks every
-        part of the node.
+        """Set the alarm for the node's deadline. Requests and slices of one millisecond share a look, which
+        asks every part of the node.
         """
         self._looked_ms = now_ms
         deadline_ms = self.node.deadline_ms()
