@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from struct import Struct as Layout
 from struct import error as StructError
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import Struct
 
@@ -126,9 +126,7 @@ def _decode(
         raise UnreadableRecord(str(problem)) from problem
 
 
-def decode_offset(
-    key: bytes | memoryview, value: bytes | memoryview | None
-) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
+def decode_offset(key: bytes, value: bytes | None) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
     """As `decode_record`, for a key that `is_offset_key`: most records of a log are such ones."""
     try:
         found: OffsetCommitKey = decode_prefix(OffsetCommitKey, 0, key, 2)[0]
@@ -143,7 +141,7 @@ def decode_offset(
     raise AssertionError("decode_record tells what is wrong")
 
 
-def is_offset_key(key: bytes | memoryview | None) -> bool:
+def is_offset_key(key: bytes | None) -> TypeGuard[bytes]:
     """Return whether a record's key is that of a committed offset."""
     return key is not None and key[:2] == _SHORTS[OFFSET_COMMIT]
 

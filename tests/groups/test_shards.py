@@ -30,8 +30,11 @@ from kraftd.groups.records import (
     CoordinatorRecord,
     UnknownRecordType,
     UnreadableRecord,
+    decode_offset,
     decode_record,
     encode_record,
+    encode_value,
+    is_offset_key,
     offset_record,
 )
 from kraftd.groups.shard import ShardStatus
@@ -257,3 +260,20 @@ def test_bytes_that_are_no_record_are_named() -> None:
     for key, value in ((None, None), (b"\0", None), (b"\0\1\0\5g", None), (b"\0\2\0\1g", b"\0\x63")):
         with pytest.raises(UnreadableRecord):
             decode_record(key, value)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_committed_offsets_are_read_alike_alone_and_among_other_records(version: int) -> None:
+    value = OffsetCommitValue(9, -1 if version < 3 else 2, "m", 5, -1, bytes(16))
+    key, good = encode_record(offset_record("g", "orders", 3, value))
+    written = encode_value(value, version)
+    assert is_offset_key(key) and good is not None
+    for one in (written, written + b"\0", None):
+        record = decode_record(key, one)[1]
+        assert decode_offset(key, one) == (record.key, record.value)
+    for bad_key, bad in ((key, b"\0"), (key, b"\0\5" + good), (key, written[:-3]), (key[:-1], written)):
+        with pytest.raises(UnreadableRecord) as among:
+            decode_record(bad_key, bad)
+        with pytest.raises(UnreadableRecord) as alone:
+            decode_offset(bad_key, bad)
+        assert str(alone.value) == str(among.value)
