@@ -305,7 +305,7 @@ class Coordination:
                 f"{self.content} loaded",
                 partition=f"{self.topic}-{effect.partition}",
                 records=effect.record_count,
-                **{self.content: effect.count},
+                **{self.content.replace(" ", "_"): effect.count},
             )
 
     def _failed(self, effect: PartitionFailed) -> None:

@@ -35,7 +35,7 @@ class ShareCoordination(Coordination):
     """Drives the share coordinator."""
 
     topic = SHARE_STATE_TOPIC
-    content = "share_partitions"
+    content = "share partitions"
 
     def __init__(self, node: CoordinatingNode, config: ShareStateConfig) -> None:
         self.coordinator = ShareCoordinator(config, KnownTopics(node.view, node.go_on))

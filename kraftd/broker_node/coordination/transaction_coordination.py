@@ -50,7 +50,7 @@ class TransactionCoordination(Coordination):
     """Drives the transaction coordinator. `listener` is the one among brokers."""
 
     topic = TRANSACTIONS_TOPIC
-    content = "transactional_ids"
+    content = "transactional ids"
 
     def __init__(
         self,
