@@ -30,9 +30,11 @@ PROPERTIES = {
     "transaction.state.log.min.isr": 1,
     "transaction.state.log.num.partitions": 3,
     "broker.heartbeat.interval.ms": 500,
-    "broker.session.timeout.ms": 3000,
+    "broker.session.timeout.ms": 6000,  # a busy machine seldom fences the node
     "group.consumer.min.heartbeat.interval.ms": 500,
     "group.consumer.heartbeat.interval.ms": 500,
+    "group.consumer.min.session.timeout.ms": 6000,
+    "group.consumer.session.timeout.ms": 6000,  # what a member that is gone holds is free after this
     "log.flush.interval.messages": 1,  # what a kill leaves is what the process had written
 }
 STUCK_S = 10.0  # a worker that is replaced meanwhile is a zombie, which must be fenced
@@ -134,6 +136,7 @@ def play(home: Path, protocols: tuple[str, ...], groups: int, producers: int, ki
         workers = [producers // groups + (number < producers % groups) for number in range(groups)]
         pipelines = [
             LibrdkafkaPipeline(
+                home,
                 node.bootstrap,
                 name,
                 protocols[number % len(protocols)],

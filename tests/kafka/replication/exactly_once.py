@@ -103,7 +103,7 @@ class Scenario:
             cluster.home, cluster.bootstrap, "java", protocols[0], pairs[0], WORKERS, self.seed
         )
         other = LibrdkafkaPipeline(
-            cluster.bootstrap, "librdkafka", protocols[1], pairs[1], WORKERS, self.seed
+            cluster.home, cluster.bootstrap, "librdkafka", protocols[1], pairs[1], WORKERS, self.seed
         )
         self.pipelines: list[JavaPipeline | LibrdkafkaPipeline] = [java, other]
         self._wait_for_copies()
