@@ -192,14 +192,18 @@ class BrokerPair:
 
     def settle(self) -> None:
         """Wait until both nodes serve the same topics, whose ids are then known."""
+        known: list[dict[str, int] | None] = []
 
         def is_settled() -> bool:
-            known = [self._topics_of(side) for side in self.sides]
+            known[:] = [self._topics_of(side) for side in self.sides]
             if any(one is None for one in known) or known[0] != known[1]:
                 return False
             return all(self._serves(side, known[0] or {}) for side in self.sides)
 
-        wait_until(is_settled, "both nodes serve the same topics", 30)
+        try:
+            wait_until(is_settled, "both nodes serve the same topics", 30)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}: {known}; None is without a leader") from None
         time.sleep(0.03)  # Kafka applies configs after topics
 
     def _topics_of(self, side: Side) -> dict[str, int] | None:
