@@ -140,7 +140,6 @@ def build_keeper(runner: Runner, config: DaemonConfig) -> SnapshotKeeper:
             config.metadata_delete_delay_ms,
             config.metadata_start_offset_lag_max_ms,
         ),
-        has_partitions=config.is_broker,
     )
     node = runner.node
     return SnapshotKeeper(

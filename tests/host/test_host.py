@@ -12,6 +12,7 @@ from kraftd.host.upkeep import snapshot_request
 from kraftd.host.upkeep.snapshot_request import SnapshotAnswer, request_snapshot, take_answer
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageFailure
+from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 from kraftd.metadata_dir.files.checkpoint import checkpoint_name
 from kraftd.metadata_dir.files.high_watermark import Refusal, read_mark
 from kraftd.raft.effects import LocateBatch, TruncateLog
@@ -48,6 +49,9 @@ class Lines:
         self.lines.append((text, fields))
 
 
+LOG_PATH = f"{PATH}/{PARTITION_DIRECTORY}"
+
+
 class Replica:
     """One replica that leads itself, and requests to it."""
 
@@ -72,7 +76,7 @@ class Replica:
         self.world.schedule.run_until(self.world.schedule.now_us + for_us)
 
     def ask(self, name: str) -> None:
-        request_snapshot(self.host.disk, PATH, name)
+        request_snapshot(self.host.disk, LOG_PATH, name)
 
     def answers(self, *names: str) -> dict[str, SnapshotAnswer]:
         """The answers to these requests within ten seconds."""
@@ -80,7 +84,7 @@ class Replica:
         for _ in range(5_000):
             self.run(2 * MS)
             for name in names:
-                answer = take_answer(self.host.disk, PATH, name)
+                answer = take_answer(self.host.disk, LOG_PATH, name)
                 if answer is not None:
                     found[name] = answer
         return found
@@ -115,7 +119,7 @@ def test_a_request_during_a_snapshot_gets_its_own_answer(replica: Replica) -> No
 
 def test_requests_that_wait_together_share_one_snapshot(replica: Replica) -> None:
     for name in ("first", "second"):
-        request_snapshot(replica.process.files.disk, PATH, name)
+        request_snapshot(replica.process.files.disk, LOG_PATH, name)
     answers = replica.answers("first", "second")
     assert answers["first"].path
     assert answers["first"].path == answers["second"].path
@@ -129,15 +133,15 @@ def test_old_leftovers_of_killed_commands_are_removed(
     keeper.settings = keeper.settings._replace(clean_interval_ms=1_000)
     disk = replica.host.disk
     for name in ("snapshot.request.half.tmp", "snapshot.answer.half.tmp", "snapshot.answers"):
-        write_atomically(disk, f"{PATH}/{name}", b"")
+        write_atomically(disk, f"{LOG_PATH}/{name}", b"")
     replica.ask("killed")
     replica.run(15 * SECOND)
-    assert disk.exists(f"{PATH}/snapshot.answer.killed")
+    assert disk.exists(f"{LOG_PATH}/snapshot.answer.killed")
     replica.ask("later")
     replica.run(10 * SECOND)
-    remaining = [name for name in disk.list_names(PATH) if name.startswith("snapshot.")]
+    remaining = [name for name in disk.list_names(LOG_PATH) if name.startswith("snapshot.")]
     assert remaining == ["snapshot.answer.later", "snapshot.answers"]
-    assert take_answer(disk, PATH, "later")
+    assert take_answer(disk, LOG_PATH, "later")
 
 
 def test_a_snapshot_that_cannot_be_opened_ends_the_process(controller: Replica) -> None:

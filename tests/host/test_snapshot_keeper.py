@@ -99,25 +99,27 @@ def keeper_of(
     return SnapshotKeeper(executor, core, lambda: core.high_watermark, orders, settings, harness.step), orders
 
 
-def test_a_thread_lists_the_directory_for_requests(tmp_path: Path) -> None:
-    """On the event loop, the names of 10,000 partitions beside them take 8 ms."""
+def test_a_fault_while_it_looks_for_requests_keeps_nothing_else_from_being_done(tmp_path: Path) -> None:
     harness = Harness(tmp_path).start()
     keeper, orders = keeper_of(harness, max_bytes=1 << 30)
-    keeper.settings = keeper.settings._replace(has_partitions=True)
-    threads, work = keeper._executor.ports.work_threads, []
-    threads.run = lambda *job: work.append(job)
-    request_snapshot(harness.disk, keeper.storage.directory.path, "mine")
+    harness.unfenced(1)
+    disk, directory = harness.disk, harness.storage.log.directory
+    request_snapshot(disk, directory, "mine")
+
+    list_names = disk.list_names
+
+    def fails_once(directory: str) -> list[str]:
+        disk.list_names = list_names  # type: ignore[method-assign]
+        raise StorageFailure("a fault")
+
+    disk.list_names = fails_once  # type: ignore[method-assign]
+    harness.clock.ms += INTERVAL_MS
     keeper.poll()
+    assert keeper._answering == []
+    assert orders.finish().outcome == "made", "by time"
+    harness.create("another")
     keeper.poll()
-    assert (len(work), orders.given) == (1, [])
-    take, found, _ = work.pop()
-    found(take())
-    assert len(orders.given) == 1, "without waiting for the next poll"
     assert keeper._answering == ["mine"]
-    keeper.poll()
-    work.pop()[2](StorageFailure("a fault"))
-    keeper.poll()
-    assert work, "it looks again after a failure"
 
 
 def test_bytes_make_a_snapshot_only_with_the_share_of_changes__kip630(tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ def test_a_snapshot_that_is_requested_needs_no_share_of_changes__kip630(tmp_path
     keeper.poll()
     orders.finish()
     harness.create(*(f"more-{at}" for at in range(20)), partitions=3)
-    request_snapshot(harness.disk, harness.storage.directory.path, "now")
+    request_snapshot(harness.disk, harness.storage.log.directory, "now")
     keeper.poll()
     assert (orders.given[-1].min_changed_ratio, orders.finish().outcome) == (0, "made")
 
@@ -157,7 +159,7 @@ def test_a_leader_keeps_the_log_that_a_live_observer_still_fetches__kip630(tmp_p
     ends = []
     for name in ("early", "late"):
         harness.create(name)
-        request_snapshot(harness.disk, harness.storage.directory.path, name)
+        request_snapshot(harness.disk, harness.storage.log.directory, name)
         keeper.poll()
         assert orders.finish().outcome == "made"
         ends.append(orders.given[-1].end_offset)

@@ -234,7 +234,7 @@ def test_too_few_changes_make_no_snapshot_except_on_demand(
 
 def test_requests_that_come_together_are_all_answered(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__max__idle__interval__ms=0)
-    disk, folder, names = RealDisk(), str(daemon.home / "data"), ("one", "another")
+    disk, folder, names = RealDisk(), str(directory(daemon)), ("one", "another")
     for name in names:
         request_snapshot(disk, folder, name)
     for name in names:
@@ -245,7 +245,7 @@ def test_requests_that_come_together_are_all_answered(start: Callable[..., Daemo
         )
         assert found[-1].error == ""
         assert Path(found[-1].path).exists()
-    assert not list((daemon.home / "data").glob("snapshot.*"))
+    assert not list(directory(daemon).glob("snapshot.*"))
 
 
 def test_a_snapshot_is_made_on_demand(start: Callable[..., DaemonProcess]) -> None:
@@ -265,9 +265,8 @@ def test_a_snapshot_is_made_on_demand(start: Callable[..., DaemonProcess]) -> No
 
 def test_a_request_that_cannot_be_answered_is_logged(start: Callable[..., DaemonProcess]) -> None:
     daemon = start(metadata__max__idle__interval__ms=0)
-    directory = daemon.home / "data"
-    (directory / "snapshot.answer.mine.tmp").mkdir()  # a directory in place of the answer's file
-    (directory / "snapshot.request.mine").touch()
+    (directory(daemon) / "snapshot.answer.mine.tmp").mkdir()  # a directory in place of the answer's file
+    (directory(daemon) / "snapshot.request.mine").touch()
     wait_until(lambda: any("cannot be answered" in line["event"] for line in daemon.lines()), "it is logged")
     assert snapshots(daemon), "it was made"
     assert daemon.stop() == 0

@@ -34,7 +34,7 @@ def snapshot(file: str, timeout_s: int) -> int:
     FILE is the .properties file of a controller that runs on this machine. Each controller makes its own
     snapshots.
 
-    The command asks the controller through a file in its data directory, so it needs write access there. It
+    The command asks the controller through a file beside its metadata log, so it needs write access there. It
     prints the path of the new checkpoint. If nothing was committed since the last one, it prints that one's.
     """
     import os
@@ -43,11 +43,12 @@ def snapshot(file: str, timeout_s: int) -> int:
     from kraftd.config import load
     from kraftd.host.upkeep.snapshot_request import request_snapshot, take_answer
     from kraftd.log.disk import RealDisk
+    from kraftd.metadata_dir.directory import PARTITION_DIRECTORY
 
     config = load(file)
-    directory = config.metadata_log_dir
     disk = RealDisk()
-    check_running(disk, directory, file)
+    check_running(disk, config.metadata_log_dir, file)
+    directory = f"{config.metadata_log_dir}/{PARTITION_DIRECTORY}"
     name = f"{os.getpid()}-{time.time_ns()}"
     request_snapshot(disk, directory, name)
     deadline_s = time.monotonic() + timeout_s

@@ -7,7 +7,7 @@ handles the result. It polls twice a second.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraftd.histogram import Histogram
 from kraftd.host.snapshots.checkpointing import (
@@ -23,9 +23,9 @@ from kraftd.host.upkeep.snapshot_policy import AFTER_FAILURE_MS, AFTER_TRANSACTI
 from kraftd.host.upkeep.snapshot_request import (
     Leftovers,
     SnapshotAnswer,
-    WaitingRequests,
     answer,
     name_of,
+    take_requests,
 )
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.metadata_dir.files.checkpoint import (
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from kraftd.host.ports import Child, FilesChecked, Handle, Processes, ProcessFailed
     from kraftd.raft.core import RaftCore
 
-T = TypeVar("T")
 
 POLL_MS = 500
 
@@ -62,7 +61,6 @@ class KeeperSettings(NamedTuple):
     rules: RetentionRules
     clean_interval_ms: int = 60_000  # as Kafka's cleaner
     retry_ms: int = AFTER_FAILURE_MS
-    has_partitions: bool = False  # the directory has those of a broker, perhaps thousands
 
 
 class SnapshotKeeper:
@@ -100,9 +98,7 @@ class SnapshotKeeper:
         self._started_ms = 0
         self._overdue = False  # the writer was ordered to end
         self._leftovers = Leftovers()
-        self._waiting_requests = WaitingRequests(self.storage.disk, self.storage.directory.path)
         self._repeats = Repeats()
-        self._is_looking = False  # for requests
         self._requested: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
         self._timestamps: dict[OffsetAndEpoch, int] = {}
@@ -176,37 +172,10 @@ class SnapshotKeeper:
 
     def _look_for_requests(self) -> None:
         """Take the requests that wait."""
-
-        def found(names: list[str]) -> None:
-            self._is_looking = False
-            self._requested += names
-            if names and self.settings.has_partitions and self._writer is None:  # else this poll does
-                try:
-                    self._make_if_due(self._timer.now_ms())
-                except StorageError as error:
-                    self._poll_failed(error)
-
-        def failed(error: Exception) -> None:
-            self._is_looking = False
-            self._poll_failed(error)
-
-        if not self._is_looking and self._waiting_requests.may_have_come():
-            self._is_looking = True
-            self._list(self._waiting_requests.take, found, failed)
-
-    def _list(
-        self, work: Callable[[], T], done: Callable[[T], None], failed: Callable[[Exception], None]
-    ) -> None:
-        """Do work that lists the directory: in a thread if the partitions of a broker are in it, too."""
-        if self.settings.has_partitions:
-            self._executor.ports.work_threads.run(work, done, failed)
-            return
         try:
-            result = work()
+            self._requested += take_requests(self.storage.disk, self.storage.log.directory)
         except StorageError as error:
-            failed(error)
-        else:
-            done(result)
+            self._poll_failed(error)
 
     # -- making them
 
@@ -366,19 +335,16 @@ class SnapshotKeeper:
             error = "nothing is committed yet"
         snapshot_answer = SnapshotAnswer(request=name, path=path, size_bytes=size_bytes, error=error)
         self._executor.ports.work_threads.run(
-            lambda: answer(self.storage.disk, self.storage.directory.path, snapshot_answer),
+            lambda: answer(self.storage.disk, self.storage.log.directory, snapshot_answer),
             _nothing,
             lambda error: self.log.error("a request for a snapshot cannot be answered", error=str(error)),
         )
 
     def _remove_leftovers(self, now_ms: int) -> None:
-        self._list(
-            lambda: self._leftovers.remove_old(self.storage.disk, self.storage.directory.path, now_ms),
-            _nothing,
-            lambda error: self.log.warning(
-                "the answer of a command that has ended cannot be removed", error=str(error)
-            ),
-        )
+        try:
+            self._leftovers.remove_old(self.storage.disk, self.storage.log.directory, now_ms)
+        except StorageError as error:
+            self.log.warning("the answer of a command that has ended cannot be removed", error=str(error))
 
     # -- deleting them
 

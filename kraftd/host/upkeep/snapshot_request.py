@@ -1,9 +1,10 @@
-"""A snapshot on demand: two small files in the metadata directory, the request and the answer.
+"""A snapshot on demand: two small files beside the metadata log, the request and the answer.
 
 Kafka's protocol has no such request, and a user with write access to the directory may do worse than ask.
 `kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`; a running daemon looks
-for requests twice a second. Each request has files of its own, so several may wait at the same time. A killed
-command leaves its answer: the daemon deletes answers that are ten minutes old.
+for requests twice a second. Here they are among few files; the directory above may have those of 100,000
+partitions. Each request has files of its own, so several may wait at the same time. A killed command leaves
+its answer: the daemon deletes answers that are ten minutes old.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ FULL = b'{"asked": "", "error": "the disk is full: make room on it; the log of t
 REQUEST = "snapshot.request."
 ANSWER = "snapshot.answer."
 UNFINISHED = ".tmp"
-LISTINGS = 2
 KEPT_MS = 600_000  # a command looks for its answer ten times a second
 
 
@@ -33,47 +33,20 @@ class SnapshotAnswer(Struct, frozen=True, kw_only=True):
 
 
 def request_snapshot(disk: Disk, directory: str, name: str) -> None:
-    """Request a snapshot from the daemon of a directory, under a unique name."""
+    """Request a snapshot of the log in a directory from its daemon, under a unique name."""
     write_atomically(disk, f"{directory}/{REQUEST}{name}", b"")
 
 
-class WaitingRequests:
-    """The requests that wait in a directory. It may hold thousands of partitions, so it is listed only after
-    a change of its names: twice, because the clock of its file system may stand still for some milliseconds.
-    """
-
-    def __init__(self, disk: Disk, directory: str) -> None:
-        self._disk = disk
-        self._directory = directory
-        self._seen_ms = -1
-        self._listings = 0
-
-    def may_have_come(self) -> bool:
-        """Return whether the directory is to be listed again."""
-        try:
-            modified_ms = self._disk.modified_ms(self._directory)
-        except FileNotFoundError:
-            return False
-        if modified_ms != self._seen_ms:
-            self._seen_ms, self._listings = modified_ms, 0
-        if self._listings == LISTINGS:
-            return False
-        self._listings += 1
-        return True
-
-    def take(self) -> list[str]:
-        """Remove the waiting requests and return their names. Blocks: a listing of thousands takes long."""
-        found = [
-            name
-            for name in self._disk.list_names(self._directory)
-            if name.startswith(REQUEST) and not name.endswith(UNFINISHED)
-        ]
-        for name in found:
-            self._disk.remove(f"{self._directory}/{name}")
-        return [name.removeprefix(REQUEST) for name in found]
-
-    def __repr__(self) -> str:
-        return f"<WaitingRequests in {self._directory}>"
+def take_requests(disk: Disk, directory: str) -> list[str]:
+    """Remove the waiting requests and return their names."""
+    found = [
+        name
+        for name in disk.list_names(directory)
+        if name.startswith(REQUEST) and not name.endswith(UNFINISHED)
+    ]
+    for name in found:
+        disk.remove(f"{directory}/{name}")
+    return [name.removeprefix(REQUEST) for name in found]
 
 
 class Leftovers:

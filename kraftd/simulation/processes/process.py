@@ -39,7 +39,7 @@ from kraftd.raft.events import (
 from kraftd.raft.replica import CommittedIsLost
 from kraftd.simulation.options import keeper_settings
 from kraftd.simulation.processes.core_executor import CoreExecutor, is_write
-from kraftd.simulation.processes.files import PATH, Files
+from kraftd.simulation.processes.files import Files
 from kraftd.simulation.processes.network import Link, Request
 from kraftd.simulation.processes.operator import Operator
 from kraftd.simulation.processes.ports import (
@@ -348,7 +348,8 @@ class Process:
         the request.
         """
         try:
-            self.guarded(request_snapshot, self.files.disk, PATH, f"{self.id}-{self.world.schedule.now_us}")
+            name = f"{self.id}-{self.world.schedule.now_us}"
+            self.guarded(request_snapshot, self.files.disk, self.files.log.directory, name)
         except StorageError:
             return False
         return True
