@@ -61,6 +61,7 @@ CLUSTER_ID = "J2-XQFCPQPqlsMLqSD6K7g"
 PARTITIONS_OF_A_TOPIC = 1_000
 NAMED = 10_000  # partitions of a request
 GIVE_UP_S = 60
+MADE_A_SECOND = 200  # logs, at least
 HELD = "the event loop was held"
 BUCKET = re.compile(r'kraftd_loop_step_seconds_bucket\{le="([^"]+)"\} (\d+)')
 Parts = list[tuple[str, range]]
@@ -148,14 +149,14 @@ def fill(node: Node, count: int) -> Parts:
         topics = [CreatableTopic(name, len(indexes), 1) for name, indexes in parts[at : at + 9]]
         answer = node.client.call(CreateTopicsRequest(topics, 60_000), 7)
         assert not any(one.error_code for one in answer.topics), answer
-    last = parts[-1]
+    name, indexes = parts[-1]
+    last = name, indexes[-1:]  # logs are made in the order of their creation
 
     def is_open() -> bool:
-        request = ListOffsetsRequest(-1, 0, [_listing(last, -1)])
-        answer = node.client.call(request, 6)
-        return not any(one.error_code for one in answer.topics[0].partitions)
+        answer = node.client.call(ListOffsetsRequest(-1, 0, [_listing(last, -1)]), 6)
+        return not answer.topics[0].partitions[0].error_code
 
-    wait_until(is_open, "all logs are open", GIVE_UP_S)
+    wait_until(is_open, "all logs are open", GIVE_UP_S + count / MADE_A_SECOND, poll_s=0.1)
     return parts
 
 

@@ -107,13 +107,14 @@ class LogCleaner:
         now_ms: int,
     ) -> Generator[None, None, Chosen | None]:
         """The dirtiest log that is to be cleaned, looked for in slices; None if there is none. `failed` is
-        called for each log that cannot be judged.
+        called for each log that cannot be judged. The last segment is never cleaned: of the logs that have
+        no other, none is looked at unless something is known of it.
         """
         self.looked_at_ms = now_ms
         best: Chosen | None = None
         dirtiest, overdue_ms, looked = 0.0, 0, 0
         logs = self._directories.logs
-        for key in list(logs):
+        for key in self._candidates():
             if (log := logs.get(key)) is None:
                 continue
             looked += 1 + (LOGS_PER_SLICE // _SEGMENTS_PER_SLICE) * (len(log.segments) - 1)
@@ -138,6 +139,13 @@ class LogCleaner:
         if best is not None:
             self.stats = self.stats._replace(overdue_ms=overdue_ms)
         return best
+
+    def _candidates(self) -> list[TopicPartition]:
+        rolled = self._directories.resources.rolled
+        for log in [one for one in rolled if isinstance(one, DataLog) and one.segment_count == 1]:
+            del rolled[log]
+        found = [(one.topic, one.partition) for one in rolled if isinstance(one, DataLog)]
+        return list(dict.fromkeys([*found, *self._cleaned_to, *self.uncleanable]))
 
     def cleaned_to(self, key: TopicPartition) -> int:
         """The offset to which a log was cleaned; 0 if it was not."""

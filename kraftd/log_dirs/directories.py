@@ -19,6 +19,7 @@ from kraftd.log.data.settings import DataLogSettings
 from kraftd.log.disk import write_atomically
 from kraftd.log.errors import StorageError, StorageFailure
 from kraftd.log_dirs import clean_shutdown
+from kraftd.log_dirs.closing import Producers, close_logs
 from kraftd.log_dirs.found_logs import Damaged, FoundLog
 from kraftd.log_dirs.jobs import DeletionJob, ReplacedFile, RunAll, WriteJob, in_turn
 from kraftd.log_dirs.log_making import LogMaking
@@ -31,9 +32,7 @@ from kraftd.log_dirs.offset_checkpoint import (
     TopicPartition,
 )
 from kraftd.types import Uuid
-from kraftd.wire.producer_snapshot import SnapshotEntry
 
-Producers = Callable[[], Iterable[SnapshotEntry]]
 Mark = tuple[TopicPartition, int]  # the high watermark of a partition
 
 CLOSED_TOGETHER = 256  # logs, at a clean stop
@@ -66,8 +65,8 @@ class LogDirectories:
         self.directories = {directory.path: directory for directory in directories}
         self.settings_of = settings_of
         self._counts: Counter[str] = Counter()  # of both, by path
-        self.logs = LogTable(self._counts)
-        self.futures = LogTable(self._counts)
+        self.logs = LogTable(self._counts, resources.uncheckpointed)
+        self.futures = LogTable(self._counts, resources.uncheckpointed)
         self.rivals: dict[TopicPartition, list[FoundLog]] = {}
         self.damaged: dict[TopicPartition, Damaged] = {}
         self.strays: list[str] = []
@@ -196,6 +195,7 @@ class LogDirectories:
         the place of `fail`. Raises StorageError.
         """
         self._makings.discard(making)
+        self._counts[making.path] -= 1
         if making.log is not None:
             if making.path in self.offline:  # it is there: no other directory may have it, too
                 raise self.offline[making.path]
@@ -305,16 +305,13 @@ class LogDirectories:
 
     # --- work for threads ---
 
-    def checkpoints(self) -> list[WriteJob]:
-        """What log.flush.offset.checkpoint.interval.ms asks for: recovery points and log starts."""
-        return [job for path in self.online for job in self.checkpoints_of(path)]
-
     def checkpoints_of(self, path: str) -> list[WriteJob]:
-        """The same of one directory: after a truncation, and after a deletion."""
+        """The recovery points and log starts of a directory, for after a truncation or a deletion."""
         return at_once(self.checkpoints_in_slices(path))
 
     def checkpoints_in_slices(self, path: str) -> Slices[list[WriteJob]]:
         """The same for a pace of the event loop. A checkpoint that is begun later replaces this one's."""
+        self.resources.uncheckpointed.discard(path)  # what changes from now on may be missing in this one
         files = [self._checkpoint_file(path, name) for name in (RECOVERY_POINTS, LOG_STARTS)]
         numbers = [file.next_number() for file in files]
         points: list[tuple[TopicPartition, int]] = []
@@ -366,8 +363,13 @@ class LogDirectories:
 
     def flushes_by_time(self, now_ms: int) -> list[tuple[DataLog, FlushJob]]:
         """Those due by flush.ms, for log.flush.scheduler.interval.ms."""
-        both = (*self.logs.values(), *self.futures.values())
-        return self._begin([log for log in both if log.is_flush_due(now_ms)])
+        due = []
+        for log in (*self.logs.values(), *self.futures.values()):
+            if log.log_end > log.recovery_point:
+                log.settings = self.settings_of(log.topic)  # nothing may have been appended since a change
+                if log.is_flush_due(now_ms):
+                    due.append(log)
+        return self._begin(due)
 
     def deletions(self, now_ms: int) -> list[DeletionJob]:
         """The removals that are due."""
@@ -401,14 +403,14 @@ class LogDirectories:
         slice may block. A directory that fails is left without the mark. Flushes run in `run_all`: with many
         at once, a disk makes thousands of logs durable in a fraction of the time. Waits for logs being made.
         """
-        with suppress(StorageError):
-            for making in list(self._makings):
-                making.run()
+        for making in list(self._makings):
+            making.run()
+            with suppress(StorageError):
                 self.end_create(making)
         closing = [(log, producers_of(key)) for key, log in self.logs.items()]
         closing += [(log, None) for log in self.futures.values()]
         for first in range(0, len(closing), CLOSED_TOGETHER):
-            self._close_logs(closing[first : first + CLOSED_TOGETHER], now_ms, run_all)
+            close_logs(closing[first : first + CLOSED_TOGETHER], now_ms, run_all, self.fail)
             yield
         for path in self.online:
             try:
@@ -445,6 +447,7 @@ class LogDirectories:
         making = LogMaking(self.resources, online, key, topic_id, settings, now_ms, name)
         self.resources.files.forget_below(making.directory)  # else the log writes to files without a name
         self._makings.add(making)
+        self._counts[making.path] += 1  # the next one begun may go elsewhere
         return making
 
     def _rename(self, log: DataLog, name: str | None) -> None:
@@ -466,27 +469,8 @@ class LogDirectories:
 
     def _forget(self, log: DataLog) -> None:
         self.resources.unflushed.pop(log, None)
+        self.resources.rolled.pop(log, None)
         log.forget_tail()
-
-    def _close_logs(
-        self, closing: Sequence[tuple[DataLog, Producers | None]], now_ms: int, run_all: RunAll
-    ) -> None:
-        begun = []
-        for log, producers in closing:
-            try:
-                job = log.begin_close(now_ms, producers)
-            except StorageError as error:
-                self.fail(log.parent, error)
-                continue
-            if job is not None:
-                begun.append((log, job))
-        failures = run_all([job.run for _, job in begun])
-        for (log, job), failure in zip(begun, failures, strict=True):
-            log.end_flush(job, now_ms, failure)
-            if failure is not None:
-                self.fail(log.parent, failure)
-        for log, _ in closing:
-            log.close_files()
 
     def _begin(self, due: Sequence[DataLog]) -> list[tuple[DataLog, FlushJob]]:
         begun = []

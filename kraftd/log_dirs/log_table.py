@@ -1,4 +1,4 @@
-"""Open logs by topic and partition, and how many of them each log directory has.
+"""Open logs by topic and partition, how many of them each log directory has, and which have changed theirs.
 
 A new log goes to the directory with the fewest. Counting them all for each one would make the cost of N new
 logs grow with the square of N.
@@ -13,30 +13,36 @@ from kraftd.log_dirs.offset_checkpoint import TopicPartition
 
 
 class LogTable(dict[TopicPartition, DataLog]):
-    """`counts`, by path of a log directory, may be shared with other tables. What changes the table and is
-    not overridden here would not be counted: it is not used.
+    """`counts` are by path of a log directory, `changed` the paths of those that got a log or lost one.
+    Tables may share both. What changes the table and is not overridden here would not count: it is not used.
     """
 
-    def __init__(self, counts: Counter[str]) -> None:
+    def __init__(self, counts: Counter[str], changed: set[str]) -> None:
         super().__init__()
         self._counts = counts
+        self._changed = changed
 
     def __setitem__(self, key: TopicPartition, log: DataLog) -> None:
         self.pop(key)
         self._counts[log.parent] += 1
+        self._changed.add(log.parent)
         super().__setitem__(key, log)
 
     def __delitem__(self, key: TopicPartition) -> None:
         log = self[key]
         super().__delitem__(key)
-        self._counts[log.parent] -= 1
+        self._left(log)
 
     def pop(self, key: TopicPartition, default: None = None) -> DataLog | None:  # type: ignore[override]
         """Remove a log and return it; None if there is none."""
         log = super().pop(key, default)
         if log is not None:
-            self._counts[log.parent] -= 1
+            self._left(log)
         return log
+
+    def _left(self, log: DataLog) -> None:
+        self._counts[log.parent] -= 1
+        self._changed.add(log.parent)
 
     def setdefault(self, key: TopicPartition, default: DataLog) -> DataLog:
         """The log of a partition: the given one if there is none yet."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,6 +17,7 @@ from kraftd.ground import pace
 from kraftd.ground.event import Event
 from kraftd.ground.pace import at_once
 from kraftd.host.broker_logs.broker_logs import EXPIRY_LOOK_US, LOGS_A_JOB, LOGS_OPENED_AT_ONCE, BrokerLogs
+from kraftd.host.broker_logs.log_changes import MADE_AT_ONCE, OPENED_US
 from kraftd.host.broker_logs.replayed_producers import ReplayedProducers
 from kraftd.host.ports import Ports
 from kraftd.log.data.resources import LogResources
@@ -65,6 +68,11 @@ class Loop:
             self.is_in_thread = False
 
         self.jobs.append(act)
+
+    def run_jobs(self) -> None:
+        jobs, self.jobs = self.jobs, []
+        for job in jobs:
+            job()
 
 
 def broker_logs(loop: Loop, directories: LogDirectories, marks: dict[TopicPartition, int]) -> BrokerLogs:
@@ -139,23 +147,26 @@ class WatchedDisk(RealDisk):
             self.by_loop.append(path)
 
 
-def test_a_thread_makes_one_log_after_the_other_and_a_deletion_waits_for_them(tmp_path: Path) -> None:
+def test_a_thread_makes_some_logs_at_a_time_and_a_deletion_waits_for_them(tmp_path: Path) -> None:
     loop = Rounds()
     disk = WatchedDisk(loop)
     directories = directories_at(tmp_path, disk)
     logs = broker_logs(loop, directories, {})
-    for index in range(3):
+    count = MADE_AT_ONCE + 2
+    for index in range(count):
         logs.changes.open(OpenLog("t", index, TOPIC_ID, bytes(16), True))
     logs.changes.delete(DeleteLog("t", 2))
+    logs.changes.open(OpenLog("t", 2, ID_B, bytes(16), True))
     seen = []
-    for _ in range(4):
+    for _ in range(8):
         loop.round()
-        assert len(loop.jobs) <= 1
-        making = [job() for job in loop.jobs]
-        loop.jobs.clear()
-        seen.append((len(making), len(directories.logs)))
-    assert seen == [(1, 1), (1, 2), (1, 3), (0, 2)] and loop.errors == [] and disk.by_loop == []
-    assert [type(event) for event in loop.events] == [LogOpened] * 3
+        loop.run_jobs()
+        seen.append(len(directories.logs))
+    a_callback = pace.MAX_SLICE_WORK_US // OPENED_US
+    assert [one for one, _ in groupby(seen)] == [a_callback, MADE_AT_ONCE, count, count - 1, count]
+    assert loop.errors == [] and disk.by_loop == [] and len(directories.logs) == count
+    assert [type(event) for event in loop.events] == [LogOpened] * (count + 1)
+    assert directories.logs["t", 2].topic_id == ID_B
     append(directories.logs["t", 1], batch(0, 1))
     assert directories.logs["t", 1].log_end == 1
 
@@ -171,7 +182,7 @@ def test_a_stop_waits_for_the_log_that_is_being_made(tmp_path: Path) -> None:
     assert loop.events == [], "a node that has stopped is notified of nothing"
     after = directories_at(tmp_path)
     loader = LogLoader(after, NOW_MS).load()
-    assert loader.broker_epoch == 1 and loader.notes == [] and set(after.logs) == {("t", 0)}
+    assert loader.broker_epoch == 1 and loader.notes == [] and set(after.logs) == {("t", 0), ("t", 1)}
     loop.jobs.pop()()
     loop.round()
     assert not loop.jobs and loop.events == []
@@ -253,6 +264,48 @@ def test_a_directory_of_no_partition_ends_the_start(tmp_path: Path) -> None:
     broker_logs(loop, directories, {}).load(LogLoader(directories, NOW_MS))
     loop.jobs.pop()()
     assert loop.jobs == [] and [type(error) for error in loop.errors] == [DirectoryProblem]
+
+
+def test_what_is_done_again_and_again_leaves_idle_logs_alone(tmp_path: Path) -> None:
+    loop, directories = Loop(), directories_at(tmp_path)
+    logs = broker_logs(loop, directories, {("t", number): 1 for number in range(3)})
+    for number in range(3):
+        directories.create("t", number, TOPIC_ID, NOW_MS)
+    used = directories.logs["t", 0]
+    append(used, batch(0, 1))
+
+    def written() -> int:
+        list(logs.checkpoint())
+        count = len(loop.jobs)
+        loop.run_jobs()
+        return count
+
+    assert [written(), written()] == [2, 0], "with the first logs, and not again"
+    used.flush(NOW_MS)
+    assert [written(), written()] == [2, 0], "the recovery point moved"
+    used.increment_log_start(1)
+    assert [written(), written()] == [2, 0]
+    directories.delete("t", 1, UNIQUE, NOW_MS)
+    assert [written(), written()] == [2, 0]
+    asked: list[str] = []
+    directories.settings_of = lambda topic: asked.append(topic) or SETTINGS  # type: ignore[func-returns-value]
+    list(logs.remove_expired())
+    assert asked == ["t"], "of the log that has records"
+
+
+def test_a_checkpoint_that_a_full_disk_did_not_take_is_written_later(tmp_path: Path) -> None:
+    loop, directories = Loop(), directories_at(tmp_path)
+    logs = broker_logs(loop, directories, {})
+    directories.create("t", 0, TOPIC_ID, NOW_MS)
+    disk: Any = directories.resources.disk
+    disk.open = Mock(side_effect=DiskFull("no room"))
+    list(logs.checkpoint())
+    loop.run_jobs()
+    del disk.open
+    list(logs.checkpoint())
+    assert len(loop.jobs) == 2
+    loop.run_jobs()
+    assert (tmp_path / "recovery-point-offset-checkpoint").exists()
 
 
 def test_retention_takes_high_watermarks_and_logs_in_slices(

@@ -102,7 +102,7 @@ def write(directories: LogDirectories, disk: WatchedDisk) -> None:
         disk.acknowledged.append(view)
         if number % 4 == 3:
             log.flush(NOW_MS)
-            for job in directories.checkpoints():
+            for job in directories.checkpoints_of(PATH):
                 job.run()
     for _ in directories.close(NOW_MS, 7, lambda key: lambda: list(states.entries())):
         pass

@@ -21,6 +21,7 @@ from kraftd.log_dirs.cleaner import CleanerSettings, LogCleaner
 from kraftd.log_dirs.directories import LogDirectories, LogDirectory
 from kraftd.log_dirs.jobs import WriteJob, attempt
 from kraftd.log_dirs.log_loader import LogLoader
+from kraftd.log_dirs.log_making import LogMaking
 from kraftd.log_dirs.log_table import LogTable
 from kraftd.log_dirs.names import FUTURE_SUFFIX, PartitionDirectory, parse_name, suffixed_name
 from kraftd.log_dirs.offset_checkpoint import decode_offsets, encode_offsets
@@ -64,9 +65,13 @@ class Uncopied(LogTable):
 
 def uncopied(directories: LogDirectories) -> None:
     """From now on, let a look at all logs in one go fail."""
-    logs, directories.logs = directories.logs, Uncopied(Counter())
+    logs, directories.logs = directories.logs, Uncopied(Counter(), set())
     for key in list(logs):
         directories.logs[key] = logs[key]
+
+
+def all_checkpoints(directories: LogDirectories) -> list[WriteJob]:
+    return [job for path in directories.online for job in directories.checkpoints_of(path)]
 
 
 def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
@@ -82,6 +87,22 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest() -> None:
         (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING, DIRECTORY_LOST, of_replaced_disk)
     ):
         assert directories.create("v", number, TOPIC_ID, NOW_MS, directory_id=unknown).parent == A
+
+
+def test_logs_that_are_being_made_count_for_the_choice_of_a_directory() -> None:
+    _, directories, _ = started()
+    makings = [directories.begin_create("t", each, TOPIC_ID, NOW_MS) for each in range(4)]
+    assert all(isinstance(one, LogMaking) for one in makings)
+    assert [one.directory for one in makings] == [f"{A}/t-0", f"{B}/t-1", f"{A}/t-2", f"{B}/t-3"]
+    for one in makings[:3]:
+        assert isinstance(one, LogMaking)
+        one.run()
+        directories.end_create(one)
+    assert directories.by_fewest_logs() == [A, B]
+    makings[3].error = DiskFull("no room")  # type: ignore[union-attr]
+    with pytest.raises(DiskFull):
+        directories.end_create(makings[3])  # type: ignore[arg-type]
+    assert directories.by_fewest_logs() == [B, A]
 
 
 def test_the_choice_of_a_directory_looks_at_no_log() -> None:
@@ -133,8 +154,12 @@ def test_a_checkpoint_copies_no_list_of_all_logs_and_takes_each_as_it_is_then(
 def test_a_look_for_a_log_to_clean_copies_no_list_of_all_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleaner, "LOGS_PER_SLICE", 1)
     _, directories, _ = started()
-    for number in range(3):
-        directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+    directories.settings_of = lambda topic: SETTINGS._replace(compacts=True)
+    for number in range(4):
+        log = directories.create("t", number, TOPIC_ID, NOW_MS, directory_id=ID_A)
+        if number < 3:
+            append(log, batch(0))
+            log.roll(NOW_MS)
     uncopied(directories)
     looked: list[tuple[str, int]] = []
 
@@ -149,7 +174,7 @@ def test_a_look_for_a_log_to_clean_copies_no_list_of_all_logs(monkeypatch: pytes
     next(slices)
     directories.delete("t", 1, UNIQUE, NOW_MS)
     assert at_once(slices) is None
-    assert ("t", 1) not in looked
+    assert looked == [("t", 0), ("t", 2)], "the last one has nothing that could be cleaned"
 
 
 def test_no_other_directory_takes_a_log_whose_directory_is_offline() -> None:
@@ -242,7 +267,7 @@ def test_after_a_kill_all_that_was_appended_is_there() -> None:
         append(log, batch(offset))
         if offset == 20:
             log.flush(NOW_MS)
-            for job in directories.checkpoints():
+            for job in all_checkpoints(directories):
                 job.run()
     _, directories, loader = started(disk.after_crash(everything_survives))
     again = directories.logs["t", 0]
@@ -311,7 +336,7 @@ def test_a_damaged_log_stays_offline_and_its_checkpoint_is_kept() -> None:
     for log in (damaged, other):
         append(log, batch(0, 3))
         log.flush(NOW_MS)
-    for job in directories.checkpoints():
+    for job in all_checkpoints(directories):
         job.run()
     disk = disk.after_crash(everything_survives)
     path = f"{A}/t-0/00000000000000000000.log"
@@ -328,7 +353,7 @@ def test_a_damaged_log_stays_offline_and_its_checkpoint_is_kept() -> None:
         assert any(path in note for note in loader.notes)
         with pytest.raises(CorruptStorage):
             directories.create("t", 0, TOPIC_ID, NOW_MS)
-        for job in directories.checkpoints():
+        for job in all_checkpoints(directories):
             job.run()
         checkpoint = decode_offsets(disk.read_bytes(f"{A}/recovery-point-offset-checkpoint"))
         assert checkpoint == {("t", 2): 3, ("t", 0): 3}
@@ -339,7 +364,7 @@ def test_a_damaged_log_without_a_topic_id_stays_offline_and_ends_no_start() -> N
     log = directories.create("t", 0, TOPIC_ID, NOW_MS)
     append(log, batch(0, 3))
     log.flush(NOW_MS)
-    for job in directories.checkpoints():
+    for job in all_checkpoints(directories):
         job.run()
     disk = disk.after_crash(everything_survives)
     disk.flip_bit(f"{A}/t-0/00000000000000000000.log", 80, 1)
@@ -604,10 +629,10 @@ def history(disk: MemoryDisk, acknowledged: list[bytes]) -> None:
         acknowledged.append(batch(offset))
         if offset == 6:
             log.flush(NOW_MS)
-            for job in directories.checkpoints():
+            for job in all_checkpoints(directories):
                 job.run()
     log.flush(NOW_MS)
-    for job in directories.checkpoints():
+    for job in all_checkpoints(directories):
         job.run()
     directories.delete("u", 0, UNIQUE, NOW_MS)
     for job in directories.deletions(NOW_MS + 10):

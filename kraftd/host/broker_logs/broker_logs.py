@@ -27,7 +27,7 @@ from kraftd.broker_node.events import (
     RecordsExpired,
 )
 from kraftd.ground.event import Event
-from kraftd.ground.pace import Pace, at_once
+from kraftd.ground.pace import ROW_US, Pace, at_once
 from kraftd.host.broker_logs.appending import append_batches
 from kraftd.host.broker_logs.checkpoints import Checkpoints
 from kraftd.host.broker_logs.log_changes import LogChanges
@@ -298,8 +298,8 @@ class BrokerLogs:
             self.failed(key, log, failure)  # else it was deleted meanwhile, and its files have other names
 
     def checkpoint(self) -> Iterator[None]:
-        """Write recovery points and log starts, of some logs in each slice."""
-        return self._checkpoints.write_all()
+        """Write recovery points and log starts that have changed, of some logs in each slice."""
+        return self._checkpoints.write_changed()
 
     def checkpoint_high_watermarks(self) -> Iterator[None]:
         """Write the high watermarks, of some logs in each slice."""
@@ -320,10 +320,11 @@ class BrokerLogs:
         pace = Pace()
         for key, high_watermark in self._high_watermarks():
             log = self.directories.logs.get(key)
-            if log is not None:
-                removed = self._remove_expired(key, log, high_watermark)
-                if pace.spent(EXPIRY_LOOK_US + EXPIRY_US * removed):
-                    yield
+            work_us = ROW_US
+            if log is not None and not log.is_empty:
+                work_us = EXPIRY_LOOK_US + EXPIRY_US * self._remove_expired(key, log, high_watermark)
+            if pace.spent(work_us):
+                yield
 
     def _remove_expired(self, key: TopicPartition, log: DataLog, high_watermark: int) -> int:
         """Returns the number of removed segments."""

@@ -30,13 +30,18 @@ class Checkpoints:
     def write(self, jobs: Iterable[WriteJob]) -> None:
         """Write some."""
         for job in jobs:
-            failed = partial(self._failed, job.log_directory)
+            failed = partial(self._not_written, job.log_directory)
             self._ports.work_threads.run(job.run, lambda _: None, failed)
 
-    def write_all(self) -> Iterator[None]:
-        """Write the recovery points and log starts of all directories."""
+    def _not_written(self, path: str, error: Exception) -> None:
+        self._directories.resources.uncheckpointed.add(path)  # the disk may only have been full
+        self._failed(path, error)
+
+    def write_changed(self) -> Iterator[None]:
+        """Write the recovery points and log starts of the directories in which some have changed."""
         for path in self._directories.online:
-            yield from self._write_of(path)
+            if path in self._directories.resources.uncheckpointed:
+                yield from self._write_of(path)
 
     def write_soon(self, path: str) -> None:
         """Write those of a directory, once for all logs that leave it together."""

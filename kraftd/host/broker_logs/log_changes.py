@@ -1,13 +1,13 @@
 """Which logs a broker has: opens, makes, deletes them and sets them aside, one after the other.
 
 A start or a CreateTopics may bring thousands. So they take many callbacks of the event loop, and a thread
-makes the files.
+makes the files, of some logs at a time.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from kraftd.broker_node.effects import DeleteLog, OpenLog, SetLogAside
@@ -26,12 +26,15 @@ from kraftd.log_dirs.offset_checkpoint import TopicPartition
 from kraftd.types import Uuid
 
 LOGS_PER_CALLBACK = 20  # that are asked for again at a time, once there may be room
+MADE_AT_ONCE = 32  # logs, by one job of a thread: handing over a job takes as long as making a log
 
-OPENED_US = 100  # of work for a log that a start has found
+OPENED_US = 100  # of work for a log that a start has found, or a thread has made
+BEGUN_US = 25  # for one that a thread is to make
 MOVED_US = MAX_SLICE_WORK_US  # for one whose directory is renamed
 
-# Returns the work of a change that is over, in microseconds; None if it ends in a later callback.
-Change = Callable[[], int | None]
+Change = Callable[[], int]
+"""Returns its work, in microseconds."""
+Making = tuple[OpenLog, LogMaking]
 
 
 class LogChanges:
@@ -63,7 +66,8 @@ class LogChanges:
         self._note_failures = note_failures
         self._is_closed = False
         self._waiting_for_room: dict[TopicPartition, OpenLog] = {}
-        self._changes: deque[Change] = deque()  # the first one is under way
+        self._changes: deque[Change | OpenLog] = deque()  # that wait
+        self._is_busy = False  # with one, or logs are being made
 
     def __repr__(self) -> str:
         return f"<LogChanges, {len(self._changes)} to do, {len(self._waiting_for_room)} without room>"
@@ -74,42 +78,43 @@ class LogChanges:
 
     # -- one after the other
 
-    def _add(self, change: Change) -> None:
+    def _add(self, change: Change | OpenLog) -> None:
         self._changes.append(change)
-        if len(self._changes) == 1:
+        if not self._is_busy:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self._is_busy = bool(self._changes) and not self._is_closed
+        if self._is_busy:
             self._ports.timer.call_soon(self._begin_next)
 
     def _begin_next(self) -> None:
+        """Do changes until a slice is full, or until logs are to be made before the next one."""
         pace = Pace()
+        makings: list[Making] = []
         while self._changes and not self._is_closed:
-            spent: int | None = MAX_SLICE_WORK_US
-            try:
-                spent = self._changes[0]()
-            finally:
-                if spent is not None:
-                    self._changes.popleft()
-            if spent is None:
-                return
+            if makings and not _goes_with(self._changes[0], makings):
+                break
+            change = self._changes.popleft()
+            if isinstance(change, OpenLog):
+                spent = self._open(change, makings)
+            else:
+                spent = change()
             if pace.spent(spent):
-                self._go_on()
-                return
-
-    def _go_on(self) -> None:
-        if self._changes:
-            self._ports.timer.call_soon(self._begin_next)
-
-    def _over(self) -> None:
-        """The change that was under way is over."""
-        self._changes.popleft()
-        self._go_on()
+                break
+        if makings:
+            self._make(makings)
+        else:
+            self._go_on()
 
     # -- opening
 
     def open(self, effect: OpenLog) -> None:
         """Open or make the log of a partition; LogOpened or LogNotOpened comes back in a later callback."""
-        self._add(partial(self._open, effect))
+        self._add(effect)
 
-    def _open(self, effect: OpenLog) -> int | None:
+    def _open(self, effect: OpenLog, makings: list[Making]) -> int:
+        """Open a log that is there, or add what makes it; returns the work."""
         key, directories = (effect.topic, effect.partition), self.directories
         if directories.is_contested(*key, effect.topic_id):
             self._keep_one(key, effect.topic_id)
@@ -125,30 +130,43 @@ class LogChanges:
             self._not_opened(effect, error)
             return OPENED_US
         producers = self._loaded_producers.pop(key, None)
-        if isinstance(found, DataLog):
-            self._opened(effect, found, producers)
-            return OPENED_US
-        self._make(effect, found)
-        return None
-
-    def _make(self, effect: OpenLog, making: LogMaking) -> None:
-        made = partial(self._made, effect, making)
-        self._ports.work_threads.run(making.run, made, self._ports.failed)
-
-    def _made(self, effect: OpenLog, making: LogMaking, _result: None) -> None:
-        if self._is_closed:
-            return  # the directories have accounted for it
-        try:
-            found = self.directories.end_create(making, self._directory_failed)
-        except StorageError as error:
-            self._over()
-            self._not_opened(effect, error)
-            return
         if isinstance(found, LogMaking):
-            self._make(effect, found)
+            makings.append((effect, found))
+            return BEGUN_US
+        self._opened(effect, found, producers)
+        return OPENED_US
+
+    def _make(self, makings: list[Making]) -> None:
+        def work() -> None:
+            for _, making in makings:
+                making.run()
+
+        made = partial(self._made, deque(makings), [])
+        self._ports.work_threads.run(work, made, self._ports.failed)
+
+    def _made(self, makings: deque[Making], again: list[Making], _result: None = None) -> None:
+        """Account for logs that were made, some in each callback. What failed is made in the next directory,
+        as far as there is one.
+        """
+        pace = Pace()
+        while makings and not self._is_closed:  # once closed, the directories have accounted for them
+            effect, making = makings.popleft()
+            try:
+                found = self.directories.end_create(making, self._directory_failed)
+            except StorageError as error:
+                self._not_opened(effect, error)
+            else:
+                if isinstance(found, LogMaking):
+                    again.append((effect, found))
+                else:
+                    self._opened(effect, found, None)
+            if makings and pace.spent(OPENED_US):
+                self._ports.timer.call_soon(self._made, makings, again)
+                return
+        if again and not self._is_closed:
+            self._make(again)
         else:
-            self._over()
-            self._opened(effect, found, None)
+            self._go_on()
 
     def _opened(self, effect: OpenLog, log: DataLog, producers: ProducerReplay | None) -> None:
         key = (effect.topic, effect.partition)
@@ -229,3 +247,11 @@ class LogChanges:
             self._lines.warning("a log was set aside: this broker does not host it", directory=directory)
             self._checkpoints.write_soon(directory.rpartition("/")[0])
         return MOVED_US
+
+
+def _goes_with(change: Change | OpenLog, makings: Sequence[Making]) -> bool:
+    """Return whether the log of a change may be made together with these."""
+    if len(makings) == MADE_AT_ONCE or not isinstance(change, OpenLog):
+        return False
+    key = change.topic, change.partition
+    return all(making.key != key for _, making in makings)

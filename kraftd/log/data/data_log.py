@@ -133,6 +133,7 @@ class DataLog(LogState):
 
         self._guarded(begin)
         self._segments.append(segment)
+        self._resources.rolled[self] = None
         if producers is not None:
             self.write_snapshot(base_offset, producers())
         self._resources.unflushed[self] = None
@@ -185,6 +186,7 @@ class DataLog(LogState):
                 self._failure = failure
             return
         self.recovery_point = max(self.recovery_point, min(job.end_offset, limit))
+        self._resources.uncheckpointed.add(self.parent)
         self.flushed_ms = now_ms
 
     def flush(self, now_ms: int, *, whole: bool = False) -> None:
@@ -383,6 +385,7 @@ class DataLog(LogState):
         if not self.log_start < offset <= self.log_end:
             return False
         self.log_start = offset
+        self._resources.uncheckpointed.add(self.parent)
         if self.epochs.truncate_from_start(offset):
             self._epochs_unwritten = True
         return True
@@ -395,6 +398,7 @@ class DataLog(LogState):
         removed = self._segments[:count]
         self.increment_log_start(min(self._segments[count].base_offset, self.log_end))
         del self._segments[:count]
+        self._resources.uncheckpointed.add(self.parent)  # a log start at a segment's beginning is not written
         due_ms = now_ms + self.settings.file_delete_delay_ms
         self._guarded(lambda: self.files.retire(removed, due_ms))
 

@@ -85,6 +85,8 @@ class LogState:
         self._names_unsynced = epochs is not None or not segments  # by a truncation, a recovery, as a new log
         self._flush_limit = -1  # the end of what the running flush covers; -1: none runs
         self._failure: StorageError | None = None
+        if len(segments) > 1:
+            resources.rolled[self] = None
 
     def __repr__(self) -> str:
         return (
@@ -109,6 +111,11 @@ class LogState:
     @property
     def segment_count(self) -> int:
         return len(self._segments)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether no segment has a byte, not even of records below the log start."""
+        return len(self._segments) == 1 and not self._segments[0].end_position
 
     @property
     def size_bytes(self) -> int:
@@ -255,6 +262,7 @@ class LogState:
         self.cut_count += 1
         self._names_unsynced = True
         self._resources.cut.add(self)
+        self._resources.uncheckpointed.add(self.parent)
         self.forget_tail()
         self.log_end = offset
         self.recovery_point = min(self.recovery_point, written_end)

@@ -21,7 +21,9 @@ class Deletion(NamedTuple):
 class LogResources:
     """draw(n) returns a random number below n, for the jitter of rolling. A driver takes the rest: unflushed
     are the logs of which a flush is due, cut those that were truncated, whose recovery points are to be
-    written soon. It removes the deletions in time, in a thread.
+    written soon. It removes the deletions in time, in a thread. Two more let work that is done again and
+    again follow what has changed. uncheckpointed are the paths of directories whose recovery points or log
+    starts have changed since they were written. rolled are the logs that had more than one segment.
     """
 
     def __init__(
@@ -37,6 +39,8 @@ class LogResources:
         self.draw = draw
         self.unflushed: dict[object, None] = {}  # in the order in which they became so
         self.cut: set[object] = set()
+        self.uncheckpointed: set[str] = set()
+        self.rolled: dict[object, None] = {}
         self.deletions: list[Deletion] = []
 
     def __repr__(self) -> str:
