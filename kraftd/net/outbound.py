@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
 from kraftd.messages.api_versions_response import ApiVersionsResponse
-from kraftd.net.splitter import FrameError, FrameSplitter
+from kraftd.net.frame_receiver import FrameReceiver
+from kraftd.net.splitter import FrameError
 from kraftd.net.transport import Transport
 from kraftd.security.sasl.client_requests import HANDSHAKE_VERSION, LoginRequests, login_requests
 from kraftd.security.sasl.mechanism import ClientExchange, SaslFailed
@@ -414,7 +415,7 @@ class Link:
     def __init__(self, channel: Channel) -> None:
         self._channel: Channel | None = channel
         self._traffic = channel.traffic
-        self._splitter = FrameSplitter(MAX_RESPONSE_BYTES)
+        self._receiver = FrameReceiver(MAX_RESPONSE_BYTES)
         self._transport: Transport | None = None
 
     def write(self, parts: list[Any]) -> None:
@@ -444,13 +445,16 @@ class Link:
         else:
             self._channel.opened()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, size_hint: int) -> memoryview:
+        return self._receiver.buffer()
+
+    def buffer_updated(self, size_bytes: int) -> None:
         channel = self._channel
-        self._traffic.in_bytes += len(data)
+        self._traffic.in_bytes += size_bytes
         if channel is None:
             return
         try:
-            for frame in self._splitter.feed(data):
+            for frame in self._receiver.received(size_bytes):
                 self._traffic.responses += 1
                 channel.frame_received(frame)
                 if self._channel is None:

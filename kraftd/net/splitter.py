@@ -57,6 +57,12 @@ class FrameSplitter:
         """Bytes of the incomplete frame that have arrived."""
         return len(self._partial) if self._partial else 0
 
+    def take(self) -> bytearray:
+        """Hand over the bytes of the incomplete frame, its size before them: it continues elsewhere."""
+        assert self._partial is not None
+        partial, self._partial = self._partial, None
+        return partial
+
     def feed(self, data: bytes) -> list[memoryview]:
         """The frames that `data` completes, without their sizes, as views of the bytes that arrived.
 

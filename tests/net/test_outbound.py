@@ -27,6 +27,12 @@ PRE_VOTE = VoteRequest(
 )
 
 
+def receive(link: Link, data: bytes) -> None:
+    """Let the loop read what the peer has sent."""
+    link.get_buffer(-1)[: len(data)] = data
+    link.buffer_updated(len(data))
+
+
 class Timer:
     def __init__(self, at_ms: int, function: Callable[[], object]) -> None:
         self.at_ms, self.function = at_ms, function
@@ -113,7 +119,7 @@ class World:
         return found
 
     def reply(self, key: int, version: int, correlation_id: int, message: Message) -> None:
-        self.link.data_received(b"".join(encode_response(key, version, correlation_id, message)))
+        receive(self.link, b"".join(encode_response(key, version, correlation_id, message)))
 
     def offer(self, **versions: tuple[int, int]) -> None:
         """Answer the ApiVersions that was just sent."""
@@ -193,7 +199,7 @@ def test_an_answer_with_a_wrong_correlation_id_ends_the_connection() -> None:
 
 def test_an_answer_that_cannot_be_read_ends_the_connection_and_fails_its_request() -> None:
     world = ready()
-    world.link.data_received(b"\x00\x00\x00\x06\x00\x00\x00\x02\x00\x99")
+    receive(world.link, b"\x00\x00\x00\x06\x00\x00\x00\x02\x00\x99")
     assert world.notified == [("lost", 2), ("failed", "first", Failure.UNREACHABLE)]
 
 
@@ -265,7 +271,7 @@ def test_late_data_of_a_closed_connection_is_ignored() -> None:
     world.send("again")
     world.connect()
     old.connection_lost(None)
-    old.data_received(b"\x00\x00\x00\x04\x00\x00\x00\x01")
+    receive(old, b"\x00\x00\x00\x04\x00\x00\x00\x01")
     assert world.notified == []
     assert not world.transport.closed
 
