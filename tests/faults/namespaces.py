@@ -1,7 +1,8 @@
-"""Runs each controller as a separate host: a network namespace on a bridge that the test makes and removes.
+"""Runs each node as a separate host: a network namespace on a bridge that the test makes and removes.
 
 Packets are lost one way when a host has a wrong hardware address for another, and hosts are lost when their
-link is pulled. Unlike the proxy, this also loses TCP's own packets that keep a connection alive or end it.
+link is pulled. A link may also be slow (tc), or lose some packets (iptables). Unlike the proxy, this also
+loses TCP's own packets that keep a connection alive or end it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from tests.faults.quorum import VOTERS, FaultyQuorum
 
 _PORT = 9093
 _NOBODY = "02:00:00:00:00:99"
+_RANDOM = ("-m", "statistic", "--mode", "random", "--probability")
+# A packet of 1,000 bytes takes 60 ms. What would wait longer than the latency is lost.
+_SLOW = ("tbf", "rate", "128kbit", "burst", "2kb", "latency", "400ms")
 
 
 class NotPermitted(Exception):
@@ -27,7 +31,11 @@ class NotPermitted(Exception):
 
 
 def _ip(*words: object) -> None:
-    command = ["ip", *map(str, words)]
+    _run("ip", *words)
+
+
+def _run(*words: object) -> None:
+    command = list(map(str, words))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotPermitted(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -45,6 +53,8 @@ class Hosts:
         self._bridge, self._net = f"kfb{own}", f"10.213.{own % 250}"
         self._ids = list(ids)
         self._cut: set[Link] = set()
+        self._slow: set[int] = set()
+        self._lossy: set[int] = set()
         try:
             _ip("link", "add", self._bridge, "type", "bridge")
             _ip("addr", "add", f"{self._net}.254/24", "dev", self._bridge)
@@ -73,6 +83,15 @@ class Hosts:
     def address(self, node_id: int) -> str:
         return f"{self._net}.{node_id}"
 
+    @property
+    def gateway(self) -> str:
+        """The address of the test's own host, which is never cut off."""
+        return f"{self._net}.254"
+
+    def within(self, node_id: int, command: Callable[[], Sequence[str]]) -> Callable[[], Sequence[str]]:
+        """The command of a node, run on its host."""
+        return lambda: ["ip", "netns", "exec", self.namespace(node_id), *command()]
+
     def _link(self, node_id: int) -> str:
         return f"{self._bridge[2:]}v{node_id}"
 
@@ -94,6 +113,21 @@ class Hosts:
                 *("lladdr", _NOBODY, "nud", "permanent", "dev", "eth0"),
             )
 
+    def slow(self, node_id: int) -> None:
+        """Let a host's packets of both directions wait for each other until `heal`."""
+        self._slow.add(node_id)
+        _run("tc", "-n", self.namespace(node_id), "qdisc", "add", "dev", "eth0", "root", *_SLOW)
+        _run("tc", "qdisc", "add", "dev", self._link(node_id), "root", *_SLOW)
+
+    def lose(self, node_id: int, share: float) -> None:
+        """Lose a share of the packets that a host sends, and of those that it gets, until `heal`."""
+        self._lossy.add(node_id)
+        for chain in ("INPUT", "OUTPUT"):
+            self._filter(node_id, "-A", chain, *_RANDOM, share, "-j", "DROP")
+
+    def _filter(self, node_id: int, *words: object) -> None:
+        _ip("netns", "exec", self.namespace(node_id), "iptables", "-w", *words)
+
     def pull(self, node_id: int) -> None:
         """Take a host off the network."""
         _ip("link", "set", self._link(node_id), "down")
@@ -110,6 +144,13 @@ class Hosts:
         for one, other in self._cut:
             _ip("-n", self.namespace(one), "neigh", "del", self.address(other), "dev", "eth0")
         self._cut.clear()
+        for node_id in self._slow:
+            _run("tc", "-n", self.namespace(node_id), "qdisc", "del", "dev", "eth0", "root")
+            _run("tc", "qdisc", "del", "dev", self._link(node_id), "root")
+        self._slow.clear()
+        for node_id in self._lossy:
+            self._filter(node_id, "-F")
+        self._lossy.clear()
         for node_id in self._ids:
             _ip("link", "set", self._link(node_id), "up")
 
@@ -118,12 +159,10 @@ class HostedController(Controller):
     """A kraftd controller that runs in a namespace."""
 
     def __init__(self, hosts: Hosts, node_id: int, home: Path, properties: dict[str, object]) -> None:
-        self.host, self._namespace = hosts.address(node_id), hosts.namespace(node_id)
+        self.host = hosts.address(node_id)
         listener = {"listeners": f"CONTROLLER://{self.host}:{_PORT}"}
         super().__init__("kraftd", node_id, home, _PORT, {**properties, **listener})
-
-    def command(self) -> Sequence[str]:
-        return ["ip", "netns", "exec", self._namespace, *super().command()]
+        self.command_line = hosts.within(node_id, self.command)
 
 
 class HostedQuorum(FaultyQuorum):

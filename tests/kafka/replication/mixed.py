@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from testkit.cluster import Cluster
 from testkit.node import Broker, Controller, Kind, Node
 from testkit.process import HOST, free_port, wait_until
+from tests.faults.namespaces import Hosts
 from tests.faults.proxy import Proxy
 
 TOPIC, PARTITIONS = "t", 2
@@ -33,8 +34,9 @@ SETTINGS = {
 
 class MixedCluster(Cluster):
     """Brokers by id and kind, under a controller of one kind. They reach it through `network`, and each other
-    through `links`, if there is such a one. `releases` names those of stock brokers that are not the newest,
-    `release_version` is the one for which the cluster is formatted. `environments` are of brokers.
+    through `links`, if there is such a one. With `hosts`, each broker runs on its own. `releases` names those
+    of stock brokers that are not the newest, `release_version` is the one for which the cluster is formatted.
+    `environments` are of brokers.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class MixedCluster(Cluster):
         *,
         network: Proxy | None = None,
         links: Proxy | None = None,
+        hosts: Hosts | None = None,
         session_timeout_ms: int = 3000,
         settings: Mapping[str, object] | None = None,
         releases: Mapping[int, str] | None = None,
@@ -63,6 +66,8 @@ class MixedCluster(Cluster):
         super().__init__(home, controller, controller_properties=timeout, broker_properties=settings)
         if network is not None:
             network.guard(self.controller)
+        if hosts is not None:
+            self._open_controller_to(hosts)
         if release_version is not None:
             self.controller.format(self.cluster_id, "--standalone", "--release-version", release_version)
         self.start_controller()
@@ -79,6 +84,7 @@ class MixedCluster(Cluster):
             node = Controller("kraftd", broker_id, home / f"ours-{broker_id}", port, properties)
             node.format(self.cluster_id)
             node.environment |= environments.get(broker_id, {})
+            _settle(node, hosts)
             node.start()
             self.ours[broker_id] = node
         self.ids = sorted(kinds)
@@ -90,9 +96,21 @@ class MixedCluster(Cluster):
             broker.release = (releases or {}).get(broker_id, broker.release)
             broker.format(self.cluster_id, "--no-initial-controllers")
             broker.environment |= environments.get(broker_id, {})
+            _settle(broker, hosts)
             broker.start()
             self.brokers[broker_id] = broker
         self.wait_for_live_brokers(*self.ids)
+
+    def _open_controller_to(self, hosts: Hosts) -> None:
+        """Let the controller, which stays on the test's host, listen for the other hosts, too."""
+        port = self.controller.port
+        self._quorum = {"controller.quorum.bootstrap.servers": f"{hosts.gateway}:{port}"}
+        self.controller.properties |= {
+            **self._quorum,
+            "listeners": f"CONTROLLER://0.0.0.0:{port}",
+            "advertised.listeners": f"CONTROLLER://{hosts.gateway}:{port}",
+        }
+        self.controller.write_properties()
 
     @property
     def nodes(self) -> list[Node]:
@@ -136,6 +154,17 @@ class MixedCluster(Cluster):
         path = self.broker(broker_id).data / f"{TOPIC}-{partition}" / "leader-epoch-checkpoint"
         rows = [list(map(int, line.split())) for line in path.read_text().splitlines()[2:]]
         return [row for row in rows if row[1] < log_end]
+
+
+def _settle(node: Node, hosts: Hosts | None) -> None:
+    """Let a broker run on its own host."""
+    if hosts is None:
+        return
+    node.host = hosts.address(node.node_id)
+    listener = f"PLAINTEXT://{node.address}"
+    node.properties |= {"listeners": listener, "advertised.listeners": listener}
+    node.write_properties()
+    node.command_line = hosts.within(node.node_id, node.command)
 
 
 def _behind_door(links: Proxy | None, broker_id: int, port: int) -> dict[str, object]:
