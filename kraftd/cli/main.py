@@ -103,22 +103,28 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show
     show_control_characters()
+    with click.Context(kraftd, color=True):  # else click takes escape codes out before they are made visible
+        code = _run(arguments)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run(arguments: list[str] | None) -> object:
     try:
         limit_permissions()
-        code = kraftd.main(arguments, prog_name="kraftd", standalone_mode=False)
+        return kraftd.main(arguments, prog_name="kraftd", standalone_mode=False, color=True)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
-        code = 2
+        return 2
     except click.ClickException as error:
         error.show()
-        code = error.exit_code
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        code = 130
+        return 130
     except BrokenPipeError:
         # The reader of the output has gone: nothing is wrong. Python would complain once more on its way out.
         sys.stderr.close()
-        code = 0
+        return 0
     except Exception as error:
         text, code = explain(error)
         click.echo(text, err=True)
-    sys.exit(code if isinstance(code, int) else 0)
+        return code

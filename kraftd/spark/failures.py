@@ -16,6 +16,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from kraftd.control_characters import visible
 from kraftd.spark.errors import InputError
 
 JAVA_END_S = 2
@@ -129,5 +130,5 @@ def what_failed(error: Exception) -> str:
 
 
 def _end(message: str) -> None:
-    print(f"kraftd-spark: {message}", file=sys.stderr)
+    print(f"kraftd-spark: {visible(message)}", file=sys.stderr)
     sys.exit(1)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from kraftd.cli.main import main
 from kraftd.cli.tables import print_lines, print_table
 from kraftd.cli.visible import VisibleStream, show_control_characters
 from kraftd.control_characters import visible, visible_cell
@@ -57,3 +58,10 @@ def test_ordinary_text_is_not_changed() -> None:
     for text in ("", "plain", "Grüße, 日本 🙂", "tab\tand\nline"):
         assert visible(text) == text
     assert visible_cell("tab\tand\nline") == r"tab\u0009and\u000aline"
+
+
+def test_a_message_that_is_piped_loses_no_character_of_a_name() -> None:
+    """Click takes escape codes out of what goes to no terminal: two names would look alike."""
+    with shown() as out, pytest.raises(SystemExit):
+        main(["show", "/a\x1b[31mb", "-d", "/nowhere/c\x1b[31md"])
+    assert r"c\u001b[31md" in out.getvalue()

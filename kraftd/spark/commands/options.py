@@ -9,6 +9,7 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
+from kraftd.control_characters import visible
 from kraftd.history.points import Point, parse_point
 from kraftd.spark.inputs.input_log import find_log
 from kraftd.spark.inputs.layout import Replica
@@ -116,7 +117,7 @@ class AsOf(click.ParamType[Point]):
 
 def print_note(text: str) -> None:
     """A line on stderr."""
-    click.echo(f"kraftd-spark: {text}", err=True)
+    click.echo(f"kraftd-spark: {visible(text)}", err=True)
 
 
 class Progress:

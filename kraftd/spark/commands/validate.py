@@ -11,6 +11,7 @@ from functools import partial
 import click
 from pyspark.sql import SparkSession
 
+from kraftd.control_characters import visible
 from kraftd.spark.as_of import make_timeline
 from kraftd.spark.commands.options import Progress, find_input, input_options, print_note
 from kraftd.spark.errors import InputError
@@ -47,7 +48,7 @@ def validate_command(
 
         def note(text: str) -> None:
             notes.append(text)
-            click.echo(f"note    {text}")
+            click.echo(f"note    {visible(text)}")
 
         for text in notes_of(replicas, log):
             note(text)
@@ -86,7 +87,9 @@ def _run(checks: Mapping[str, Check], mode: str, stage: Callable[[], None]) -> t
         difference = _difference(check)
         tried += 1
         held += difference is None
-        click.echo(f"ok      {name}" if difference is None else f"FAILED  {name}\n        {difference}")
+        click.echo(
+            f"ok      {name}" if difference is None else f"FAILED  {name}\n        {visible(difference)}"
+        )
         progress.step(name)
         if name == READABLE:
             if difference is not None and mode != "permissive":
