@@ -25,6 +25,7 @@ from kraftd.messages.share_group_describe_response import ShareGroupDescribeResp
 from kraftd.types import address_text
 from kraftd.wire.api import ApiKey
 from kraftd.wire.error_code import ErrorCode
+from kraftd.wire.errors import ProtocolError
 
 DEAD, EMPTY = "Dead", "Empty"
 CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
@@ -155,7 +156,7 @@ async def _classic(connection: Connection, group: str) -> tuple[int, _Described]
             one.group_instance_id,
             one.client_id,
             one.client_host,
-            _assigned(one.member_assignment) if of_consumers else (),
+            assigned_places(one.member_assignment) if of_consumers else (),
         )
         for one in found.members
     )
@@ -181,6 +182,10 @@ def _places(assignment: _Assignment) -> tuple[Place, ...]:
     return tuple((one.topic_name, index) for one in assignment.topic_partitions for index in one.partitions)
 
 
-def _assigned(assignment: bytes) -> tuple[Place, ...]:
-    topics = decode_assignment(assignment).items()
+def assigned_places(assignment: bytes) -> tuple[Place, ...]:
+    """The partitions of a member; none if its bytes, which no broker checks, are no assignment."""
+    try:
+        topics = decode_assignment(assignment).items()
+    except ProtocolError:
+        return ()
     return tuple(chain.from_iterable(((topic, index) for index in indexes) for topic, indexes in topics))
