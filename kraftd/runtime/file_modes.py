@@ -46,6 +46,8 @@ class WiderFiles(NamedTuple):
     remedy: str
 
     def __str__(self) -> str:
+        if self.files == 1:
+            return f"other users have rights to {self.first} in it (mode {self.mode})"
         return (
             f"other users have rights to {self.files:,} files in it, such as {self.first} (mode {self.mode})"
         )

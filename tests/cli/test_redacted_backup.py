@@ -93,6 +93,7 @@ def test_a_redacted_backup_has_no_secret_and_restores_the_rest(tmp_path: Path) -
         "The backup is redacted: secrets were not restored.",
         "SCRAM credentials: alice (SCRAM-SHA-512), bob (SCRAM-SHA-256).",
         "Sensitive configs: plugin.of.ours of broker default, ssl.keystore.password of broker default.",
+        "--entity-type users --entity-name alice --add-config 'SCRAM-SHA-512=[password=NEW-PASSWORD]'",
     ):
         assert text in restored.out
     shown = run("show", "/", "--depth", "9", "-d", tmp_path / "new" / "data", "--show-secrets").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -236,8 +237,8 @@ def not_restored(blanked: Sequence[Message]) -> str:
     from kraftd.messages.config_record import ConfigRecord
     from kraftd.messages.user_scram_credential_record import UserScramCredentialRecord
 
-    users = sorted(
-        f"{one.name} ({SCRAM_MECHANISMS.get(one.mechanism, one.mechanism)})"
+    credentials = sorted(
+        (one.name, str(SCRAM_MECHANISMS.get(one.mechanism, one.mechanism)))
         for one in blanked
         if isinstance(one, UserScramCredentialRecord)
     )
@@ -248,10 +249,21 @@ def not_restored(blanked: Sequence[Message]) -> str:
     )
     return (
         "The backup is redacted: secrets were not restored.\n"
-        f"SCRAM credentials: {_named(users)}.\n"
+        f"SCRAM credentials: {_named([f'{name} ({mechanism})' for name, mechanism in credentials])}.\n"
         f"Sensitive configs: {_named(configs)}.\n"
         "Records of types that the backup's kraftd did not know are missing as well. Set credentials and "
         "configs anew; until then these users cannot log in."
+        + (_setting_anew(*credentials[0]) if credentials else "")
+    )
+
+
+def _setting_anew(user: str, mechanism: str) -> str:
+    """The command that gives a user a new password, as a line to copy."""
+    entity = f"--entity-type users --entity-name {quote(user)}"
+    change = quote(f"{mechanism}=[password=NEW-PASSWORD]")
+    return (
+        " So for the first one:\n"
+        f"  kafka-configs.sh --bootstrap-controller HOST:PORT --alter {entity} --add-config {change}"
     )
 
 
