@@ -23,12 +23,14 @@ class Deadlines:
     A heartbeat moves a deadline back and touches no heap: an entry that comes up too early is queued again.
     """
 
-    __slots__ = ("_entries", "_heap", "_sequence")
+    __slots__ = ("_entries", "_heap", "_is_next_known", "_next_ms", "_sequence")
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry] = {}
         self._heap: list[tuple[int, int, Hashable, _Entry]] = []
         self._sequence = 0
+        self._next_ms: int | None = None  # what `next_ms` has found
+        self._is_next_known = True
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -53,24 +55,31 @@ class Deadlines:
             self._push(key, entry)
 
     def cancel(self, key: Hashable) -> None:
-        if self._entries.pop(key, None) is not None and len(self._heap) > 2 * len(self._entries) + 64:
+        if self._entries.pop(key, None) is None:
+            return
+        self._is_next_known = False
+        if len(self._heap) > 2 * len(self._entries) + 64:
             self._heap = [row for row in self._heap if self._is_current(row)]
             heapify(self._heap)
 
     def clear(self) -> None:
         self._entries.clear()
         self._heap.clear()
+        self._next_ms, self._is_next_known = None, True
 
     def next_ms(self) -> int | None:
         """No action is due before this time; None if there is none at all."""
-        while self._heap and not self._is_current(self._heap[0]):
-            heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        if not self._is_next_known:
+            while self._heap and not self._is_current(self._heap[0]):
+                heappop(self._heap)
+            self._next_ms, self._is_next_known = self._heap[0][0] if self._heap else None, True
+        return self._next_ms
 
     def take(self, now_ms: int) -> Action | None:
         """Remove the first key that is due and return its action; None if none is due."""
         while self._heap and self._heap[0][0] <= now_ms:
             row = heappop(self._heap)
+            self._is_next_known = False
             if not self._is_current(row):
                 continue
             key, entry = row[2], row[3]
@@ -84,6 +93,7 @@ class Deadlines:
 
     def _push(self, key: Hashable, entry: _Entry) -> None:
         self._sequence += 1
+        self._is_next_known = False
         heappush(self._heap, (entry.queued_ms, self._sequence, key, entry))
 
     def _is_current(self, row: tuple[int, int, Hashable, _Entry]) -> bool:

@@ -367,10 +367,10 @@ class Shard:
     def deadline_ms(self) -> int | None:
         """Nothing happens by itself before this time."""
         due_ms = self.state.deadlines.next_ms()
-        if self.waiting:
-            first_ms = self.waiting[0].deadline_ms
-            due_ms = first_ms if due_ms is None else min(due_ms, first_ms)
-        return due_ms
+        if not self.waiting:
+            return due_ms
+        first_ms = self.waiting[0].deadline_ms
+        return first_ms if due_ms is None else min(due_ms, first_ms)
 
     def tick(self) -> None:
         """Perform what is due."""

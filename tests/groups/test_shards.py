@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kraftd.groups.batches import BATCH_BYTES, Batches
 from kraftd.groups.call import Call
@@ -229,6 +231,33 @@ def test_deadlines_come_in_order_and_move() -> None:
             taken.append((now_ms, action()))
     assert taken == [(6, "early a"), (20, "late b")]
     assert deadlines.next_ms() is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["schedule", "cancel", "take", "clear"]), st.integers(0, 5), st.integers(0, 40)
+        )
+    )
+)
+def test_the_next_deadline_is_no_later_than_any(steps: list[tuple[str, int, int]]) -> None:
+    deadlines, due = Deadlines(), dict[int, int]()
+    for what, key, at_ms in steps:
+        if what == "schedule":
+            deadlines.schedule(key, at_ms, lambda key=key: key)  # type: ignore[misc]
+            due[key] = at_ms
+        elif what == "cancel":
+            deadlines.cancel(key)
+            due.pop(key, None)
+        elif what == "clear" and at_ms > 35:
+            deadlines.clear()
+            due.clear()
+        elif what == "take" and (action := deadlines.take(at_ms)) is not None:
+            assert due.pop(action()) <= at_ms
+        else:
+            assert what != "take" or all(each > at_ms for each in due.values())
+        next_ms = deadlines.next_ms()
+        assert (next_ms is None) == (not due) and (next_ms is None or next_ms <= min(due.values()))
 
 
 def test_many_cancelled_deadlines_take_no_memory() -> None:
