@@ -198,7 +198,7 @@ class BrokerNode(AnsweringNode):
         self.client_fetches.run_due()
         self.produces.run_due(self.now_ms)
         self.deletions.run_due(self.now_ms)
-        self.go_on(self.isr_changes.check(iter(self.replicas)))
+        self.go_on(self.isr_changes.check())
         self.go_on(self.isr_changes.rejoin())
         self.own_requests.run_due(self.now_ms)
         self.coordinators.run_due()

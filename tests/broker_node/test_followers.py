@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kraftd.broker_node.partitions import isr_changes
+from kraftd.ground.effect import Effect
 from kraftd.messages.alter_partition_request import AlterPartitionRequest
 from kraftd.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraftd.messages.broker_registration_request import BrokerRegistrationRequest
@@ -240,6 +241,26 @@ def test_many_proposals_take_several_requests(tmp_path: Path, monkeypatch: pytes
     sizes = [sum(len(topic.partitions) for topic in one.topics) for one in replicated.proposals()]
     assert sum(sizes) == 5 and max(sizes) == 2
     assert replicated.isr() == (100,)
+
+
+def test_a_look_for_followers_that_lag_is_at_partitions_with_followers_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicated = Replicated(tmp_path, partitions=2)
+    harness, changes = replicated.harness, replicated.harness.broker.isr_changes
+    harness.create_topic("alone", 3)
+    harness.pass_time(100)
+    looked: list[str] = []
+
+    def look(partition: Partition, now_ms: int, *, local_broker_epoch: int) -> list[Effect]:
+        looked.append(partition.name)
+        return []
+
+    monkeypatch.setattr(isr_changes, "shrink_isr", look)
+    harness.clock.ms = (changes.deadline_ms() or 0) + 1
+    harness.broker.now_ms = harness.clock.ms
+    list(changes.check())
+    assert looked == ["t-0", "t-1"]
 
 
 def test_a_look_for_followers_that_rejoin_begins_after_the_end_of_the_last(

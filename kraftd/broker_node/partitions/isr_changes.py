@@ -63,6 +63,7 @@ class IsrChanges:
         self._is_asking = False
         self._send_ms = 0
         self._check_ms: int | None = None
+        self._followed: dict[Key, Hosted] = {}  # led partitions with other replicas
         self._without_member: dict[Key, Hosted] = {}  # led partitions with a replica outside the ISR
         self._rejoin_ms: int | None = None
         self._is_rejoining = False
@@ -173,8 +174,12 @@ class IsrChanges:
         self._check_ms = self._now_ms() + self._every_ms
 
     def changed(self, hosted: Hosted) -> None:
-        """The metadata of a partition changed: remember whether a follower may join its ISR."""
+        """The metadata of a partition changed: remember whether a follower may lag, or may join its ISR."""
         key, partition = (hosted.topic_id, hosted.index), hosted.partition
+        if partition is None or not partition.followers:
+            self._followed.pop(key, None)
+        else:
+            self._followed[key] = hosted
         if partition is None or not partition.is_under_replicated:
             self._without_member.pop(key, None)
             return
@@ -199,12 +204,12 @@ class IsrChanges:
         self._is_rejoining = False
         self._rejoin_ms = self._now_ms() + REJOIN_MS if self._without_member else None
 
-    def check(self, hosted: Iterator[Hosted]) -> Iterator[None]:
+    def check(self) -> Iterator[None]:
         """Look for members that lag, in slices, if that is due."""
         if self._check_ms is None or self._now_ms() < self._check_ms:
             return
         self.start()
-        for number, one in enumerate(list(hosted), 1):
+        for number, one in enumerate(list(self._followed.values()), 1):
             partition = one.partition
             if partition is not None and partition.followers:
                 local_epoch = self._identity()[1]
