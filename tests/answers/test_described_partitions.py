@@ -79,6 +79,12 @@ def test_page_ends_within_a_topic_or_before_one(harness: ClientHarness) -> None:
     assert described(last) == [("d", UNKNOWN, [])] and next_cursor(last) is None
 
 
+def test_a_page_has_at_most_2000_partitions_whatever_is_asked_for__kip966(harness: ClientHarness) -> None:
+    harness.create("wide", partitions=2_001)
+    page = ask(harness, "wide", limit=1_000_000)
+    assert len(page.topics[0].partitions) == 2_000 and next_cursor(page) == ("wide", 2_000)
+
+
 def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
     harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:

@@ -305,6 +305,14 @@ def test_a_change_of_min_insync_replicas_clears_the_elrs_it_affects__kip966() ->
     assert len(decide(cluster, other).records) == 2
 
 
+def test_an_equal_min_insync_replicas_of_the_cluster_clears_all_elrs__kip966() -> None:
+    cluster = Cluster(elr=True)
+    setting = change((BROKER, "", [("min.insync.replicas", SET, "2")]))
+    cluster.apply(decide(cluster, setting).records)
+    again = decide(cluster, setting).records
+    assert again[-1] == VersionedRecord(ClearElrRecord(topic_name=""), 0)
+
+
 def test_with_elr_no_single_broker_has_its_own_min_insync_replicas__kip966() -> None:
     cluster = Cluster(elr=True).broker(1)
     assert codes(decide(cluster, change((BROKER, "1", [("min.insync.replicas", SET, "2")])))) == [

@@ -288,6 +288,24 @@ def test_epoch_0_ends_the_session_that_it_names_and_begins_another__kip227() -> 
     assert closed is not None and closed.session_id == 0 and len(server.sessions.cache) == 0
 
 
+def test_a_fetch_that_closes_a_session_is_a_full_one__kip227() -> None:
+    server, wanted = Server(), {(topic_id(0), 0): 0}
+    first = server.fetch(fetch_request(0, 0, wanted))
+    assert first is not None and len(partitions_of(first)) == 1
+    unchanged = server.fetch(fetch_request(first.session_id, 1, wanted))
+    assert unchanged is not None and not partitions_of(unchanged)
+    closed = server.fetch(fetch_request(first.session_id, -1, wanted))
+    assert closed is not None and len(partitions_of(closed)) == 1
+    assert len(server.sessions.cache) == 0
+
+
+def test_no_two_sessions_have_the_same_id__kip227(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, drawn = Server(), iter((7, 7, 0, 9))
+    monkeypatch.setattr(server.random, "randint", lambda *_: next(drawn))
+    answers = [server.fetch(fetch_request(0, 0, {(topic_id(0), 0): 0})) for _ in range(2)]
+    assert [one.session_id for one in answers if one is not None] == [7, 9]
+
+
 def test_progress_of_a_follower_is_noted_where_it_or_the_partition_changed() -> None:
     server = Server()
     source = server.world.source

@@ -537,6 +537,17 @@ def test_a_follower_of_an_earlier_registration_may_not_join__kip903() -> None:
     assert not isinstance(fetch(place, OTHER, 1, broker_epoch=30), ErrorCode)
 
 
+def test_a_follower_that_is_registered_anew_joins_once_that_is_known__kip903() -> None:
+    place = led_by_three(isr=(LOCAL,))
+    place.brokers.epochs[OTHER] = 22
+    place.produce(batch())
+    for known, proposals in ((22, 0), (30, 1)):
+        place.brokers.epochs[OTHER] = known
+        found = fetch(place, OTHER, 1, broker_epoch=30)
+        assert not isinstance(found, ErrorCode)
+        assert len([each for each in found if isinstance(each, ProposeIsr)]) == proposals
+
+
 def test_a_follower_behind_the_high_watermark_does_not_join() -> None:
     place = led_by_three(isr=(LOCAL,))
     place.produce(batch())
