@@ -60,7 +60,6 @@ from kraftd.partition.effects import AppendBatches, LowWatermarkMoved, MarksMove
 from kraftd.partition.partition import FOLLOWER, Partition
 from kraftd.requests.call import Call
 from kraftd.requests.effects import RecordsOf
-from kraftd.requests.events import FramesReceived
 from kraftd.requests.registry import Registry
 from kraftd.security.authorizer import Authorizer
 from kraftd.types import METADATA_TOPIC, ZERO_UUID, Uuid
@@ -70,7 +69,6 @@ from kraftd.wire.primitives import Buffer
 
 LIFECYCLE_REQUEST = -1  # the id of a SendToNode of the lifecycle; those of calls count from 1
 CHANGES_PER_CALLBACK = 50  # of hosted partitions: each opens a log
-SHARED_MS = 1  # between requests whose records are appended together
 
 
 class BrokerNode(AnsweringNode):
@@ -135,7 +133,6 @@ class BrokerNode(AnsweringNode):
         )
         self._found: dict[tuple[str, int], Uuid | None] | None = None  # logs at the start, until hosted
         self._is_changing = self._has_failed = self._was_unfenced = False
-        self._asked_ms = -1  # when requests came last
         self._is_hosting = False  # the partitions of the metadata that the broker began with
         self._image = view.image  # whose partitions are hosted
         self.directory_errors: dict[str, str] = {}  # of log directories that failed, by path
@@ -160,23 +157,12 @@ class BrokerNode(AnsweringNode):
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         self.now_ms = now_ms
         self.handlers[type(event)](event)
-        if type(event) is FramesReceived and self._others_ask():
-            if self.coordinators.have_unsent:
-                self._next_slice.schedule()
-        else:
-            self.coordinators.flush()
+        self.coordinators.end_step(event, now_ms, self._next_slice.schedule)
         self.directory_assignments.send(now_ms)
         self.isr_changes.send()
         self.fetchers.send()
         self._communicate()
         return self.outbox.take()
-
-    def _others_ask(self) -> bool:
-        """Return whether requests follow one another so closely that what they write is appended together,
-        in the loop's next turn.
-        """
-        asked_ms, self._asked_ms = self._asked_ms, self.now_ms
-        return self.now_ms - asked_ms <= SHARED_MS
 
     def deadlines_ms(self) -> list[int | None]:
         return [

@@ -15,14 +15,19 @@ from kraftd.broker_node.fetching.ports import inter_broker_listener
 from kraftd.broker_node.share_groups.led_partitions import LeadingNode
 from kraftd.broker_node.share_groups.share_groups import ShareGroups
 from kraftd.configdef.node import NodeConfig
+from kraftd.ground.event import Event
 from kraftd.groups.config import GroupConfig
 from kraftd.groups.share_state.config import ShareStateConfig
 from kraftd.groups.transactions.config import TransactionConfig
+from kraftd.requests.events import FramesReceived
 
 if TYPE_CHECKING:
     from kraftd.broker_node.events import AppendEnded, PartitionRead
     from kraftd.broker_node.partitions.replicas import Hosted
     from kraftd.wire.error_code import ErrorCode
+
+
+SHARED_MS = 1  # between requests whose records are appended together
 
 
 class BrokersNode(MarkingNode, LeadingNode, Protocol):
@@ -49,6 +54,7 @@ class Coordinators:
         self.shares = ShareGroups(node, static, self.persister)
         self._every: tuple[Coordination, ...] = self.groups, self.transactions, self.share_states
         self._by_topic = {each.topic: each for each in self._every}
+        self._asked_ms = -1 - SHARED_MS  # when requests came last
 
     def __repr__(self) -> str:
         return f"<Coordinators {list(self._by_topic.values())!r}>"
@@ -58,6 +64,18 @@ class Coordinators:
         """Return whether a coordinator has written what is not appended yet."""
         groups, transactions, share_states = self._every
         return groups.has_unsent or transactions.has_unsent or share_states.has_unsent
+
+    def end_step(self, event: Event, now_ms: int, call_again: Callable[[], None]) -> None:
+        """Append what the event has written. Requests that follow one another closely leave it to the end of
+        another step, for which they ask: what they write is appended together.
+        """
+        if type(event) is FramesReceived:
+            asked_ms, self._asked_ms = self._asked_ms, now_ms
+            if now_ms - asked_ms <= SHARED_MS:
+                if self.have_unsent:
+                    call_again()
+                return
+        self.flush()
 
     def flush(self) -> None:
         """Append what the coordinators have written. One may lead to more of the other."""
