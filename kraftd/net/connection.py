@@ -224,6 +224,11 @@ class Connection:
         self._splitter.max_frame_bytes = min(max_frame_bytes, self._limits.max_frame_bytes)
 
     @property
+    def sender(self) -> Hashable:
+        """What shares its time at the event loop with other connections of the same (`Turns`)."""
+        return self.listener, self.owner
+
+    @property
     def in_flight(self) -> int:
         """Requests handed over whose answers are not yet in the output."""
         return self._assigned - self._sent

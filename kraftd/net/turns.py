@@ -2,9 +2,10 @@
 
 Many connections with pipelined requests would otherwise be served one after the other in a single turn of
 the loop. A peer whose request comes behind them would wait for all. Within a turn of the loop, requests are
-handled at once for MAX_TURN_NS. What comes later waits: next is the connection that has had least time.
-This is start-time fair queueing (Goyal, Vin and Cheng, 1996). So a peer that asks now and then goes before
-all connections that keep the loop busy, however many there are.
+handled at once for MAX_TURN_NS. What comes later waits: next is the sender that has had least time, and of
+its connections the one that has. This is start-time fair queueing (Goyal, Vin and Cheng, 1996), in two
+levels. So a peer that asks now and then goes before all connections that keep the loop busy. Many
+connections of one sender get no more time than one of another.
 
 The bytes of large requests take time as well: a system hands over megabytes of each connection in one turn of
 the loop. Once a turn is over, connections that receive them rest, and MAX_READERS go on in each later turn.
@@ -14,7 +15,7 @@ Those with very large requests also rest while others do: that bounds a turn bet
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from heapq import heappop, heappush
 from time import monotonic_ns, thread_time_ns
 from typing import Protocol
@@ -27,13 +28,32 @@ MAX_AHEAD_NS = (
 )
 
 
+MAX_IDLE_SENDERS = 1_000  # without a request that waits, whose time is remembered
+
+
 class Waiter(Protocol):
     """A connection whose requests wait. `served_ns` belongs to Turns: its time so far, on their clock."""
 
     served_ns: int
 
+    @property
+    def sender(self) -> Hashable:
+        """Whose connection it is, at which listener: what shares time with others of it."""
+
     def take_turn(self) -> None:
         """Handle some of the requests."""
+
+
+class _Sender:
+    """The waiting connections of a sender: a heap by the time that each has had, on a clock of their own."""
+
+    __slots__ = ("clock_ns", "is_queued", "served_ns", "waiting")
+
+    def __init__(self) -> None:
+        self.served_ns = 0  # on the clock of all senders
+        self.clock_ns = 0
+        self.waiting: list[tuple[int, int, int, Waiter]] = []
+        self.is_queued = False
 
 
 class Turns:
@@ -53,10 +73,11 @@ class Turns:
         self._spent_ns = spent_ns
         self._ends_ns = -MAX_TURN_NS  # until when requests are handled at once
         self._scheduled = False
-        self._waiting: list[tuple[int, int, int, Waiter]] = []  # a heap
+        self._senders: dict[Hashable, _Sender] = {}
+        self._waiting: list[tuple[int, int, int, _Sender]] = []  # a heap of senders
         self._resting: deque[Callable[[], object]] = deque()  # they go on by a call
         self._number = 0  # keeps the order of those that have had the same time
-        self._served_ns = 0  # the time of the last connection before its turn: others begin with it
+        self._clock_ns = 0  # the time of the last sender before its turn: others begin with it
         self._serving: Waiter | None = None
         self._again = False  # it has more requests
 
@@ -99,8 +120,19 @@ class Turns:
 
     def _add(self, waiter: Waiter) -> None:
         self._number += 1
-        served_ns = waiter.served_ns
-        heappush(self._waiting, (max(served_ns, self._served_ns), served_ns, self._number, waiter))
+        key, served_ns = waiter.sender, waiter.served_ns
+        sender = self._senders.get(key)
+        if sender is None:
+            sender = self._senders[key] = _Sender()
+        heappush(sender.waiting, (max(served_ns, sender.clock_ns), served_ns, self._number, waiter))
+        self._queue(sender)
+
+    def _queue(self, sender: _Sender) -> None:
+        if not sender.is_queued:
+            sender.is_queued = True
+            self._number += 1
+            served_ns = sender.served_ns
+            heappush(self._waiting, (max(served_ns, self._clock_ns), served_ns, self._number, sender))
 
     def _begin(self) -> None:
         """A new turn of the loop: let connections go on, until its time is over."""
@@ -109,16 +141,24 @@ class Turns:
         self._ends_ns = self._now_ns() + MAX_TURN_NS
         spent_ns = self._spent_ns()
         while waiting and self._now_ns() < self._ends_ns:
-            self._served_ns, _, _, self._serving = heappop(waiting)
-            waiter, self._again = self._serving, False
+            self._clock_ns, _, _, sender = heappop(waiting)
+            sender.clock_ns, _, _, waiter = heappop(sender.waiting)
+            self._serving, self._again = waiter, False
             try:
                 waiter.take_turn()
             finally:
                 self._serving = None
+                sender.is_queued = False
             began_ns, spent_ns = spent_ns, self._spent_ns()
-            waiter.served_ns = self._served_ns + min(spent_ns - began_ns, MAX_AHEAD_NS)
+            charged_ns = min(spent_ns - began_ns, MAX_AHEAD_NS)
+            waiter.served_ns = sender.clock_ns + charged_ns
+            sender.served_ns = self._clock_ns + charged_ns
             if self._again:
                 self._add(waiter)
+            elif sender.waiting:
+                self._queue(sender)
+        if len(self._senders) > MAX_IDLE_SENDERS + len(waiting):
+            self._senders = {key: one for key, one in self._senders.items() if one.waiting}
         resting = self._resting
         for _ in range(min(MAX_READERS, len(resting))):
             resting.popleft()()
@@ -131,4 +171,4 @@ class Turns:
             self._schedule(self._begin)
 
     def __repr__(self) -> str:
-        return f"<Turns, {len(self._waiting)} connections wait, {len(self._resting)} rest>"
+        return f"<Turns, {len(self._waiting)} senders wait, {len(self._resting)} connections rest>"

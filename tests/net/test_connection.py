@@ -12,7 +12,7 @@ import pytest
 from kraftd.net.connection import JOINED_BYTES, WINDOW_BYTES, Connection
 from kraftd.net.limits import Limits
 from kraftd.net.listener import Connections
-from kraftd.net.turns import MAX_EAGER_BYTES, MAX_READERS, MAX_TURN_NS, Turns
+from kraftd.net.turns import MAX_EAGER_BYTES, MAX_IDLE_SENDERS, MAX_READERS, MAX_TURN_NS, Turns
 from testkit.memory_transport import MemoryTransport
 
 
@@ -471,6 +471,37 @@ def test_a_connection_that_had_little_time_goes_before_all_that_keep_the_loop_bu
     while peer.later:
         peer.run_later()
     assert [connection.in_flight for connection in floods] == [100] * 50  # and nothing starves
+
+
+def test_a_sender_with_many_connections_gets_no_more_time_than_one_with_few() -> None:
+    """The quiet one wants more than its share among all connections, and less than that of two senders."""
+    peer = Peer(frames_per_callback=1, max_in_flight=1_000)
+    peer.request_ns = MAX_TURN_NS // 10
+    floods = [peer.connect("10.0.0.1")[0] for _ in range(100)]
+    for connection in floods:
+        connection.data_received(framed(b"flood") * 30)
+    quiet, _ = peer.connect("10.0.0.2")
+    for number in range(10):
+        peer.run_later()  # ten requests of the other sender
+        quiet.data_received(framed(b"quiet %d" % number))
+        before = len(peer.received)
+        peer.run_later()
+        assert (number, b"quiet %d" % number) in peer.received[before : before + 3]
+    while peer.later:
+        peer.run_later()
+    assert [connection.in_flight for connection in floods] == [30] * 100
+
+
+def test_senders_that_ask_for_nothing_are_forgotten() -> None:
+    peer = Peer()
+    peer.request_ns = MAX_TURN_NS
+    for number in range(3 * MAX_IDLE_SENDERS):
+        connection, _ = peer.connect(f"10.0.{number // 250}.{number % 250}")
+        connection.data_received(framed(b"once"))
+        peer.run_later()
+        connection.connection_lost(None)
+    assert len(peer.received) == 3 * MAX_IDLE_SENDERS
+    assert len(peer.connections._turns._senders) <= MAX_IDLE_SENDERS + 1
 
 
 def test_connections_that_receive_large_requests_take_turns_too() -> None:
