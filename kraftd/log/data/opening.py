@@ -172,11 +172,11 @@ class _Opening:
         self.topic_id = self._read_topic_id(names)
         unsound = self._find_segments(names)
         self._remove_stray_snapshots(names)
-        first = self._first_to_recover(unsound)
-        if first is None:
+        if not self.segments or (self._found.clean and self.segments[-1].base_offset not in unsound):
             self.log_end = self._end_of_last()
             if self.log_end < 0:
-                first = len(self.segments) - 1
+                unsound.add(self.segments[-1].base_offset)
+        first = self._first_to_recover(unsound)
         if first is not None:
             yield from self._recover(first, unsound)
         elif self._producers is not None:
@@ -236,12 +236,12 @@ class _Opening:
         if self._producers is not None:
             self._load_snapshot(base_offset)
             yield from self._replay(self._snapshots[-1] if self._snapshots else 0, base_offset)
-        clean = self._found.clean and self.log_end >= 0
+        clean = self._found.clean
         recovery = SegmentRecovery(
             self._disk,
             self._directory,
             self._opened,
-            self._found.recovery_point if not self._found.clean else 1 << 62,
+            self._found.recovery_point if not clean else 1 << 62,
             epochs,
             None if self._producers is None else self._producers.replay,
             self.report.notes.append,
@@ -251,16 +251,20 @@ class _Opening:
         for at in range(first, len(self.segments)):
             segment = self.segments[at]
             if clean and segment.base_offset not in unsound:
-                continue
-            if segment.base_offset < recovery.end_offset:  # a truncation that a loss of power undid in part
+                if self._producers is not None:
+                    ends = [each.base_offset for each in self.segments[at + 1 : at + 2]] or [self.log_end]
+                    yield from self._replay(segment.base_offset, ends[0])
+            elif segment.base_offset < recovery.end_offset:  # a truncation that a loss of power undid in part
                 self._drop_from(at, recovery.end_offset)
+                self.log_end = recovery.end_offset
                 break
-            yield from recovery.recover(segment)
+            else:
+                yield from recovery.recover(segment)
             if recovery.cut:
                 break
             if self._producers is not None and at + 1 < len(self.segments):
                 self._write_snapshot(self.segments[at + 1].base_offset)
-        if not clean:
+        if not clean or recovery.cut or self.segments[-1].base_offset in unsound:
             self.log_end = recovery.end_offset
 
     def _drop_from(self, first: int, log_end: int) -> None:

@@ -361,6 +361,21 @@ def test_a_wrong_index_costs_time_and_no_record() -> None:
         disk.flip_bit(path, position, 2)
 
 
+@pytest.mark.parametrize("removed", [(0,), (1, 3), (-1,), (0, -1)], ids=str)
+def test_an_index_that_is_gone_after_a_clean_stop_is_made_anew(removed: tuple[int, ...]) -> None:
+    disk, log = new_log()
+    for offset in range(80):
+        append(log, batch(offset, epoch=1 + offset // 30))
+    log.flush(NOW_MS)
+    for at in removed:
+        disk.remove(log.segments[at].path(log.directory, ".index"))
+    again, notes = reopened(disk, Found(recovery_point=80, clean=True))
+    assert len(notes) == len(removed) and all("is made anew" in note for note in notes)
+    assert (again.log_end, again.epochs.entries) == (80, [(1, 0), (2, 30), (3, 60)])
+    append(again, batch(80, epoch=3))
+    assert offsets(content(again)) == list(range(81))
+
+
 def test_a_read_that_would_wait_for_the_disk_is_left_to_a_thread() -> None:
     disk, log = new_log()
     append(log, batch(0, 3))
