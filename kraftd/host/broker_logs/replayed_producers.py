@@ -35,6 +35,10 @@ class ReplayedProducers:
             completed.last_stable_offset,
         )
 
+    def expire(self) -> None:
+        """Forget producers whose last batches are older than producer.id.expiration.ms."""
+        self.states.expire(self._config, self._now_ms)
+
     def entries(self) -> Iterable[SnapshotEntry]:
         """The state as entries of a snapshot."""
         return self.states.snapshot()

@@ -185,6 +185,8 @@ class _Opening:
         self._settle_ends()
         if self._producers is not None:
             yield from self._replay_rest()
+            if self.epochs is not None:  # the batches were replayed without regard to their age
+                self._producers.expire()
 
     def _find_segments(self, names: list[str]) -> set[int]:
         """Note the segments; returns the base offsets of those without an index."""

@@ -48,6 +48,9 @@ class ProducerReplay(Protocol):
     def entries(self) -> Iterable[SnapshotEntry]:
         """The state as entries of a snapshot."""
 
+    def expire(self) -> None:
+        """Forget producers that have been idle for too long."""
+
 
 class SegmentRecovery:
     """Recovers the segments of one log, oldest first. end_offset and epoch are those of the last sound batch.

@@ -46,6 +46,7 @@ pytestmark = pytest.mark.kafka
 
 TOPIC, ID = "bad-input", "bad-input-id"
 WRITTEN = 7  # batches of an idempotent producer
+YEARS_MS = 3 * 365 * 86_400_000  # more than producer.id.expiration.ms
 CLASSIC, CONSUMER = "bad-input-classic", "bad-input-consumer"
 Cases = dict[str, ErrorCode]
 
@@ -108,8 +109,8 @@ class Sender:
         return [self.client.call(ListOffsetsRequest(-1, isolation, rows), 7).topics for isolation in (0, 1)]
 
 
-def batch(id: int, epoch: int, sequence: int, *, transactional: bool = False) -> bytes:
-    rows = [(round(time.time() * 1000), b"k", b"v", [])]  # old ones would expire their producer
+def batch(id: int, epoch: int, sequence: int, *, transactional: bool = False, age_ms: int = 0) -> bytes:
+    rows = [(round(time.time() * 1000) - age_ms, b"k", b"v", [])]
     made = build_records_batch(
         rows,
         attributes=16 if transactional else 0,
@@ -204,11 +205,11 @@ def members_of_the_past(sender: Sender) -> None:
     sender.case("classic heartbeat to consumers", HeartbeatRequest(CONSUMER, 1, "stranger"), 4)
 
 
-def write_sequences(sender: Sender) -> int:
+def write_sequences(sender: Sender, age_ms: int = 0) -> int:
     """Write batches of an idempotent producer; its id."""
     id: int = sender.must(InitProducerIdRequest(None, 60_000), 4).producer_id
     for sequence in range(WRITTEN):
-        sender.must(produce(batch(id, 0, sequence)), 9)
+        sender.must(produce(batch(id, 0, sequence, age_ms=age_ms)), 9)
     return id
 
 
@@ -228,6 +229,15 @@ def sequences_after_a_kill(sender: Sender, id: int) -> None:
     assert sender.marks() == before
 
 
+def sequences_of_the_expired(sender: Sender, id: int) -> None:
+    """A producer whose batches are dated years ago is not known after the recovery of the log."""
+    sender.must(produce(batch(id, 0, WRITTEN, age_ms=YEARS_MS)), 9)
+    before = sender.marks()
+    for name, sequence in (("expired, the last", WRITTEN - 1), ("expired, one before", WRITTEN - 2)):
+        sender.cases[name] = code_of(sender.client.call(produce(batch(id, 0, sequence, age_ms=YEARS_MS)), 9))
+    assert sender.marks() == before
+
+
 def test_the_past_is_answered_as_by_kafka_and_changes_nothing(
     whole_kafkas: dict[Kind, CombinedNode],
 ) -> None:
@@ -237,13 +247,14 @@ def test_the_past_is_answered_as_by_kafka_and_changes_nothing(
         admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
         members_of_the_past(sender)
         zombies_of_a_transactional_id(sender)
-        producers.append(write_sequences(sender))
+        producers.append((write_sequences(sender), write_sequences(sender, YEARS_MS)))
     for sender in senders:
         sender.node.kill()
         sender.node.start()
-    for sender, id in zip(senders, producers, strict=True):
+    for sender, (id, expired) in zip(senders, producers, strict=True):
         sender.node.wait_ready()
         sequences_after_a_kill(sender, id)
+        sequences_of_the_expired(sender, expired)
     kraftd, apache = (sender.cases for sender in senders)
     assert kraftd == apache
     accepted = {name for name, code in kraftd.items() if code is ErrorCode.NONE}
