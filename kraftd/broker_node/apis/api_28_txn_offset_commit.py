@@ -50,6 +50,8 @@ def handle(node: BrokerNode, call: Call) -> None:
     def verified(errors: Results, guards: Guards) -> None:
         if errors:
             (error,) = errors.values()
+            if not exists:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refuse(_OF_VERIFICATION.get(error, error))
         elif call.is_large:
             boundary.large.begin(call, node.groups.handle_in_pieces(call, guards.get(place, 0)))
@@ -64,7 +66,9 @@ def handle(node: BrokerNode, call: Call) -> None:
         )
         return
     place = OFFSETS_TOPIC, node.groups.coordinator.partition_for(request.group_id)
-    is_refused = not (request.group_id and node.groups.serves(request.group_id) and _has_known(node, call))
+    serves = node.groups.serves(request.group_id)
+    exists = node.groups.coordinator.topics.has_partition(*place)  # until then the verification fails
+    is_refused = not (request.group_id and (serves or not exists) and _has_known(node, call))
     if is_refused or not boundary.allows(call, AclOperation.READ, AclResourceType.GROUP, request.group_id):
         node.groups.handle(call)  # which says why
         return
