@@ -8,6 +8,7 @@ import pytest
 
 from kraftd.host.upkeep.snapshot_request import (
     SnapshotAnswer,
+    WaitingRequests,
     answer,
     request_snapshot,
     take_answer,
@@ -49,3 +50,29 @@ def test_requests_are_taken_once_and_half_written_ones_are_left(tmp_path: Path) 
     (tmp_path / "00000000000000000000.log").touch()
     assert [take_requests(disk, directory) for _ in range(2)] == [["first", "second"], []]
     assert len(disk.list_names(directory)) == 2
+
+
+def test_a_directory_is_listed_after_a_change_only(
+    tmp_path: Path,
+) -> None:
+    class CountedDisk(RealDisk):
+        listings = 0
+
+        def list_names(self, directory: str) -> list[str]:
+            self.listings += 1
+            return super().list_names(directory)
+
+        def modified_ms(self, path: str) -> int:
+            return modified_ms
+
+    disk, modified_ms = CountedDisk(), 7
+    waiting = WaitingRequests(disk, str(tmp_path))
+    assert waiting.take() == []
+    request_snapshot(disk, str(tmp_path), "of the same tick")
+    assert waiting.take() == ["of the same tick"]
+    assert waiting.take() == [] and disk.listings == 2
+    modified_ms = 8
+    request_snapshot(disk, str(tmp_path), "later")
+    assert [waiting.take() for _ in range(4)] == [["later"], [], [], []]
+    assert disk.listings == 4
+    assert WaitingRequests(RealDisk(), str(tmp_path / "gone")).take() == []

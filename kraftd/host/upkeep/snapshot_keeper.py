@@ -23,9 +23,9 @@ from kraftd.host.upkeep.snapshot_policy import AFTER_FAILURE_MS, AFTER_TRANSACTI
 from kraftd.host.upkeep.snapshot_request import (
     Leftovers,
     SnapshotAnswer,
+    WaitingRequests,
     answer,
     name_of,
-    take_requests,
 )
 from kraftd.log.errors import CorruptStorage, StorageError
 from kraftd.metadata_dir.files.checkpoint import (
@@ -98,6 +98,7 @@ class SnapshotKeeper:
         self._started_ms = 0
         self._overdue = False  # the writer was ordered to end
         self._leftovers = Leftovers()
+        self._waiting = WaitingRequests(self.storage.disk, self.storage.log.directory)
         self._repeats = Repeats()
         self._requested: list[str] = []  # the requests that wait for the next snapshot
         self._answering: list[str] = []  # the requests that the one under way answers
@@ -173,7 +174,7 @@ class SnapshotKeeper:
     def _look_for_requests(self) -> None:
         """Take the requests that wait."""
         try:
-            self._requested += take_requests(self.storage.disk, self.storage.log.directory)
+            self._requested += self._waiting.take()
         except StorageError as error:
             self._poll_failed(error)
 

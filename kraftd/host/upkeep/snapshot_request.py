@@ -1,10 +1,10 @@
 """A snapshot on demand: two small files beside the metadata log, the request and the answer.
 
 Kafka's protocol has no such request, and a user with write access to the directory may do worse than ask.
-`kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`; a running daemon looks
-for requests twice a second. Here they are among few files; the directory above may have those of 100,000
-partitions. Each request has files of its own, so several may wait at the same time. A killed command leaves
-its answer: the daemon deletes answers that are ten minutes old.
+`kraftd snapshot` writes `snapshot.request.NAME` and waits for `snapshot.answer.NAME`. A running daemon looks
+for requests twice a second, if a name in the directory has changed. They are among few files; the directory
+above may have those of 100,000 partitions. Each request has files of its own, so several may wait at the
+same time. A killed command leaves its answer: the daemon deletes answers that are ten minutes old.
 """
 
 from __future__ import annotations
@@ -35,6 +35,32 @@ class SnapshotAnswer(Struct, frozen=True, kw_only=True):
 def request_snapshot(disk: Disk, directory: str, name: str) -> None:
     """Request a snapshot of the log in a directory from its daemon, under a unique name."""
     write_atomically(disk, f"{directory}/{REQUEST}{name}", b"")
+
+
+class WaitingRequests:
+    """The requests that wait in a directory, which is listed only after a name in it has changed."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._seen_ms = (-1, -1)  # when it was modified, as seen by the last two listings
+
+    def take(self) -> list[str]:
+        """Remove the waiting requests and return their names. Raises StorageError.
+
+        A changed directory is listed twice: two changes within a tick of the kernel have the same time.
+        """
+        try:
+            modified_ms = self._disk.modified_ms(self._directory)
+        except FileNotFoundError:
+            return []
+        if self._seen_ms == (modified_ms, modified_ms):
+            return []
+        self._seen_ms = (self._seen_ms[1], modified_ms)
+        return take_requests(self._disk, self._directory)
+
+    def __repr__(self) -> str:
+        return f"<WaitingRequests in {self._directory}>"
 
 
 def take_requests(disk: Disk, directory: str) -> list[str]:
