@@ -6,12 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from kraftd.host.checks.peer_troubles import PeerTroubles
-from kraftd.runtime.peers.peer_watch import PeerWatch
+from kraftd.runtime.peers.peer_watch import PeerWatch, poll_s
 
 
 def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
     told: list[Any] = []
-    core: Any = SimpleNamespace(leader_id=None, leader_answers=False, epoch=4, voters=SimpleNamespace(ids=[]))
+    core: Any = SimpleNamespace(
+        leader_id=None, leader_answers=False, epoch=4, voters=SimpleNamespace(ids=[]), is_leader=False
+    )
     core.new_voter, core.voters_without_log = None, frozenset()
     core.leader_sources = list
     clock: Any = SimpleNamespace(now_ms=lambda: 0)
@@ -28,4 +30,15 @@ def test_leaders_that_are_found_and_lost_are_events_but_not_this_node() -> None:
         ("leader found", {"leader": 3, "epoch": 7}),
         ("leader lost", {"leader": 3, "epoch": 8}),  # succeeded between two checks
         ("leader found", {"leader": 2, "epoch": 8}),
+    ]
+
+
+def test_the_only_voter_looks_for_troubles_of_others_less_often() -> None:
+    def core_of(is_leader: bool, voters: int) -> Any:
+        return SimpleNamespace(is_leader=is_leader, voters=SimpleNamespace(ids=list(range(voters))))
+
+    assert [poll_s(core_of(leads, voters)) for leads, voters in ((True, 1), (True, 3), (False, 1))] == [
+        5,
+        1,
+        1,
     ]

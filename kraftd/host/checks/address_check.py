@@ -98,6 +98,11 @@ class AddressCheck:
             state.text = text
             state.due_ms = now_ms + AGAIN_MS * min(state.failures, 5)
 
+    @property
+    def has_failures(self) -> bool:
+        """Return whether an address is asked again soon."""
+        return any(state.failures for state in self._states.values())
+
     def lines(self) -> list[str]:
         """A line for each address that does not lead to its node: the fault, and what to do."""
         return [

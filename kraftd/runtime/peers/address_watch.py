@@ -22,13 +22,13 @@ from kraftd.messages.begin_quorum_epoch_request import (
 from kraftd.net.outbound import Address, Failure, Outbound, Times
 from kraftd.raft.quorum.voters import listener_endpoint
 from kraftd.runtime.clock import Clock
+from kraftd.runtime.peers.peer_watch import POLL_S, poll_s
 from kraftd.runtime.peers.sending import SOFTWARE, LoopWiring
 from kraftd.security.sasl.mechanism import ClientExchange
 from kraftd.types import METADATA_PARTITION, METADATA_TOPIC, ZERO_UUID, Endpoint
 from kraftd.wire.api import ApiKey
 from kraftd.wire.message import Message
 
-POLL_S = 1.0
 LIVE_MS = 3_000  # a voter that fetched within this time runs
 NO_BEGIN_QUORUM_EPOCH = "a broker answers there, not a controller"
 
@@ -57,8 +57,9 @@ class AddressWatch:
         self._timer = loop.call_later(POLL_S, self._check_due)
 
     def _check_due(self) -> None:
-        self._timer = self._loop.call_later(POLL_S, self._check_due)
         now_ms, core = self._clock.now_ms(), self._node.core
+        wait_s = POLL_S if self.check.has_failures else poll_s(core)
+        self._timer = self._loop.call_later(wait_s, self._check_due)
         if not self._in_flight:  # the previous ones have answered or timed out
             leader = core.leader_endpoint(self._node.identity.quorum_listener)
             knows = core.leader_id is not None and leader is not None and core.leader_answers

@@ -16,6 +16,7 @@ from kraftd.requests.effects import AuditLine
 from kraftd.runtime.clock import Clock
 
 POLL_S = 1.0
+LONE_POLL_S = 5.0  # of the only voter: no other node can be in trouble, and each wakeup costs
 REJOIN_AFTER_POLLS = 3  # without a leader: the first one may be just about to be elected
 
 
@@ -25,6 +26,11 @@ class CannotJoin(Exception):
 
 class QuorumLives(Exception):
     """This node's directory is new, but other voters have a log. The text says which."""
+
+
+def poll_s(core: RaftCore) -> float:
+    """How long a watch of other voters may wait until it looks again."""
+    return LONE_POLL_S if core.is_leader and len(core.voters.ids) == 1 else POLL_S
 
 
 class PeerWatch:
@@ -53,7 +59,7 @@ class PeerWatch:
         troubles.poll(clock.now_ms(), leader_id=None, leader_answers=False)  # from the start on
 
     def _report(self) -> None:
-        self._timer = self._loop.call_later(POLL_S, self._report)
+        self._timer = self._loop.call_later(poll_s(self._core), self._report)
         now_ms, core, troubles = self._clock.now_ms(), self._core, self.troubles
         self._watch_new_voter()
         troubles.poll(now_ms, leader_id=core.leader_id, leader_answers=core.leader_answers)
