@@ -371,6 +371,11 @@ class LogDirectories:
                     due.append(log)
         return self._begin(due)
 
+    @property
+    def has_deletions(self) -> bool:
+        """Return whether deleted files wait for their time."""
+        return bool(self.resources.deletions)
+
     def deletions(self, now_ms: int) -> list[DeletionJob]:
         """The removals that are due."""
         due = [each for each in self.resources.deletions if each.due_ms <= now_ms]

@@ -306,6 +306,11 @@ class BrokerLogs:
         jobs = yield from self.directories.high_watermark_checkpoints(self._high_watermarks())
         self._checkpoints.write(jobs)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Return whether deleted files wait for their time, or logs for room."""
+        return self.directories.has_deletions or self.changes.waits_for_room
+
     def remove_due(self) -> None:
         """Remove deleted files whose time has come."""
         for job in self.directories.deletions(self._ports.wall_ms()):

@@ -163,6 +163,11 @@ class FutureLogs:
 
     # -- copying
 
+    @property
+    def has_any(self) -> bool:
+        """Return whether a log moves, or was found half moved at the start."""
+        return bool(self.moves or self._directories.futures)
+
     def look(self) -> None:
         """Go on with what waits, take up future logs that were found at a start, and report lost ones."""
         for key, future in list(self._directories.futures.items()):

@@ -187,6 +187,11 @@ class LogChanges:
         self._note_failures()
         self._step(LogNotOpened(*key, effect.topic_id))
 
+    @property
+    def waits_for_room(self) -> bool:
+        """Return whether the disk had no room for some logs."""
+        return bool(self._waiting_for_room)
+
     def open_waiting(self) -> Iterator[None]:
         """Try again to make the logs for which the disk had no room, some in each slice."""
         for number, key in enumerate(list(self._waiting_for_room), 1):

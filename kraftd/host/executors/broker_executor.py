@@ -35,7 +35,8 @@ from kraftd.host.executors.answer_reads import UNREADABLE, read_records
 from kraftd.host.executors.answering_executor import AnsweringExecutor, Around, at_once
 from kraftd.host.executors.offset_lookups import OffsetLookups
 from kraftd.host.executors.paced_reads import PacedReads, Rest
-from kraftd.host.ports import AnswerWire, Handle, Ports
+from kraftd.host.executors.repeating import Repeating
+from kraftd.host.ports import AnswerWire, Ports
 from kraftd.log.data.data_log import DataLog
 from kraftd.log.data.reading import ColdRead, run_cold
 from kraftd.log.disk import Disk
@@ -59,6 +60,7 @@ READ_US = 15  # of a partition's read, for the pace
 READ_BYTES_A_US = 1_000  # a cached read copies them
 COUNTED_AT_ONCE = 1_000  # partitions of an answer
 _DONE = object()
+RESTING_MS = 5_000  # between looks while no log waits: each wakeup costs an idle node
 _CUTS = (TruncateLog, StartLogAt)
 
 Framed = list[Buffer] | None
@@ -130,6 +132,15 @@ class BrokerExecutor(AnsweringExecutor):
         self._loader = loader
         self._repeating: dict[Callable[[], Iterator[None] | None], Repeating] = {}  # by its work
         self._schedules = schedules
+        rest_ms = max(schedules.deletion_ms, RESTING_MS)
+        self._waiting = Repeating(
+            self.timer,
+            self.around,
+            schedules.deletion_ms,
+            self._look_after_waiting,
+            rest_ms,
+            lambda: self._has_waiting,
+        )
         self.performers |= self._of_logs(directories)
 
     def _of_logs(self, directories: LogDirectories) -> dict[type, Callable[..., None]]:
@@ -169,18 +180,30 @@ class BrokerExecutor(AnsweringExecutor):
             (schedules.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks),
             (schedules.log_retention_check_interval_ms, logs.remove_expired),
             (schedules.producer_id_expiration_check_interval_ms, self._expire_producers),
-            (schedules.deletion_ms, logs.remove_due),
-            (schedules.deletion_ms, logs.changes.open_waiting),
-            (schedules.deletion_ms, self.futures.look),
         ):
-            self._repeating[work] = Repeating(self, every_ms, work)
-            self._repeating[work].plan()
+            self._repeating[work] = Repeating(self.timer, self.around, every_ms, work)
+        self._repeating[self._look_after_waiting] = self._waiting
+        for one in self._repeating.values():
+            one.plan()
+
+    @property
+    def _has_waiting(self) -> bool:
+        """Return whether logs wait for their time, for room or to be copied."""
+        return self.logs.has_waiting or self.futures.has_any
+
+    def _look_after_waiting(self) -> Iterator[None]:
+        """Go on with what waits."""
+        self.logs.remove_due()
+        self.futures.look()
+        return self.logs.changes.open_waiting()
 
     def _step(self, event: Event) -> None:
         super()._step(event)
         while (appended := self.logs.take_appended()) is not None:
             super()._step(appended)
         self.logs.flush_due()
+        if self._waiting.rests and self._has_waiting:
+            self._waiting.wake()
 
     def connection_lost(self, connection_id: int) -> None:
         self.reads.forget(connection_id)
@@ -425,51 +448,3 @@ class BrokerExecutor(AnsweringExecutor):
         read.partition.aborted_transactions = [
             AbortedTransaction(one.producer_id, one.first_offset) for one in aborted
         ]
-
-
-class Repeating:
-    """Work that is done again and again; if it is a generator, a slice in each event loop callback."""
-
-    def __init__(
-        self, executor: BrokerExecutor, every_ms: int, work: Callable[[], Iterator[None] | None]
-    ) -> None:
-        self._executor = executor
-        self._every_ms = every_ms
-        self._work = work
-        self._handle: Handle | None = None
-        self._is_stopped = False
-
-    def plan(self) -> None:
-        """Do it after its time."""
-        timer = self._executor.timer
-        self._handle = timer.call_at(timer.now_ms() + self._every_ms, self._due)
-
-    def hurry(self) -> None:
-        """Do it now, if it is planned and not under way."""
-        if self._handle is not None and not self._is_stopped:
-            self._handle.cancel()
-            self._handle = self._executor.timer.call_at(self._executor.timer.now_ms(), self._due)
-
-    def stop(self) -> None:
-        """Do it no more."""
-        self._is_stopped = True
-        if self._handle is not None:
-            self._handle.cancel()
-
-    def _due(self) -> None:
-        self._handle = None
-        self._executor.around(self, self._begin)
-
-    def _begin(self) -> None:
-        self._go_on(self._work())
-
-    def _go_on(self, slices: Iterator[None] | None) -> None:
-        if self._is_stopped:
-            return
-        if slices is None or next(slices, _DONE) is _DONE:
-            self.plan()
-        else:
-            self._executor.timer.call_soon(self._executor.around, self, partial(self._go_on, slices))
-
-    def __repr__(self) -> str:
-        return f"<Repeating {self._work.__name__} every {self._every_ms} ms>"
