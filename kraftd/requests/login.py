@@ -2,7 +2,8 @@
 
 Frames are handled one at a time, in order: each is passed on to the boundary, answered here, or ends the
 connection. ApiVersions is passed on once before the login; SaslHandshake and SaslAuthenticate are answered
-here; everything else before the login ends the connection without an answer, as with Kafka.
+here. Everything else before the login ends the connection, as with Kafka: without an answer before a
+handshake, with ILLEGAL_SASL_STATE after it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kraftd.security.sasl.session import (
     SaslState,
     UnsupportedMechanism,
 )
-from kraftd.wire.api import ApiKey, is_known, is_valid
+from kraftd.wire.api import ApiKey, is_known, is_valid, request_class
 from kraftd.wire.codec import decode_prefix
 from kraftd.wire.error_code import ErrorCode
 from kraftd.wire.errors import ProtocolError, UnsupportedVersionError
@@ -104,6 +105,8 @@ class ConnectionLogin:
             return self._raw_token(bytes(frame), now_ms, wall_ms)
         try:
             header, key, version, at = parse_request_header(frame)
+            if session.state is SaslState.AUTHENTICATE and key != ApiKey.SASL_AUTHENTICATE:
+                return self._out_of_place(key, version, frame, at, header.correlation_id)
             if session.authenticated and not self._begins_again(key, now_ms):
                 if session.expires_ms is not None and now_ms >= session.expires_ms:
                     return End("its session has expired")
@@ -112,7 +115,7 @@ class ConnectionLogin:
                 # An unknown version is answered too, and the client may then try another.
                 if is_valid(key, version):
                     session.on_api_versions()
-                return _PASS_ON if session.state in (SaslState.INITIAL, SaslState.HANDSHAKE) else End("again")
+                return _PASS_ON
             if key == ApiKey.SASL_HANDSHAKE:
                 request = decode_prefix(SaslHandshakeRequest, version, frame, at)[0]
                 return self._handshake(request, version, header.correlation_id, now_ms)
@@ -125,6 +128,20 @@ class ConnectionLogin:
             return End(str(error))
         name = ApiKey(key).name if is_known(key) else f"API {key}"
         return End(f"{name} before authentication")
+
+    def _out_of_place(self, key: int, version: int, frame: Buffer, at: int, correlation_id: int) -> Outcome:
+        """Refuse a request where a token belongs. Raises ProtocolError, UnsupportedVersionError."""
+        if not is_known(key):
+            return End(f"API {key} during authentication")
+        name = ApiKey(key).name
+        if key == ApiKey.API_VERSIONS and not is_valid(key, version):
+            version, request = 0, None  # answered in the first version, as before a login
+        else:
+            request = decode_prefix(request_class(key), version, frame, at)[0]
+        self.session.state = SaslState.FAILED
+        text = f"Unexpected {name} request during SASL authentication."
+        response = refuse(key, version, request, ErrorCode.ILLEGAL_SASL_STATE, text)
+        return Fail(encode_response(key, version, correlation_id, response), f"{name} during authentication")
 
     def _begins_again(self, key: int, now_ms: int) -> bool:
         """Return whether a request on an authenticated connection begins a new login."""

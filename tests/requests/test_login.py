@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kraftd.messages.api_versions_request import ApiVersionsRequest
+from kraftd.messages.describe_cluster_request import DescribeClusterRequest
 from kraftd.messages.metadata_request import MetadataRequest
 from kraftd.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kraftd.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -122,7 +123,7 @@ def test_a_connection_logs_in_again_at_most_once_a_second__kip368() -> None:
     assert isinstance(connection.handshake(), PassOn)  # too early: the boundary answers it
     connection.now_ms += 1
     assert isinstance(connection.handshake(), Reply)
-    assert isinstance(connection.metadata(), End)  # no other request until that login is complete
+    assert isinstance(connection.metadata(), Fail)  # no other request until that login is complete
     lasting = Connection()
     lasting.log_in()
     assert isinstance(lasting.handshake(), PassOn)
@@ -185,8 +186,32 @@ def test_api_versions_is_answered_once_before_the_login_and_not_during_it() -> N
     assert connection.versions() == End("ApiVersions twice, or during authentication")
     connection = Connection()
     connection.handshake()
-    assert isinstance(connection.versions(), End)
-    assert connection.raw(unknown) == End("again")
+    refused = connection.raw(unknown)
+    assert isinstance(refused, Fail)
+    assert bytes(b"".join(refused.parts)[4:10]) == b"\0\0\0\1\0\x22"
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "request_"),
+    [
+        (ApiKey.API_VERSIONS, 3, ApiVersionsRequest()),
+        (ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(MECHANISM)),
+        (ApiKey.DESCRIBE_CLUSTER, 1, DescribeClusterRequest()),
+    ],
+)
+@pytest.mark.parametrize("begun", [False, True])
+def test_another_request_where_a_token_belongs_is_refused_and_the_login_fails(
+    key: ApiKey, version: int, request_: Any, begun: bool
+) -> None:
+    connection = Connection()
+    connection.handshake()
+    if begun:
+        connection.authenticate(b"hello")
+    refused = connection.send(key, version, request_)
+    assert isinstance(refused, Fail)
+    assert refused.reason == f"{key.name} during authentication"
+    assert connection.answer(refused, key, version).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert connection.authenticate(b"done") == End("a request after a failed login")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """The SASL states of one connection of a listener, as Kafka's SaslServerAuthenticator has them.
 
 1. Until a handshake, only ApiVersions (once) and SaslHandshake. 2. Then SaslAuthenticate until the mechanism
-is done; nothing else. 3. A failure is sent once, after a delay, and ends the connection. 4. If sessions have
-a lifetime, a handshake on an authenticated connection begins a login, of the same mechanism and principal; 5.
-without it in time, the connection ends with its next request, or when it stays silent for long afterwards.
+is done; any other request fails the login. 3. A failure is sent once, after a delay, and ends the connection.
+4. If sessions have a lifetime, a handshake on an authenticated connection begins a login, of the same
+mechanism and principal; 5. without it in time, the connection ends with its next request, or when it stays
+silent for long afterwards.
 """
 
 from __future__ import annotations
