@@ -184,7 +184,7 @@ def test_a_filter_matches_entities_that_have_its_components(filled: Cluster) -> 
         (
             [("ip", EXACT, "::1"), ("user", EXACT, "a")],
             INVALID,
-            "An ip goes with no user or client-id in a filter.",
+            "Invalid entity filter component combination: ip goes with no user or client-id.",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def describe_client_quotas(
             exact[component.entity_type] = component.match
     types = exact.keys() | any_name
     if IP in types and len(types) > 1:
-        raise _invalid("An ip goes with no user or client-id in a filter.")
+        raise _invalid("Invalid entity filter component combination: ip goes with no user or client-id.")
     answer = DescribeClientQuotasResponse(entries=[])
     assert answer.entries is not None
     pace = Pace()
