@@ -23,8 +23,10 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.clients.consumer.GroupProtocol;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
@@ -106,8 +108,8 @@ class ProcessCluster implements ClusterInstance {
         if (config.standalone()) found.put("controller.quorum.bootstrap.servers", bootstrapControllers());
         else found.put("controller.quorum.voters", voters());
         if (node.isBroker()) found.remove("controller.quorum.auto.join.enable");
-        secure(found, forClients, config.brokerSecurityProtocol());
-        secure(found, forControllers, config.controllerSecurityProtocol());
+        secure(found, forClients, config.brokerSecurityProtocol(), node.isBroker());
+        secure(found, forControllers, config.controllerSecurityProtocol(), node.isController());
         keepShareState(found);
         found.putAll(config.perServerOverrideProperties().getOrDefault(node.id, Map.of()));
         return found;
@@ -123,14 +125,17 @@ class ProcessCluster implements ClusterInstance {
         return joined(NodeProcess::isController, node -> node.id + "@localhost:" + node.controllerPort);
     }
 
-    private static void secure(Map<String, String> settings, String listener, SecurityProtocol protocol) {
+    /** A listener with SASL. As in Kafka's kit, it has an authorizer where the node itself has that listener. */
+    private static void secure(Map<String, String> settings, String listener, SecurityProtocol protocol, boolean own) {
         if (protocol != SecurityProtocol.SASL_PLAINTEXT) return;
         settings.putIfAbsent("sasl.enabled.mechanisms", "PLAIN");
         settings.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");
         settings.putIfAbsent("sasl.mechanism.controller.protocol", "PLAIN");
-        settings.putIfAbsent("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
-        settings.putIfAbsent("allow.everyone.if.no.acl.found", "false");
-        settings.putIfAbsent("super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN);
+        if (own) {
+            settings.putIfAbsent("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer");
+            settings.putIfAbsent("allow.everyone.if.no.acl.found", "false");
+            settings.putIfAbsent("super.users", "User:" + JaasUtils.KAFKA_PLAIN_ADMIN);
+        }
         settings.put(
             "listener.name." + listener.toLowerCase() + ".plain.sasl.jaas.config",
             String.format(
@@ -268,6 +273,10 @@ class ProcessCluster implements ClusterInstance {
     public void waitTopicCreation(String topic, int partitions) throws InterruptedException {
         waitUntil("topic " + topic + " is there", a -> a.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size() == partitions);
         ensureConsistentMetadata();
+        if (!down.isEmpty()) return;
+        Map<TopicPartition, OffsetSpec> all = IntStream.range(0, partitions).boxed()
+            .collect(Collectors.toMap(index -> new TopicPartition(topic, index), index -> OffsetSpec.earliest()));
+        waitUntil("the leaders of " + topic + " serve it", a -> a.listOffsets(all).all().get().size() == partitions);
     }
 
     @Override
