@@ -14,8 +14,27 @@ from kraftd.groups.transactions.records import expired_record, transaction_recor
 from kraftd.groups.transactions.states import EMPTY, ONGOING
 from kraftd.groups.transactions.transaction import Transaction
 from kraftd.log.disk import RealDisk
+from kraftd.messages.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from kraftd.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    TopicPartitions,
+)
+from kraftd.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from kraftd.messages.consumer_group_member_metadata_value import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataValue,
+)
 from kraftd.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kraftd.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from kraftd.messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from kraftd.messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from kraftd.messages.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
+from kraftd.messages.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+)
 from kraftd.messages.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraftd.messages.offset_commit_value import OffsetCommitValue
 from kraftd.messages.share_group_metadata_key import ShareGroupMetadataKey
@@ -94,6 +113,43 @@ def test_commits_groups_and_ends_of_transactions_are_in_words(tmp_path: Path) ->
         "group g: no group metadata any more",
     ]
     assert [row["kind"] for row in found].count("control") == 1
+
+
+def test_members_of_consumer_groups_have_topics_partitions_and_times_in_words(tmp_path: Path) -> None:
+    id = bytes(range(16))
+    had, lost = TopicPartitions(id, (0, 2)), TopicPartitions(id, (1,))
+    classic = ClassicMemberMetadata(6_000, [ClassicProtocol("range", b"")])
+    plain = [
+        CoordinatorRecord(
+            ConsumerGroupMemberMetadataKey("g", "m"),
+            ConsumerGroupMemberMetadataValue(
+                "s1", None, "app", "/10.0.0.1", ("in", "audit"), None, 30_000, None, classic
+            ),
+        ),
+        CoordinatorRecord(
+            ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
+            ConsumerGroupCurrentMemberAssignmentValue(4, 3, 1, [had], [lost]),
+        ),
+        CoordinatorRecord(
+            ConsumerGroupTargetAssignmentMemberKey("g", "m"), ConsumerGroupTargetAssignmentMemberValue([])
+        ),
+        CoordinatorRecord(
+            ConsumerGroupRegularExpressionKey("g", "in.*"),
+            ConsumerGroupRegularExpressionValue(("in", "in-2"), 17, BEGUN_MS),
+        ),
+    ]
+    found = rows_of(
+        tmp_path, "__consumer_offsets-2", keyed_batch([encode_record(one) for one in plain], 0, 0, BEGUN_MS)
+    )
+    assert [row["text"] for row in found] == [
+        "group g m: consumer group member metadata, instance id s1, client id app, client host /10.0.0.1, "
+        "subscribed topic names in; audit, rebalance timeout ms 30000, classic member metadata range",
+        "group g m: consumer group current member assignment, member epoch 4, previous member epoch 3, "
+        "state to give up partitions, assigned partitions 0, 2 of AAECAwQFBgcICQoLDA0ODw, "
+        "partitions pending revocation 1 of AAECAwQFBgcICQoLDA0ODw",
+        "group g m: consumer group target assignment member, topic partitions none",
+        f"group g in.*: consumer group regular expression, topics in; in-2, version 17, timestamp {TIME}",
+    ]
 
 
 def test_the_state_of_a_share_partition_is_in_words(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kraftd.cli.brokers.group_text import show_group
 from kraftd.cli.brokers.options import of_brokers
 from kraftd.cli.brokers.reset import reset
 from kraftd.cli.cluster_options import ClusterGroup, json_option
@@ -16,7 +17,7 @@ from kraftd.cli.tables import print_lines, print_table
 
 if TYPE_CHECKING:
     from kraftd.client.cluster import Cluster
-    from kraftd.client.group_description import GroupPartition, GroupState
+    from kraftd.client.group_description import GroupState
 
 
 @click.group(cls=ClusterGroup)
@@ -71,7 +72,7 @@ async def describe(cluster: Cluster, group: tuple[str, ...], as_json: bool) -> i
         if as_json:
             click.echo(json.dumps(_as_dict(state)))
         else:
-            _show(state)
+            show_group(state)
     return OK
 
 
@@ -98,26 +99,6 @@ async def delete(cluster: Cluster, group: tuple[str, ...]) -> int:
         else:
             click.echo(f"{name}: deleted.")
     return FAILED if failed else OK
-
-
-def _show(state: GroupState) -> None:
-    members = f"{len(state.members)} member{'' if len(state.members) == 1 else 's'}"
-    head = f"Group {state.group} ({state.kind}): {state.state}"
-    click.echo(f"{head}, {members}, total lag {state.lag:,}, coordinator {state.coordinator}")
-    if state.partitions:
-        headings = ("TOPIC", "PARTITION", "COMMITTED", "LOG END", "LAG", "CLIENT", "HOST", "MEMBER")
-        print_table(headings, [_row(one) for one in state.partitions])
-    idle = [one for one in state.members if not one.partitions]
-    if idle:
-        click.echo("Members without a partition:")
-        print_table(("CLIENT", "HOST", "MEMBER"), [(one.client_id, one.host, one.member_id) for one in idle])
-
-
-def _row(one: GroupPartition) -> tuple[str, ...]:
-    numbers = (one.committed, one.log_end, one.lag)
-    member = one.member
-    who = ("-", "-", "-") if member is None else (member.client_id, member.host, member.member_id)
-    return (one.topic, str(one.partition), *("-" if each is None else str(each) for each in numbers), *who)
 
 
 def _as_dict(state: GroupState) -> dict[str, Any]:

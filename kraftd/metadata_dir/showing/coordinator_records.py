@@ -44,6 +44,14 @@ _MARKER = Struct(">hh")  # version and type of a control record's key
 _COORDINATOR_EPOCH = Struct(">i")
 _DELIVERY_STATES = {0: "available", 2: "acknowledged", 4: "archived"}  # then: after so many deliveries
 _ENDS = {0: "ABORT", 1: "COMMIT"}
+_MEMBER_STATES = {0: "stable", 1: "to give up partitions", 2: "waiting for others' partitions"}
+_ALWAYS_SHOWN = ("assigned_partitions", "topic_partitions")
+_NAMING = (
+    "topic_name",
+    "name",
+    "supported_protocols",
+    "subtopology_id",
+)  # fields that stand for their struct
 NONE_YET_MS = 0
 
 
@@ -105,12 +113,34 @@ def sentence(record: CoordinatorRecord, producer_id: int = NO_PRODUCER_ID) -> st
         return _classic_group(about, value)
     if isinstance(value, ShareGroupStatePartitionMetadataValue):
         return f"{about}: share state of {_share_topics(value)}"
-    said = ", ".join(
-        f"{_words(name)} {shown}"
-        for name in _names(value)
-        if (shown := getattr(value, name)) is not None and isinstance(shown, int | str) and shown != ""
-    )
-    return f"{about}: {kind}{', ' if said else ''}{said}"
+    said = [
+        f"{_words(name)} {shown}" for name in _names(value) if (shown := _shown(name, getattr(value, name)))
+    ]
+    return f"{about}: {', '.join((kind, *said))}"
+
+
+def _shown(name: str, field: Any) -> str:
+    """A field of a record of the newer groups; nothing for what is not set."""
+    if name == "state" and field in _MEMBER_STATES:
+        return _MEMBER_STATES[field]
+    if name.endswith("timestamp"):
+        return time_text(field) if field > NONE_YET_MS else ""
+    if isinstance(field, list | tuple):
+        return "; ".join(map(_item, field)) or ("none" if name in _ALWAYS_SHOWN else "")
+    if field is None:
+        return ""
+    return field if isinstance(field, str) else _item(field)
+
+
+def _item(one: Any) -> str:
+    """An entry of a list: a name, or some partitions of a topic."""
+    id = getattr(one, "topic_id", None)
+    if id is not None and hasattr(one, "partitions"):
+        return f"{', '.join(map(str, one.partitions))} of {uuid_text(id)}"
+    for field in _NAMING:
+        if (named := getattr(one, field, None)) is not None:
+            return named if isinstance(named, str) else ", ".join(map(_item, named))
+    return str(one)
 
 
 def _transaction(id: str, value: TransactionLogValue | None) -> str:
