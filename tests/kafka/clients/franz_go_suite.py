@@ -43,8 +43,8 @@ RECORDS = "100000"
 AT_ONE_NODE = (
     "^(TestGroupETL|TestGroupSimple|TestPing|TestConsume.*|TestIssue.*|TestPause.*|TestAddRemove.*)$"
 )
-# Beside them, those of share groups.
-AT_A_WHOLE_KAFKA = AT_ONE_NODE.replace("^(", "^(TestShareGroup.*|")
+# Beside them, those of share groups and of transactions.
+AT_A_WHOLE_KAFKA = AT_ONE_NODE.replace("^(", "^(TestShareGroup.*|TestTxnEtl|")
 # As by default: members on a busy machine are not removed.
 PATIENT = {
     "group.min.session.timeout.ms": 100,
@@ -186,6 +186,8 @@ def test_franz_gos_own_tests_of_groups_and_consumers_pass_at_a_whole_kafka(tmp_p
         "group.min.session.timeout.ms": 100,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
     }
     node = CombinedNode("kraftd", tmp_path / "node", settings)
     node.format(random_uuid(), "--standalone")
