@@ -26,6 +26,7 @@ RUNS: list[tuple[str, Kind, int]] = [
     ("stock-kraftd-stock", "kraftd", 3),
     ("stock-kraftd-stock", "apache", 4),
     ("kraftd-alone", "kraftd", 5),
+    ("kraftd-alone", "apache", 6),
 ]
 
 

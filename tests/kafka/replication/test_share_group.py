@@ -28,6 +28,7 @@ from kraftd.messages.read_share_group_state_summary_request import (
     ReadStateSummaryData,
 )
 from testkit.client import Client
+from testkit.node import Kind
 from testkit.process import HOST, wait_until
 from tests.kafka.replication.exactly_once import FREEZE_S, KINDS
 from tests.kafka.replication.mixed import PARTITIONS, TOPIC, MixedCluster, Writer
@@ -98,11 +99,13 @@ def states(cluster: MixedCluster, broker_id: int) -> list[tuple[int, int]]:
     return [(row.start_offset, row.delivery_complete_count) for row in found if not row.error_code]
 
 
-@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize(
+    ("kinds", "controller"), [*((one, "kraftd") for one in KINDS), ("kraftd-alone", "apache")], ids=str
+)
 def test_each_record_is_accepted_while_leaders_and_coordinators_move__kip932(
-    tmp_path: Path, kinds: str
+    tmp_path: Path, kinds: str, controller: Kind
 ) -> None:
-    with MixedCluster(tmp_path, KINDS[kinds], settings=SETTINGS) as cluster:
+    with MixedCluster(tmp_path, KINDS[kinds], controller, settings=SETTINGS) as cluster:
         placed = [cluster.ids] * PARTITIONS
         made = [
             NewTopic(name, PARTITIONS, replica_assignment=placed, config={"min.insync.replicas": "2"})
@@ -146,7 +149,8 @@ def test_each_record_is_accepted_while_leaders_and_coordinators_move__kip932(
             writer.stop()
             members.kill()
         print(
-            f"\n{kinds}: {writer.counts()} records, got {[len(one) for one in members.read()]} times, "
+            f"\n{kinds} under {controller}: {writer.counts()} records, "
+            f"got {[len(one) for one in members.read()]} times, "
             f"{members.read_again()} after they were accepted, {len(members.troubles())} troubles"
         )
         for node in cluster.ours.values():
