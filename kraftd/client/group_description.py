@@ -48,7 +48,8 @@ class GroupPartition(NamedTuple):
     """A partition of a group, and a member that reads it.
 
     `committed` is None without an offset, `log_end` None without a leader. Several members of a share group
-    may read a partition; its offset is the one before which all records are done.
+    may read a partition; its offset is the one before which all records are done. `known_lag` is what its
+    coordinator says: later records may be done, too.
     """
 
     topic: str
@@ -56,9 +57,12 @@ class GroupPartition(NamedTuple):
     committed: int | None
     log_end: int | None
     member: Member | None
+    known_lag: int | None = None
 
     @property
     def lag(self) -> int | None:
+        if self.known_lag is not None:
+            return self.known_lag
         if self.committed is None or self.log_end is None:
             return None
         return max(0, self.log_end - self.committed)
@@ -102,7 +106,13 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
         return await _classic(connection, group)
 
     described = await offsets.coordinator.ask(attempt)
-    committed = await (fetch_share_offsets(offsets) if described.kind == SHARE else offsets.fetch_all())
+    lags: dict[Place, int | None] = {}
+    if described.kind == SHARE:
+        progress = await fetch_share_offsets(offsets)
+        committed = {place: one.start_offset for place, one in progress.items()}
+        lags = {place: one.lag for place, one in progress.items()}
+    else:
+        committed = await offsets.fetch_all()
     owners = defaultdict(list)
     for member in described.members:
         for place in member.partitions:
@@ -118,7 +128,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupState:
         address_text((connection.host, connection.port)),
         described.members,
         tuple(
-            GroupPartition(*place, committed.get(place), end, owner)
+            GroupPartition(*place, committed.get(place), end, owner, lags.get(place))
             for place, end in zip(places, ends, strict=True)
             for owner in owners.get(place, [None])
         ),

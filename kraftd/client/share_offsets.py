@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import groupby
+from typing import NamedTuple
 
 from kraftd.client.connection import Connection
 from kraftd.client.group_offsets import GroupOffsets, Place
@@ -20,17 +21,28 @@ from kraftd.messages.describe_share_group_offsets_request import (
 from kraftd.messages.describe_share_group_offsets_response import DescribeShareGroupOffsetsResponse
 
 
-async def fetch_share_offsets(offsets: GroupOffsets) -> dict[Place, int]:
-    """The offsets before which all records are done, of the partitions where the group has begun."""
+class Progress(NamedTuple):
+    """How far a share group has come in a partition: the offset before which all records are done, and how
+    many from there on are not done yet; None if the coordinator does not know.
+    """
+
+    start_offset: int
+    lag: int | None
+
+
+async def fetch_share_offsets(offsets: GroupOffsets) -> dict[Place, Progress]:
+    """The progress in the partitions where the group has begun."""
     request = DescribeShareGroupOffsetsRequest(
         [DescribeShareGroupOffsetsRequestGroup(offsets.group, topics=None)]
     )
 
-    async def attempt(connection: Connection) -> tuple[int, dict[Place, int]]:
+    async def attempt(connection: Connection) -> tuple[int, dict[Place, Progress]]:
         answer = await connection.ask(request, DescribeShareGroupOffsetsResponse)
         found = answer.groups[0]
         return found.error_code, {
-            (topic.topic_name, one.partition_index): one.start_offset
+            (topic.topic_name, one.partition_index): Progress(
+                one.start_offset, one.lag if one.lag >= 0 else None
+            )
             for topic in found.topics
             for one in topic.partitions
             if not one.error_code and one.start_offset >= 0

@@ -39,6 +39,8 @@ def test_share_groups_are_reset_read_and_deleted_by_tools(kafka: WholeKafka) -> 
     done_by_members = kafka.tool("console-share-consumer", "--topic", "work", "--group", "crew", *limits)
     assert done_by_members.out.split() == numbers(5, 20)
     assert offsets(kafka, "crew")["work-0"][1] == 0
+    shown = run_apart("groups", "describe", "crew", "--json", "--bootstrap", kafka.bootstrap)
+    assert json.loads(shown.out)["lag"] == 0, "records behind the offset are done"
     assert "Successful" in kafka.tool("share-groups", "--delete-offsets", *chosen).out
     assert offsets(kafka, "crew") == {}
     assert "successful" in kafka.tool("share-groups", "--delete", "--group", "crew").out
