@@ -115,6 +115,7 @@ HASHED = "Kafka lists members and groups in the order of its hash tables"
 IN_PROCESS = "it reads the metrics of a broker in its own process"
 METADATA_TOPIC = "kraftd lists `__cluster_metadata` among the topics"
 NO_STREAMS = "kraftd has no streams groups"
+JAVA_CLASS = "its brokers are to run a Java class"
 EXCUSED = {
     "testAllTopicsRequest": METADATA_TOPIC,
     "testApiVersionsRequest": NO_STREAMS,
@@ -123,6 +124,7 @@ EXCUSED = {
     "testConsumerGroupDescribeWithNewGroupCoordinator": HASHED,
     "testIsInternal": METADATA_TOPIC,
     "testListGroupsWithNewConsumerGroupProtocol": HASHED,
+    "testRackAwareAssignment": JAVA_CLASS,
     "testRenewAcknowledgementInvalidStateRecord": IN_PROCESS,
     "testRenewAcknowledgementNoResultInPoll": IN_PROCESS,
     "testRenewAcknowledgementOnCommitSync": IN_PROCESS,
