@@ -22,3 +22,4 @@ class ClientSettings(NamedTuple):
     serves_metadata_topic: bool = True  # else it is as unknown as at Apache Kafka's brokers
     stands_in_for_brokers: bool = True  # else an answer names no node while every broker is fenced
     request_timeout_ms: int = 30_000  # until a request that is passed on is given up
+    described_partitions: int = 2_000  # in an answer at most: Kafka's max.request.partition.size.limit

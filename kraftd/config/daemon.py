@@ -106,6 +106,10 @@ class ClientKeys:
         "max.incremental.fetch.session.cache.slots", "how many fetch sessions of clients are kept (KIP-227)"
     )
     fetch_max_bytes = integer("fetch.max.bytes", "the most bytes in an answer to a client's Fetch")
+    described_partitions = integer(
+        "max.request.partition.size.limit",
+        "the most partitions in an answer to DescribeTopicPartitions (KIP-966)",
+    )
     unstable_api_versions_enable = flag(
         "unstable.api.versions.enable",
         "whether those listeners serve unstable versions of APIs: in 4.3 InitProducerId v6; APIs of "

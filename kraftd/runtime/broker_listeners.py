@@ -96,6 +96,7 @@ def serve_broker(
         config.fetch_max_bytes,
         config.unstable_api_versions_enable,
         stands_in_for_brokers=False,
+        described_partitions=config.described_partitions,
     )
     static = NodeConfig.of(config.node_config)
     logs = LogsAtStart(config, storage, static, view, rng)

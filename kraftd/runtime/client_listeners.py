@@ -35,6 +35,7 @@ def serve_clients(runner: Runner, config: DaemonConfig, clock: Clock, rng: Syste
         CacheLimits(slots=config.fetch_session_slots),
         config.fetch_max_bytes,
         config.unstable_api_versions_enable,
+        described_partitions=config.described_partitions,
     )
     node = MetadataTopicNode(
         view,

@@ -85,6 +85,13 @@ def test_a_page_has_at_most_2000_partitions_whatever_is_asked_for__kip966(harnes
     assert len(page.topics[0].partitions) == 2_000 and next_cursor(page) == ("wide", 2_000)
 
 
+def test_the_nodes_limit_of_a_page_holds_beside_the_clients__kip966(harness: ClientHarness) -> None:
+    harness.clients.settings = harness.clients.settings._replace(described_partitions=3)
+    assert next_cursor(ask(harness, limit=2_000)) == ("b", 1)
+    assert next_cursor(ask(harness, limit=1)) == ("a", 1)
+    assert next_cursor(ask(harness, limit=-1)) == ("a", 1)
+
+
 def test_topics_that_may_not_be_described_come_last_whatever_the_limit(
     harness: ClientHarness, authorizer: StandardAuthorizer
 ) -> None:

@@ -7,14 +7,16 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraftd.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kraftd.messages.metadata_request import MetadataRequest
 from testkit.process import free_port, wait_until
 from tests.runtime.daemon_process import CLUSTER_ID, Client, DaemonProcess
 
 
-def combined(home: Path, port: int, controller_port: int) -> DaemonProcess:
+def combined(home: Path, port: int, controller_port: int, **settings: Any) -> DaemonProcess:
     listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}"
-    return DaemonProcess(home, controller_port, process__roles="broker,controller", listeners=listeners)
+    roles = "broker,controller"
+    return DaemonProcess(home, controller_port, process__roles=roles, listeners=listeners, **settings)
 
 
 def brokers(port: int) -> list[tuple[int, int]]:
@@ -51,6 +53,23 @@ def test_one_process_is_controller_and_broker(tmp_path: Path) -> None:
     again = daemon.start()  # the same directory, another incarnation
     wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata again")
     assert again.stop() == 0
+
+
+def test_answers_have_as_many_partitions_as_the_file_allows__kip966(tmp_path: Path) -> None:
+    port, controller_port = free_port(), free_port()
+    daemon = combined(tmp_path, port, controller_port, max__request__partition__size__limit=2)
+    daemon.format().start()
+    wait_until(lambda: brokers(port) == [(100, port)], "the broker is in Metadata")
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    admin.create_topics([NewTopic("t", 3, 1)])["t"].result(10)
+    client = Client(port)
+    try:
+        answer: Any = client.call(DescribeTopicPartitionsRequest(), 0)
+    finally:
+        client.close()
+    assert [[one.partition_index for one in topic.partitions] for topic in answer.topics] == [[0, 1]]
+    assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == ("t", 2)
+    assert daemon.stop() == 0
 
 
 def test_a_broker_alone_joins_and_leaves_a_cluster(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """DescribeTopicPartitions (75), v0: topics by name, page by page, with the ELR of each partition (KIP-966).
 
-Authorization: DESCRIBE on each topic. Sent by: admin clients. Answered from committed metadata; at most 2000
-partitions an answer, which ends with a cursor if there are more. Errors, per topic:
-UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, these last. Of the request:
-INVALID_REQUEST for a cursor at a topic that the request does not name, or at a negative partition.
+Authorization: DESCRIBE on each topic. Sent by: admin clients. Answered from committed metadata. An answer
+has at most max.request.partition.size.limit partitions, and ends with a cursor if there are more. Errors,
+per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED, these last. Of
+the request: INVALID_REQUEST for a cursor at a topic that the request does not name, or at a negative
+partition.
 Differs from a broker: the metadata topic exists.
 """
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from kraftd.messages.describe_topic_partitions_request import TopicRequest
     from kraftd.requests.call import Call
 
-MAX_PARTITIONS = 2_000  # Kafka's max.request.partition.size.limit
 READER_VERSION = 13  # of Metadata: what its partitions report
 NAMES_PER_CALLBACK = 5_000  # sorted
 
@@ -64,7 +64,7 @@ def describe(node: AnsweringNode, call: Call) -> Generator[None, None, DescribeT
     listener = broker_listener(node.settings, call.listener)
     reader = TopicReader(node.view.image, listener, READER_VERSION)
     response, denied = DescribeTopicPartitionsResponse(), []
-    left = max(1, min(MAX_PARTITIONS, request.response_partition_limit))
+    left = max(1, min(node.settings.described_partitions, request.response_partition_limit))
     work_us = 0
     topic_us = operations_us(node, AclResourceType.TOPIC)
     operation, type = AclOperation.DESCRIBE, AclResourceType.TOPIC
