@@ -114,6 +114,7 @@ CLASSES = (
 HASHED = "Kafka lists members and groups in the order of its hash tables"
 IN_PROCESS = "it reads the metrics of a broker in its own process"
 METADATA_TOPIC = "kraftd lists `__cluster_metadata` among the topics"
+TIERED = "its class for tiered storage is in no published jar"
 NO_STREAMS = "kraftd has no streams groups"
 JAVA_CLASS = "its brokers are to run a Java class"
 EXCUSED = {
@@ -122,13 +123,19 @@ EXCUSED = {
     "testApiVersionsRequestBeforeSaslHandshakeRequest": NO_STREAMS,
     "testApiVersionsRequestWithUnsupportedVersion": NO_STREAMS,
     "testConsumerGroupDescribeWithNewGroupCoordinator": HASHED,
+    "testGetOffsetsByEarliestLocalSpec": TIERED,
+    "testGetOffsetsByEarliestTieredSpec": TIERED,
+    "testGetOffsetsByLatestTieredSpec": TIERED,
     "testIsInternal": METADATA_TOPIC,
     "testListGroupsWithNewConsumerGroupProtocol": HASHED,
+    "testNoFilterOptions": METADATA_TOPIC,
+    "testPartitionsArg": METADATA_TOPIC,
     "testRackAwareAssignment": JAVA_CLASS,
     "testRenewAcknowledgementInvalidStateRecord": IN_PROCESS,
     "testRenewAcknowledgementNoResultInPoll": IN_PROCESS,
     "testRenewAcknowledgementOnCommitSync": IN_PROCESS,
     "testRenewAcknowledgementOnPoll": IN_PROCESS,
+    "testTopicPartitionsArgWithInternalIncluded": METADATA_TOPIC,
 }
 """Tests that may fail, and why. docs/divergence.md has the differences."""
 INSIDE = "asks for the inside of a node: .*"
