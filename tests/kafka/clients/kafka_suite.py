@@ -116,12 +116,18 @@ IN_PROCESS = "it reads the metrics of a broker in its own process"
 METADATA_TOPIC = "kraftd lists `__cluster_metadata` among the topics"
 TIERED = "its class for tiered storage is in no published jar"
 NO_STREAMS = "kraftd has no streams groups"
+UNRELEASED = "it expects Kafka's next metadata.version, which kraftd has not"
 JAVA_CLASS = "its brokers are to run a Java class"
 EXCUSED = {
     "testAllTopicsRequest": METADATA_TOPIC,
-    "testApiVersionsRequest": NO_STREAMS,
+    "testApiVersionsRequest": UNRELEASED,
     "testApiVersionsRequestBeforeSaslHandshakeRequest": NO_STREAMS,
+    "testApiVersionsRequestIncludesUnreleasedApis": UNRELEASED,
+    "testApiVersionsRequestThroughControllerListener": UNRELEASED,
+    "testApiVersionsRequestValidationV0": NO_STREAMS,
     "testApiVersionsRequestWithUnsupportedVersion": NO_STREAMS,
+    "testEndToEndWithClassicProtocol": IN_PROCESS,
+    "testEndToEndWithConsumerProtocol": IN_PROCESS,
     "testConsumerGroupDescribeWithNewGroupCoordinator": HASHED,
     "testGetOffsetsByEarliestLocalSpec": TIERED,
     "testGetOffsetsByEarliestTieredSpec": TIERED,
