@@ -262,14 +262,18 @@ class FetchSessions:
             if session.epoch != context.epoch_after:
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
             changes = yield from subscription.answer_changes(context.max_bytes, context.pace)
+            responses = _by_topic(changes)
             if self.cache.get(session.id) is not session:
-                subscription.unwatch_all()
-            return FetchResponse(session_id=session.id, responses=_by_topic(changes))
+                del changes
+                yield from subscription.end(context.pace)
+            return FetchResponse(session_id=session.id, responses=responses)
         answers = yield from subscription.answer_all(context.max_bytes, context.pace)
         session_id = self._keep(context, now_ms) if context.kind is Kind.FULL else NO_SESSION_ID
+        responses = _by_topic(answers)
+        del answers  # the end frees their slots
         if session_id == NO_SESSION_ID:
-            subscription.unwatch_all()
-        return FetchResponse(session_id=session_id, responses=_by_topic(answers))
+            yield from subscription.end(context.pace)
+        return FetchResponse(session_id=session_id, responses=responses)
 
     def _keep(self, context: FetchContext, now_ms: int) -> int:
         """Make a session of a full fetch; returns its id, or 0 if the cache has no space for it."""

@@ -11,7 +11,7 @@ between slices; `under_way` keeps other fetches of the same session out meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
@@ -219,9 +219,26 @@ class Subscription:
         return self.available_bytes
 
     def unwatch_all(self) -> None:
-        """Stop watching: the session is closed, or the fetch without one is answered."""
+        """Stop watching: the session is closed, or its answer has no reader."""
         for slot in self.slots.values():
             self._watchers.unwatch(slot)
+        if self.under_way is None and not self.is_parked:
+            self._let_go()
+
+    def end(self, pace: Pace) -> Slices[None]:
+        """Stop watching: the answer is complete, and no other fetch follows."""
+        for slot in self._let_go():
+            self._watchers.unwatch(slot)
+            if pace.spent(NAME_US):
+                yield
+
+    def _let_go(self) -> Iterator[Slot]:
+        """Forget the slots, and return them one by one. They refer to this subscription, and objects that
+        refer to each other are freed by a collection of garbage only, which is rare.
+        """
+        slots, self.slots = self.slots, {}
+        self.dirty, self._failed, self._not_served, self._unsettled, self._ready = {}, {}, {}, {}, []
+        return _emptied(slots)
 
     # -- answering
 
@@ -330,6 +347,11 @@ def unknown_id(index: int) -> PartitionData:
     return PartitionData(
         partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_ID, high_watermark=-1, records=b""
     )
+
+
+def _emptied(slots: dict[SlotKey, Slot]) -> Iterator[Slot]:
+    while slots:
+        yield slots.popitem()[1]
 
 
 def _limit(slot: Slot, left: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from random import Random
 
@@ -525,3 +526,25 @@ def test_a_parked_follower_and_an_unknown_topic_show_so() -> None:
     assert repr(session.subscription.slots[unknown, 5]) == (
         f"<Slot {unknown.hex()}-5 at 7, 0 bytes available, reported -1>"
     )
+
+
+@pytest.mark.parametrize("keeps_session", [False, True])
+def test_what_a_fetch_needed_is_freed_without_a_collection_of_garbage(keeps_session: bool) -> None:
+    server = Server()
+    positions = dict.fromkeys(((topic_id(number), 0) for number in range(3)), 0)
+
+    def fetch() -> None:
+        if not keeps_session:
+            server.fetch(fetch_request(0, -1, positions))
+            return
+        opened = server.fetch(fetch_request(0, 0, positions))
+        assert opened is not None and opened.session_id
+        server.sessions.close(opened.session_id)
+
+    gc.collect()
+    gc.disable()
+    try:
+        fetch()
+        assert not [one for one in gc.get_objects() if isinstance(one, Slot)]
+    finally:
+        gc.enable()
