@@ -93,7 +93,7 @@ class BrokerNode(AnsweringNode):
         self.replicas = Replicas(view, configs, self.outbox)
         self.quotas = ClientQuotas(lambda: self.view.image.quotas, static, lambda: self.now_ms)
         self.boundary.quotas = self.quotas
-        self.produces = Produces(self.boundary, self.current_leaders, self.quotas.produced)
+        self.produces = Produces(self.boundary, self.replicas, self.current_leaders, self.quotas.produced)
         self.replication_quotas = ReplicationQuotas(configs, static, lambda: self.now_ms)
         self.deletions = RecordDeletions(self.boundary, self.outbox)
         self.source = PartitionSource(
@@ -311,6 +311,7 @@ class BrokerNode(AnsweringNode):
 
     def _become_ready(self) -> None:
         """Be ready to serve once the metadata is known, and the logs of all hosted partitions are open."""
+        self.produces.log_waits.log_opened()
         if self.view.is_loaded and self._is_hosting and not self.replicas.opening_count:
             self.lifecycle.ready(self.now_ms)
 
@@ -394,9 +395,7 @@ class BrokerNode(AnsweringNode):
         self._become_ready()
 
     def _forget_unlisted(self) -> None:
-        """After a snapshot has replaced the image, drop the partitions and topics that are not in it any
-        more.
-        """
+        """After a snapshot has replaced the image, drop the partitions and topics that it lacks."""
         view = self.view
         if view.image is self._image or view.applied_end_offset < view.high_watermark:
             return

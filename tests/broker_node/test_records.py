@@ -458,3 +458,53 @@ def test_a_malformed_frame_closes_its_connection_alone(harness: BrokerHarness) -
     assert CONNECTION not in harness.wire.closed
     harness.produce("t", records())
     assert harness.response(slot) is not None
+
+
+class TestANewLog:
+    """Metadata names a leader before a thread has made its log."""
+
+    @pytest.fixture
+    def making(self, harness: BrokerHarness) -> Any:
+        """What threads are to do, once the test does it."""
+        harness.threads.held = making = []
+        harness.create_topic("new", 2)
+        assert making
+        return making
+
+    def make_logs(self, harness: BrokerHarness, making: Any) -> None:
+        harness.threads.held = None
+        for make in making:
+            make()
+        harness.pass_time(10)
+
+    def test_a_produce_waits_for_it_and_later_ones_of_the_connection_wait_behind(
+        self, harness: BrokerHarness, making: Any
+    ) -> None:
+        requests = [harness.produce_request(name, {0: records(1)}) for name in ("new", "t", "new")]
+        slot = harness.client_send(ApiKey.PRODUCE, 12, *requests)
+        harness.pass_time(10)
+        assert [harness.response(slot + n) for n in range(3)] == [None] * 3
+        self.make_logs(harness, making)
+        parts = [harness.response(slot + n).responses[0].partition_responses[0] for n in range(3)]
+        assert [(one.error_code, one.base_offset) for one in parts] == [(0, 0), (0, 0), (0, 1)]
+        assert not harness.broker.produces.log_waits.may_hold
+
+    def test_a_produce_to_other_logs_does_not_wait(self, harness: BrokerHarness, making: Any) -> None:
+        harness.threads.held = None
+        held = harness.client_send(
+            ApiKey.PRODUCE, 12, harness.produce_request("new", {0: records(1)}), connection_id=CONNECTION + 1
+        )
+        assert harness.produce("t", records(1)).error_code == 0 and harness.response(held) is None
+        self.make_logs(harness, making)
+        assert harness.response(held) is not None
+
+    def test_a_produce_waits_for_its_timeout_at_most(self, harness: BrokerHarness, making: Any) -> None:
+        request = harness.produce_request("new", {1: records(1)}, timeout_ms=300)
+        slot = harness.client_send(ApiKey.PRODUCE, 12, request)
+        harness.pass_time(200)
+        assert harness.response(slot) is None
+        harness.pass_time(200)
+        (part,) = harness.response(slot).responses[0].partition_responses
+        assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        self.make_logs(harness, making)
+        assert harness.produce("new", records(1), index=1).base_offset == 0

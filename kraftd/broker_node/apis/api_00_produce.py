@@ -67,6 +67,8 @@ Batches = dict[tuple[str, Uuid, int], Batch]
 
 
 def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
+    if node.produces.log_waits.may_hold and not call.is_large and _waits_for_logs(node, call):
+        return None
     id = call.message.transactional_id
     batches = _transactional_batches(call.message)
     if batches:
@@ -80,6 +82,18 @@ def handle(node: BrokerNode, call: Call) -> Slices[None] | None:
         return appending  # later requests of the connection wait for it
     at_once(appending)
     return None
+
+
+def _waits_for_logs(node: BrokerNode, call: Call) -> bool:
+    """Return whether a request waits for logs of its partitions that are being made."""
+    writes = AclOperation.WRITE, AclResourceType.TOPIC
+    partitions = []
+    for topic in call.message.topic_data:
+        name = topic.name if topic.topic_id == ZERO_UUID else node.topic_name(topic.topic_id)
+        if name is not None and node.boundary.allows_quietly(call, *writes, name):
+            partitions += [(name, one.index) for one in topic.partition_data]
+    until_ms = node.now_ms + max(0, call.message.timeout_ms)
+    return node.produces.log_waits.holds(call, partitions, until_ms)
 
 
 def _append_verified(node: BrokerNode, call: Call, transactional_id: str, batches: Batches) -> None:

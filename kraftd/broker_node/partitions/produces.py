@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraftd.answers.current_leaders import CurrentLeaders
+from kraftd.broker_node.partitions.log_waits import LogWaits
 from kraftd.fetch.purgatory import Purgatory
 from kraftd.ground.pace import Pace, Slices, at_once
 from kraftd.messages.produce_response import PartitionProduceResponse, ProduceResponse
@@ -19,7 +20,7 @@ from kraftd.requests.boundary import Boundary
 from kraftd.wire.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from kraftd.broker_node.partitions.replicas import Hosted
+    from kraftd.broker_node.partitions.replicas import Hosted, Replicas
     from kraftd.requests.call import Call
 
 NO_OFFSET = -1
@@ -78,9 +79,11 @@ class Produces:
     def __init__(
         self,
         boundary: Boundary,
+        replicas: Replicas,
         leaders_for: Callable[[Call], CurrentLeaders],
         charge: Callable[[Call], None],
     ) -> None:
+        self.log_waits = LogWaits(replicas, boundary.handle)
         self._boundary = boundary
         self._leaders_for = leaders_for
         self._charge = charge
@@ -141,10 +144,14 @@ class Produces:
 
     def deadline_ms(self) -> int | None:
         """When `run_due` has work next; None for never."""
-        return self._by_deadline.deadline_ms()
+        for_log_ms, for_replicas_ms = self.log_waits.deadline_ms(), self._by_deadline.deadline_ms()
+        if for_log_ms is None or for_replicas_ms is None:
+            return for_log_ms if for_replicas_ms is None else for_replicas_ms
+        return min(for_log_ms, for_replicas_ms)
 
     def run_due(self, now_ms: int) -> None:
         """Answer what has waited for its timeout."""
+        self.log_waits.log_opened(now_ms)
         for under_way in self._by_deadline.expire(now_ms):
             for part in self._parts_of.pop(under_way, ()):
                 if self._unreplicated.abandon(part) is not None:

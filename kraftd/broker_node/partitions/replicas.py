@@ -116,6 +116,11 @@ class Replicas:
         found = self._hosted.get((topic, index))
         return None if found is None or found.partition is None else found
 
+    def is_opening(self, key: TopicPartition) -> bool:
+        """Return whether the log of a hosted partition is not open yet."""
+        found = self._hosted.get(key)
+        return found is not None and found.partition is None
+
     def led_count(self) -> int:
         """How many partitions this broker leads."""
         return sum(1 for one in self if one.partition is not None and one.partition.is_leader)
