@@ -80,4 +80,4 @@ class LogWaits:
         return min((one.until_ms for one in self._waiting), default=None)
 
     def _lacks_log(self, partitions: Collection[TopicPartition]) -> bool:
-        return any(map(self._replicas.is_opening, partitions))
+        return any(map(self._replicas.leads_without_log, partitions))

@@ -116,10 +116,10 @@ class Replicas:
         found = self._hosted.get((topic, index))
         return None if found is None or found.partition is None else found
 
-    def is_opening(self, key: TopicPartition) -> bool:
-        """Return whether the log of a hosted partition is not open yet."""
+    def leads_without_log(self, key: TopicPartition) -> bool:
+        """Return whether this broker is to lead a partition whose log is not open yet."""
         found = self._hosted.get(key)
-        return found is not None and found.partition is None
+        return found is not None and found.partition is None and found.state.leader == self._view.node_id
 
     def led_count(self) -> int:
         """How many partitions this broker leads."""
