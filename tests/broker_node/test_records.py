@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kraftd.ground.event import Event
@@ -497,6 +498,13 @@ class TestANewLog:
         assert harness.produce("t", records(1)).error_code == 0 and harness.response(held) is None
         self.make_logs(harness, making)
         assert harness.response(held) is not None
+
+    def test_a_follower_without_its_log_names_the_leader_at_once(
+        self, harness: BrokerHarness, making: Any
+    ) -> None:
+        (hosted,) = (one for one in harness.broker.replicas if (one.topic, one.index) == ("new", 0))
+        hosted.state = msgspec.structs.replace(hosted.state, leader=101)
+        assert harness.produce("new", records(1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def test_a_produce_waits_for_its_timeout_at_most(self, harness: BrokerHarness, making: Any) -> None:
         request = harness.produce_request("new", {1: records(1)}, timeout_ms=300)
