@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,23 @@ def test_a_batch_that_is_cut_belongs_to_no_transaction(harness: BrokerHarness) -
     whole, cut = (harness.produce("t", bytes(one)) for one in (batch, batch[:-1]))
     codes = [one.error_code for one in (whole, cut)]
     assert codes == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ErrorCode.INVALID_RECORD]
+
+
+def test_a_verified_request_is_freed_without_a_collection_of_garbage(harness: BrokerHarness) -> None:
+    topic = TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, 1)])
+    gc.collect()
+    gc.disable()
+    try:
+        slot = harness.client_send(
+            ApiKey.TXN_OFFSET_COMMIT, 5, TxnOffsetCommitRequest("id", "g", 7, 0, topics=[topic])
+        )
+        harness.pass_time(100)
+        assert harness.response(slot) is not None
+        left = [
+            one.__qualname__
+            for one in gc.get_objects()
+            if isfunction(one) and one.__qualname__.startswith("Verifications.") and one.__closure__
+        ]
+    finally:
+        gc.enable()
+    assert not left

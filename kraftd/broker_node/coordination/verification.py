@@ -7,6 +7,7 @@ partition.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kraftd.groups.deadlines import Deadlines
@@ -97,20 +98,28 @@ class Verifications:
         if not batches or not (support.adds or self._is_enabled(next(iter(batches))[0])):
             then({}, {})
             return
-        until_ms = self._node.now_ms + self._limit_ms
+        until_ms = self._node.now_ms + self._limit_ms if is_repeated else 0
+        self._verify_until(transactional_id, batches, support, then, until_ms)
 
+    def _verify_until(
+        self,
+        transactional_id: str,
+        batches: dict[TopicPartition, Batch],
+        support: Support,
+        then: Then,
+        until_ms: int,
+    ) -> None:
+        # Two functions that know each other would keep the request until a collection of garbage.
         def finish(errors: Results, guards: Guards) -> None:
             now_ms = self._node.now_ms
-            if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and is_repeated and now_ms < until_ms:
+            if ErrorCode.CONCURRENT_TRANSACTIONS in errors.values() and now_ms < until_ms:
                 self._last_number += 1
-                self._later.schedule(self._last_number, now_ms + self._backoff_ms, attempt)
+                again = partial(self._verify_until, transactional_id, batches, support, then, until_ms)
+                self._later.schedule(self._last_number, now_ms + self._backoff_ms, again)
             else:
                 then(errors, guards)
 
-        def attempt() -> None:
-            self._attempt(transactional_id, batches, support, finish)
-
-        attempt()
+        self._attempt(transactional_id, batches, support, finish)
 
     def _is_enabled(self, topic: str) -> bool:
         """Return whether transaction.partition.verification.enable is true, as for any topic."""
