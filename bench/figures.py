@@ -159,7 +159,7 @@ FIGURES = {
     "whole_idle_partitions_mib": Figure("whole Kafka: 10,000 idle partitions, memory", "MiB", 0, "35 MiB"),
     "whole_parked_mib": Figure("whole Kafka: 10,000 consumers that wait, memory", "MiB", 0, "100 MiB"),
     "whole_session_fetch_us": Figure(
-        "whole Kafka: CPU of a fetch in a session of 20,000 partitions, 10 with records",
+        "whole Kafka: CPU of a fetch in a session of 10,000 partitions, 10 with records",
         "us",
         0,
         "20x",
