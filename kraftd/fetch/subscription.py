@@ -11,7 +11,7 @@ between slices; `under_way` keeps other fetches of the same session out meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
@@ -227,18 +227,19 @@ class Subscription:
 
     def end(self, pace: Pace) -> Slices[None]:
         """Stop watching: the answer is complete, and no other fetch follows."""
-        for slot in self._let_go():
-            self._watchers.unwatch(slot)
+        slots = self._let_go()
+        while slots:
+            self._watchers.unwatch(slots.popitem()[1])
             if pace.spent(NAME_US):
                 yield
 
-    def _let_go(self) -> Iterator[Slot]:
-        """Forget the slots, and return them one by one. They refer to this subscription, and objects that
-        refer to each other are freed by a collection of garbage only, which is rare.
+    def _let_go(self) -> dict[SlotKey, Slot]:
+        """Forget the slots, and return them. They refer to this subscription, and objects that refer to each
+        other are freed by a collection of garbage only, which is rare.
         """
         slots, self.slots = self.slots, {}
         self.dirty, self._failed, self._not_served, self._unsettled, self._ready = {}, {}, {}, {}, []
-        return _emptied(slots)
+        return slots
 
     # -- answering
 
@@ -347,11 +348,6 @@ def unknown_id(index: int) -> PartitionData:
     return PartitionData(
         partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_ID, high_watermark=-1, records=b""
     )
-
-
-def _emptied(slots: dict[SlotKey, Slot]) -> Iterator[Slot]:
-    while slots:
-        yield slots.popitem()[1]
 
 
 def _limit(slot: Slot, left: int) -> int:
